@@ -173,7 +173,7 @@ def _differentiate(task: _Task) -> None:
     step = task.attempt(STEP, calls[STEP]) if task.trained else None
     backward = task.attempt(GRADIENT, calls[GRADIENT])
     if point.is_contrary:
-        why = "shapes of outputs depend on data and are not the declared ones at any inputs tried"
+        why = "its outputs have other shapes than declared at all integers tried"
         task.report.add(Finding(RUNTIME, Answer.UNJUDGED, why))
         return
     for stage, check in (
@@ -212,7 +212,7 @@ def _checked(report: Report, stage: str, check: Callable[[], None]) -> None:
     try:
         check()
     except RuntimeFailureError as error:
-        answer = Answer.UNJUDGED if error.is_of_memory else Answer.FAILS
+        answer = Answer.UNJUDGED if error.is_of_the_benchmark else Answer.FAILS
         report.add(Finding(stage, answer, str(error)))
     except MemoryError:
         report.add(Finding(stage, Answer.UNJUDGED, "out of memory"))

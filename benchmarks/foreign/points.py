@@ -53,7 +53,8 @@ class NoPointError(Exception):
 class Point:
     """Inputs by name, and the sizes of the symbolic dimensions.
 
-    It is contrary if shapes of outputs depend on data and are not those that the file declares.
+    It is contrary if outputs have other shapes than the file declares, and integers that are fed
+    can be why.
     """
 
     feeds: Mapping[str, Array]
@@ -77,7 +78,6 @@ def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
     Raises NoPointError with the error of the first try.
     """
     best, best_merit, problem, left = None, -1, "", _MOST_TRIES
-    shapes: dict[tuple[int, ...], set[tuple[tuple[int, ...], ...]]] = {}
     for point in _candidates(model, folder):
         left -= 1
         try:
@@ -85,8 +85,6 @@ def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
         except Exception as error:  # the runtime's exceptions share no base class
             problem, answers = problem or str(error), None
         if answers is not None:
-            sizes = tuple(np.shape(y) for y in answers.values() if isinstance(y, np.ndarray))
-            shapes.setdefault(tuple(point.dimensions.values()), set()).add(sizes)
             merit = 2 * _as_declared(model, answers) + _is_finite(answers)
             if merit > best_merit:
                 best, best_merit = point, merit
@@ -95,7 +93,7 @@ def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
             break
     if best is None:
         raise NoPointError(problem or "an input is no tensor")
-    by_data = any(len(sizes) > 1 for sizes in shapes.values())
+    by_data = not all(map(is_float, best.feeds.values()))
     return replace(best, is_contrary=by_data and best_merit < 2)
 
 

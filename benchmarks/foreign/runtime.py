@@ -13,16 +13,16 @@ from epochcost.graphs.tensors import one_line
 from oracle.evaluators import silent
 from oracle.suite import Array
 
-_NO_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "MemoryError")
+_OURS = ("bad_alloc", "bad allocation", "Failed to allocate", "MemoryError", "Numpy type")
 
 
 class RuntimeFailureError(Exception):
     """ONNX Runtime refuses a graph or fails in it."""
 
     @property
-    def is_of_memory(self) -> bool:
-        """Whether the limit of memory was met, which says nothing of the graph."""
-        return any(text in str(self) for text in _NO_MEMORY)
+    def is_of_the_benchmark(self) -> bool:
+        """Whether the limit of memory was met, or NumPy lacks a type: nothing that the graph is."""
+        return any(text in str(self) for text in _OURS)
 
 
 def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSession:
