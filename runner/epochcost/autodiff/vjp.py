@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import onnx
@@ -28,10 +28,10 @@ def vjp_graph(
     dimensions and operators that cannot be differentiated (naming node, operator, version and
     path).
     """
-    chosen = list(dict.fromkeys(name for pattern in wrt for name in _matches(model, pattern)))
+    chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
     op = forward.op
-    sources = [_source(forward, name) for name in chosen]
+    sources = _sources(forward, chosen)
     cotangents = {
         y.name: op.input(f"{y.name}_cotangent", y.shape, y.elem_type)
         for y in forward.outputs
@@ -53,22 +53,29 @@ def vjp_graph(
     )
 
 
-def _matches(model: onnx.ModelProto, pattern: str) -> list[str]:
-    """The float inputs and initializers that a shell pattern matches; a name itself otherwise."""
+def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
+    """The float inputs and initializers that shell patterns match; names stand for themselves."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
     floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]
-    matches = [name for name in floats if fnmatchcase(name, pattern)]
-    return [pattern] if pattern in kinds or not matches else matches
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in kinds:
+            chosen[pattern] = None
+        else:
+            matches = [name for name in floats if fnmatchcase(name, pattern)]
+            chosen |= dict.fromkeys(matches or [pattern])
+    return list(chosen)
 
 
-def _source(forward: Forward, name: str) -> Value:
+def _sources(forward: Forward, names: Iterable[str]) -> list[Value]:
     op = forward.op
-    held = [tensor.name for tensor in op.initializers]
-    choices = [*(value.name for value in forward.inputs), *held]
-    if name not in choices:
-        raise unknown_name("wrt", name, choices)
-    if not op.values[name].is_float:
-        raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
-    return op.values[name]
+    choices = dict.fromkeys([value.name for value in forward.inputs])
+    choices |= dict.fromkeys(tensor.name for tensor in op.initializers)
+    for name in names:
+        if name not in choices:
+            raise unknown_name("wrt", name, list(choices))
+        if not op.values[name].is_float:
+            raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
+    return [op.values[name] for name in names]

@@ -155,15 +155,18 @@ class _Uses:
     """How the values of a graph are read, and which of them data reaches."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self._readers: dict[str, list[tuple[onnx.NodeProto, int]]] = defaultdict(list)
+        # By value: its readers, at which of their inputs, and whether data reaches them too.
+        self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
         self._outputs = {value.name for value in graph.output}
         held = {tensor.name for tensor in graph.initializer}
-        self._fed = {value.name for value in graph.input} - held
+        fed = {value.name for value in graph.input} - held
         for node in graph.node:
-            for index, name in enumerate(dict.fromkeys(reads(node))):
-                self._readers[name].append((node, index))
-            if not self._fed.isdisjoint(reads(node)) and node.op_type not in ("Shape", "Size"):
-                self._fed.update(node.output)
+            read = dict.fromkeys(reads(node))
+            meets = not fed.isdisjoint(read)
+            for name, place in _places(node, read).items():
+                self._readers[name].append((node, place, meets))
+            if meets and node.op_type not in ("Shape", "Size"):
+                fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Where a tensor, or what is made of constants with it, meets data; or why it is no weight.
@@ -175,16 +178,14 @@ class _Uses:
             current = waiting.pop()
             if current in self._outputs:
                 yield _Use("", 0)
-            for node, index in self._readers[current]:
-                if _place(node, current, index) in _BOUNDS.get(node.op_type, ()):
+            for node, place, meets in self._readers[current]:
+                if place in _BOUNDS.get(node.op_type, ()):
                     continue
                 said, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
-                if _place(node, current, index) in places:
+                if place in places:
                     yield said
-                    continue
-                meets = alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS
-                if meets or not self._fed.isdisjoint(reads(node)):
-                    yield _Use(node.op_type, _place(node, current, index))
+                elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
+                    yield _Use(node.op_type, place)
                 elif node.op_type in ("Cos", "Sin"):
                     yield _ANGLE
                 else:
@@ -193,10 +194,12 @@ class _Uses:
                     seen.update(new)
 
 
-def _place(node: onnx.NodeProto, name: str, otherwise: int) -> int:
-    """At which input a node reads a value."""
-    names = list(node.input)
-    return names.index(name) if name in names else otherwise
+def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
+    """At which input a node reads each value first; values of its subgraphs are counted apart."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(node.input):
+        places.setdefault(name, place)
+    return {name: places.get(name, order) for order, name in enumerate(read)}
 
 
 def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:

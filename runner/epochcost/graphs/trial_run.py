@@ -7,6 +7,7 @@ the calls a second time. Where a system cannot fork, nothing is tried.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import warnings
@@ -59,6 +60,7 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
 
     code = 0
     try:
+        faulthandler.disable()
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
             signal.signal(name, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
