@@ -26,6 +26,7 @@ from epochcost.graphs.exported import (
     Folded,
     folded,
     is_attribute,
+    is_traced,
     kinds,
 )
 from epochcost.graphs.functions import inline_functions
@@ -114,8 +115,8 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
     if not any(kind == PARAMETER for kind in said.values()) and all(judged.values()):
         # Nothing to compare with: a model that is to be trained has at least one weight.
         judged = {name: why for name, why in judged.items() if why != WRITTEN}
-    for tensor in tensors:
-        if judged.get(tensor.name) == WRITTEN and _is_gate(model, tensor):
+    for tensor in tensors if is_traced(model) else ():
+        if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
             judged[tensor.name] = ""
     names = [tensor.name for tensor in tensors]
     return {name: why for name in names if (why := found.get(name) or judged.get(name, ""))}
@@ -144,11 +145,10 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
     return REPEATED + ", ".join(origin.parameters) if repeated else ""
 
 
-def _is_gate(model: onnx.ModelProto, tensor: onnx.TensorProto) -> bool:
+def _is_gate(tensor: onnx.TensorProto) -> bool:
     """Whether a single number is an attribute of the module that was traced, and masks nothing."""
-    if math.prod(tensor.dims) != 1 or not is_attribute(model, tensor.name):
-        return False
-    return bool(numpy_helper.to_array(tensor).item() > _MASKED)
+    single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
+    return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
 
 class _Uses:

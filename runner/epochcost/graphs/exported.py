@@ -73,13 +73,17 @@ def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folde
     return Folded(tuple(sorted(held - buffers)), tuple(sorted(buffers)), operators)
 
 
-def is_attribute(model: onnx.ModelProto, name: str) -> bool:
+def is_attribute(name: str) -> bool:
     """Whether an initializer of a traced file has the name of an attribute that is no buffer.
 
     Numbers of the program are Constant nodes there, and what was folded is named ``onnx::Add_7``.
     """
-    traced = model.producer_name == "pytorch" and not tells_origins(model)
-    return traced and bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
+    return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
+
+
+def is_traced(model: onnx.ModelProto) -> bool:
+    """Whether PyTorch's tracing exporter wrote a file."""
+    return model.producer_name == "pytorch" and not tells_origins(model)
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
@@ -105,7 +109,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
     parameters that share memory it has several: it is left as one where its readers differ, as an
     embedding and the head that is tied to it do.
     """
-    if model.producer_name != "pytorch" or tells_origins(model):
+    if not is_traced(model):
         return {}
     graph = model.graph
     held = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
