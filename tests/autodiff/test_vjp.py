@@ -369,3 +369,31 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     got = run(vjp_graph(model, ["x", "w"]), feeds)
     for name, wanted in run(plain, feeds).items():
         np.testing.assert_array_equal(got[name], wanted)
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
+        ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
+        ("Conv <group = 1> (x, w, v)", "group 1"),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: str) -> None:
+    """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
+    model = model_of_text(
+        "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
+        f"float[2,2,1] w = {{1, 2, 3, 4}}, float[1,1,2,1] v = {{1, 2}}> {{ y = {made} }}"
+    )
+    with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
+        vjp_graph(model, ["x", "v"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", ["MaxPool <kernel_shape = [2]>", "Dropout"])
+def test_an_output_left_out_by_an_empty_name_is_left_out(made: str) -> None:
+    """As where the node's list of outputs ends before it."""
+    model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {made} (x) }}")
+    plain = vjp_graph(model, ["x"])
+    model.graph.node[0].output.append("")
+    assert len(vjp_graph(model, ["x"]).graph.node) == len(plain.graph.node)
