@@ -376,17 +376,17 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     [
         ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
         ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
-        ("Conv <group = 1> (x, w, v)", "group 1"),
+        (f"OneHot <axis = {2**62}> (places, depth, pair)", f"axis {2**62}"),
     ],
 )
 def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: str) -> None:
     """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
-        f"float[2,2,1] w = {{1, 2, 3, 4}}, float[1,1,2,1] v = {{1, 2}}> {{ y = {made} }}"
+        f"int64[1,1] places = {{0}}, int64[1] depth = {{3}}, float[2] pair = {{0, 1}}> {{ y = {made} }}"
     )
     with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
-        vjp_graph(model, ["x", "v"])
+        vjp_graph(model, ["x", "pair"])
     assert "\n" not in str(caught.value)
 
 
