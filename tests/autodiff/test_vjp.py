@@ -383,7 +383,8 @@ def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: 
     """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
-        f"int64[1,1] places = {{0}}, int64[1] depth = {{3}}, float[2] pair = {{0, 1}}> {{ y = {made} }}"
+        "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
+        f"{{ y = {made} }}"
     )
     with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
         vjp_graph(model, ["x", "pair"])
