@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import helper
 
 from epochcost.autodiff.passes.canonicalize import canonicalize
+from epochcost.errors import ModelError
 from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run
 
@@ -90,3 +92,23 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
     [before] = session.run(None, feeds)
     after = run(canonicalize(model), dict(feeds))["y"]
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
+
+
+def test_what_onnx_cannot_convert_is_refused() -> None:
+    """A Loop whose body lacks an output ends in a reason, not in onnx's own error."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["b", "c"], ["d"])],
+        "body",
+        [helper.make_tensor_value_info(name, 1, [2]) for name in ("i", "b", "c")],
+        [helper.make_tensor_value_info("d", 1, [2])],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["n", "", "x", "z"], ["y"], body=body)],
+        "g",
+        [helper.make_tensor_value_info("n", 7, [1])]
+        + [helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "z")],
+        [helper.make_tensor_value_info("y", 1, [2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=5)
+    with pytest.raises(ModelError, match="opset 11: expected 13 or newer, and onnx cannot convert"):
+        canonicalize(model)

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
 from epochcost.graphs.loading import load_model, load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.weightless import weightless
+from exports import merged
 from graph_text import model_of_text
 
 NORMALISED = (
@@ -127,7 +129,43 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     assert run(tmp_path, "built.onnx", "-o", "drawn").returncode == 2
 
 
+def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
+    """IR version 3 lists initializers among the inputs: each parameter is an input once."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 8]> '
+        "g (float[2,3] x, float[3,4] w) => (float[2,4] y) "
+        f"<float[3,4] w = {{{', '.join(map(str, range(12)))}}}> {{ y = MatMul(x, w) }}"
+    )
+    model.graph.input.add().CopyFrom(helper.make_tensor_value_info("w", 1, [3, 4]))
+    onnx.save(model, tmp_path / "old.onnx")
+    drawn = load_model_bytes(weightless(tmp_path / "old.onnx").SerializeToString())
+    assert [value.name for value in drawn.graph.input] == ["x", "w"]
+    assert [one.name for one in parameters(drawn)] == ["w"]
+
+
+def test_a_weight_without_elements_stays_empty(tmp_path: Path) -> None:
+    """An adapter of rank 0 has nothing to draw."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> '
+        "g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> "
+        "{ a = MatMul(x, w) l = MatMul(x, down) u = MatMul(l, up) y = Add(a, u) }"
+    )
+    for name, shape in (("down", (3, 0)), ("up", (0, 3))):
+        model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape, np.float32), name))
+    onnx.save(model, tmp_path / "adapted.onnx")
+    assert materialise(weightless(tmp_path / "adapted.onnx"))["down"].shape == (3, 0)
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "epochcost", "weightless", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_merged_tensors_are_drawn_apart(tmp_path: Path) -> None:
+    """Each tensor that the exporter merged is an input of its own."""
+    path = tmp_path / "merged.onnx"
+    onnx.save(merged(), path)
+    drawn = weightless(path)
+    onnx.checker.check_model(drawn)
+    assert {"0.norm.weight", "1.norm.weight"} <= {value.name for value in drawn.graph.input}

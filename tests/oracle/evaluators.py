@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from exact_operators import (
+    LRN,
     AffineGrid,
     Erf,
     GlobalLpPool,
@@ -50,6 +51,7 @@ class Gelu(OpRun):
 
 
 _EXACT = [
+    LRN,
     AffineGrid,
     AveragePool,
     Erf,
@@ -62,10 +64,10 @@ _EXACT = [
 ]
 
 
-def reference(model: onnx.ModelProto) -> Run:
-    """A float64 model on the reference evaluator. Raises CannotRunError."""
+def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
+    """A float64 model on the reference evaluator with ``more`` operators. Raises CannotRunError."""
     try:
-        evaluator = ReferenceEvaluator(model, new_ops=_EXACT)
+        evaluator = ReferenceEvaluator(model, new_ops=[*_EXACT, *more])
     except Exception as error:
         raise CannotRunError(str(error)) from error
     names = [value.name for value in model.graph.output]

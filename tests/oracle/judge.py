@@ -70,11 +70,11 @@ class Verdict:
 
 
 # Whose answers do not count: known flaws of onnx 1.23.2's reference evaluator.
-_FLAWED_FORWARD = {
+FLAWED_FORWARD = {
     "DynamicQuantizeLinear": "it rounds to float32",
     "LpNormalization": "its 1-norm adds up signed numbers",
 }
-_FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
+FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
 # What each evaluator of the gradient may err by, relative to the terms of the slope.
 _TOLERANCES = {"reference": 1e-6, "onnxruntime64": 1e-6, "onnxruntime32": 2e-3}
 # And relative to the terms of the projected outputs: what rounding them costs.
@@ -127,16 +127,17 @@ def _forward(
     ]
     ways = [
         *(order[::-1] if _is_large(question) else order),
-        ("body", reference, _forward_of(backward)),
+        ("body", reference, forward_of(backward)),
     ]
-    return ways[1:] if op_type in _FLAWED_FORWARD else ways
+    return ways[1:] if op_type in FLAWED_FORWARD else ways
 
 
 def _is_large(question: Posed) -> bool:
     return sum(x.size for x in question.inputs.values()) > _LARGE
 
 
-def _forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
+def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
+    """The forward pass of a gradient graph in float64."""
     model = in_type(backward, TensorProto.DOUBLE)
     gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
     cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
@@ -199,9 +200,9 @@ def _against(
         except (CannotRunError, DisagreementError) as error:
             absent.append(f"{name}: {' '.join(str(error).split())}")
             continue
-        if case.op_type in _FLAWED_GRADIENT and name == "reference":
+        if case.op_type in FLAWED_GRADIENT and name == "reference":
             continue
-        off = list(_errors(got, found.by_input, _TOLERANCES[name], _FLOORS[name]))
+        off = list(errors(got, found.by_input, _TOLERANCES[name], _FLOORS[name]))
         faults += [f"{name}: {fault}" for fault in off]
         agreed += [] if off else [name]
     right = Answer.ZERO if is_zero(case) else Answer.CHECKED
@@ -216,7 +217,7 @@ def _passes_no_number(there: Posed, backward: onnx.ModelProto) -> bool:
 
     A softmax over nothing but masked elements does, even where its result is replaced later.
     """
-    model = _forward_of(backward)
+    model = forward_of(backward)
     made = [name for node in model.graph.node for name in node.output if name]
     del model.graph.output[:]
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in made)
@@ -254,9 +255,10 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
         return None
 
 
-def _errors(
+def errors(
     got: Mapping[str, Array], found: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
+    """The gradients by input that are not their slopes, with both numbers."""
     for name, slope in found.items():
         gradient, v = got[f"{name}_gradient"], slope.direction
         if gradient.shape != v.shape:

@@ -120,9 +120,9 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
     """The refusal of a rule, with the node that it was asked for and what can be done."""
-    if node.label in str(error):
-        return error
-    return ModelError(
-        f"{node.label}: its gradient cannot be built: {error}; freeze the parameters before it, "
-        "or export it as other operators"
-    )
+    reason = str(error)
+    if node.label not in reason:
+        reason = f"{node.label}: its gradient cannot be built: {reason}"
+    # Where a rule knows a remedy, it stands behind a semicolon.
+    remedy = "freeze the parameters before it, or export it as other operators"
+    return error if ";" in reason else ModelError(f"{reason}; {remedy}")

@@ -19,8 +19,8 @@ from epochcost.graphs.nodes import constant_value, copied, live_nodes, node_attr
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
-# Of a batch of images and their axes; the place of the sizes among the inputs of Resize.
-_IMAGE_RANK, _SPATIAL, _SIZES = 4, (2, 3), 3
+# Of a batch of images and their axes; places of scales and sizes among the inputs of Resize.
+_IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,10 @@ def open_model(
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
+    # A file may declare values whose nodes are gone, under dimensions that nobody binds.
+    made = {name for node in graph.node for name in node.output}
     for info in [*graph.value_info, *graph.output]:
-        if info.name not in op.values:
+        if info.name in made and info.name not in op.values:
             op.declare(info.name, info.type)
     for node in graph.node:
         _adopt(op, node)
@@ -131,7 +133,8 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
         return False
     given = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
-    if len(into) != _IMAGE_RANK or into[:2] != out[:2]:
+    constant = any(name and op.known(op.values[name]) is not None for name in node.input[_SCALES:])
+    if len(into) != _IMAGE_RANK or into[:2] != out[:2] or not constant:
         return False
     if "axes" in given:
         return all(axis % _IMAGE_RANK in _SPATIAL for axis in given["axes"])

@@ -223,7 +223,8 @@ def undifferentiable(
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"
         f"{proto.op_type} (version {version}) cannot be differentiated: {reason}; "
-        f"it lies on the path {path} -> loss. How to add a rule: {_HOW_TO_ADD_A_RULE}"
+        f"it lies on the path {path} -> loss. Freeze what lies before it, export the model without "
+        f"it, or add a rule: {_HOW_TO_ADD_A_RULE}"
     )
 
 

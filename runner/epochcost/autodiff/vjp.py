@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import onnx
 
@@ -11,6 +12,8 @@ from epochcost.autodiff.builder import Value
 from epochcost.autodiff.forward import Forward, close_model, open_model
 from epochcost.autodiff.passes import prepare
 from epochcost.errors import ModelError
+from epochcost.graphs.choices import unknown_name
+from epochcost.graphs.tensors import FLOAT_TYPES
 
 
 def vjp_graph(
@@ -19,14 +22,16 @@ def vjp_graph(
     """The model, differentiated exactly as written.
 
     To the model's inputs and outputs come, for each float output ``y``, an input ``y_cotangent``
-    of the same shape and, for each name in ``wrt`` (float inputs or initializers), an output
-    ``<name>_gradient`` of that value's shape; zeros where nothing depends on it. ``dimensions``
-    binds symbolic dimensions. Raises ModelError for unknown names, unbound dimensions and
-    operators that cannot be differentiated (naming node, operator, version and path).
+    of the same shape and, for each float input or initializer in ``wrt`` (names, or shell patterns
+    of them), an output ``<name>_gradient`` of that value's shape; zeros where nothing depends on
+    it. ``dimensions`` binds symbolic dimensions. Raises ModelError for unknown names, unbound
+    dimensions and operators that cannot be differentiated (naming node, operator, version and
+    path).
     """
-    forward = open_model(prepare(model, dimensions=dimensions, varying=wrt))
+    chosen = list(dict.fromkeys(name for pattern in wrt for name in _matches(model, pattern)))
+    forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
     op = forward.op
-    sources = [_source(forward, name) for name in wrt]
+    sources = [_source(forward, name) for name in chosen]
     cotangents = {
         y.name: op.input(f"{y.name}_cotangent", y.shape, y.elem_type)
         for y in forward.outputs
@@ -48,14 +53,22 @@ def vjp_graph(
     )
 
 
+def _matches(model: onnx.ModelProto, pattern: str) -> list[str]:
+    """The float inputs and initializers that a shell pattern matches; a name itself otherwise."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]
+    matches = [name for name in floats if fnmatchcase(name, pattern)]
+    return [pattern] if pattern in kinds or not matches else matches
+
+
 def _source(forward: Forward, name: str) -> Value:
     op = forward.op
     held = [tensor.name for tensor in op.initializers]
     choices = [*(value.name for value in forward.inputs), *held]
     if name not in choices:
-        raise ModelError(
-            f"wrt {name!r}: expected an input or initializer; choices are {', '.join(choices)}"
-        )
+        raise unknown_name("wrt", name, choices)
     if not op.values[name].is_float:
         raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
     return op.values[name]

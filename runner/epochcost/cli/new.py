@@ -6,6 +6,7 @@ import datetime as dt
 import shutil
 from collections.abc import Sequence
 from decimal import Decimal
+from filecmp import cmp
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -355,7 +356,11 @@ def _copied(graph: Path) -> list[Path]:
     wanted = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
     ]
-    new = [(file, copy) for file, copy in wanted if not (copy.exists() and copy.samefile(file))]
+    new = [
+        (file, copy)
+        for file, copy in wanted
+        if not (copy.exists() and cmp(copy, file, shallow=False))
+    ]
     for file, copy in new:
         if copy.exists():
             raise InputError(
@@ -364,5 +369,7 @@ def _copied(graph: Path) -> list[Path]:
             )
     for file, copy in new:
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
+        partial = copy.with_name(f".{copy.name}.partial")
+        shutil.copyfile(file, partial)
+        partial.replace(copy)
     return [copy for _, copy in new]

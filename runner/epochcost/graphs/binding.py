@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx
 
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.folding import fold_constants, misfit
 from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.nodes import copied, live_nodes, reads
@@ -25,6 +26,7 @@ from epochcost.graphs.tensors import (
     graphs,
     keep_declarations,
     static_shape,
+    without_shapes,
 )
 
 # Half a gibibyte in float32.
@@ -64,7 +66,11 @@ def bind_dimensions(
     bound = copied(model)
     _keep_live(bound.graph)
     _replace(bound, sizes)
-    inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
+    fixed = untrained(bound).keys() - set(varying)
+    try:
+        inferred = _infer(fold_constants(bound, fixed))
+    except ModelError as error:
+        inferred = _inferred_anew(bound, fixed, error)
     _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
@@ -150,6 +156,31 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
             f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
             "with these"
         ) from None
+
+
+def _inferred_anew(
+    model: onnx.ModelProto, fixed: Collection[str], error: ModelError
+) -> onnx.ModelProto:
+    """The model with the shapes that its nodes give, whatever is declared behind its inputs.
+
+    As ONNX Runtime does, which warns and goes on. Raises ``error``, of the declared shapes, if that
+    does not help.
+    """
+    before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
+    try:
+        inferred = _infer(fold_constants(without_shapes(model), fixed))
+    except ModelError:
+        raise error from None
+    after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}
+    wrong = [name for name, shape in before.items() if shape and shape != after.get(name)]
+    name = next(iter([*wrong, *before]))
+    warnings.warn(
+        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; what is "
+        f"computed counts, here and of {max(len(wrong) - 1, 0)} other values",
+        ModelWarning,
+        stacklevel=3,
+    )
+    return inferred
 
 
 def _check_positive(model: onnx.ModelProto) -> None:

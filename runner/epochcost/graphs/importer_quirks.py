@@ -4,25 +4,28 @@ Some exporters (Paddle's among them) write an open dimension as -1, and weights 
 instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
 ONNX Runtime's optimizers fuse operators: some of the fused stand in ONNX's own domain, which does
 not know them (onnx's checker refuses the file), and some are a product or convolution with an
-activation in one node. ONNX Runtime fuses them again when it loads the model.
+activation in one node. ONNX Runtime fuses them again when it loads the model. What onnx's checker
+demands of a file and ONNX Runtime does not is completed.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from epochcost.errors import ModelError
-from epochcost.graphs.contrib import DOMAIN
+from epochcost.errors import ModelError, ModelWarning
+from epochcost.graphs.contrib import DOMAIN, VERSION
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.nodes import copied, is_standard, node_attributes
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes, reads
 from epochcost.graphs.tensors import (
     FLOAT_TYPES,
     HALF_TYPES,
@@ -43,6 +46,61 @@ def initializers_apart(model: onnx.ModelProto) -> None:
     if len(fed) < len(model.graph.input):
         del model.graph.input[:]
         model.graph.input.extend(fed)
+
+
+def complete_header(model: onnx.ModelProto) -> None:
+    """Write what onnx's checker demands and ONNX Runtime does not, in place.
+
+    That is a name of the graph, the version of ONNX Runtime's own operators where some are used,
+    and an IR version by which initializers need not be inputs where some are none.
+    """
+    model.graph.name = model.graph.name or "graph"
+    imported = {entry.domain for entry in model.opset_import}
+    if DOMAIN not in imported and any(n.domain == DOMAIN for n in nested_nodes(model.graph.node)):
+        model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    fed = {value.name for value in model.graph.input}
+    if any(tensor.name not in fed for tensor in model.graph.initializer):
+        model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+
+
+def sort_nodes(model: onnx.ModelProto) -> None:
+    """Bring nodes behind those that they read, in place; a graph whose nodes are stays as it is.
+
+    Nodes on a circle stay behind all others, for the checker to name.
+    """
+    for graph in graphs(model):
+        if _is_sorted(graph):
+            continue
+        makers = {
+            name: place for place, node in enumerate(graph.node) for name in node.output if name
+        }
+        sorter = TopologicalSorter(
+            {
+                place: {makers[name] for name in reads(node) if name in makers}
+                for place, node in enumerate(graph.node)
+            }
+        )
+        try:
+            order = list(sorter.static_order())
+        except CycleError:
+            return
+        nodes = [copied(graph.node[place]) for place in order]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        warnings.warn(
+            f"graph {graph.name!r}: its nodes are not in the order of their computation; sorted",
+            ModelWarning,
+            stacklevel=2,
+        )
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if not later.isdisjoint(reads(node)):
+            return False
+        later.difference_update(node.output)
+    return True
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:
@@ -105,6 +163,27 @@ def _lacks_element_type(kind: onnx.TypeProto) -> bool:
     return kind.HasField("tensor_type") and not kind.tensor_type.elem_type
 
 
+def drop_empty_scales(model: onnx.ModelProto) -> None:
+    """Leave out the empty scales that a Resize by sizes has beside them, in place.
+
+    Up to opset 11 all inputs had to be there; onnx allows one of the two since.
+    """
+    empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
+    for value in model.graph.input:
+        if any(
+            dim.dim_value == 0 and dim.HasField("dim_value")
+            for dim in value.type.tensor_type.shape.dim
+        ):
+            empty.add(value.name)
+    for node in model.graph.node:
+        if (
+            is_standard(node, "Resize")
+            and len(node.input) > _SIZES
+            and node.input[_SCALES] in empty
+        ):
+            node.input[_SCALES] = ""
+
+
 def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
     """Shapes that are declared of Constant nodes go, in place; the nodes say them themselves.
 
@@ -142,8 +221,12 @@ def _is_weight(node: onnx.NodeProto) -> bool:
     return tensor.data_type in FLOAT_TYPES and math.prod(tensor.dims) > 1
 
 
-# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18.
+# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18. From
+# 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
+_GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
+# Places among the inputs of Resize.
+_SCALES, _SIZES = 2, 3
 _PARAMETERS = ("alpha", "beta", "gamma")
 _EPSILON = 1e-5
 
@@ -187,6 +270,10 @@ class _Parts:
         dtype = helper.tensor_dtype_to_np_dtype(elem_type)
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
+    def shape(self, *sizes: int) -> str:
+        """A constant shape."""
+        return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
+
     def cast(self, x: str, before: int, after: int) -> str:
         """A value in another element type; itself where it has that type already."""
         return x if before == after else self.add("Cast", x, to=after)
@@ -226,6 +313,8 @@ def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
     if node.domain in ("", "ai.onnx"):
         if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
             return _simplified_layer_normalization
+        if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
+            return _group_normalization
         if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
             return _layer_normalization if _over_last(node) else None
     return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
@@ -245,6 +334,17 @@ def _layer_normalization(parts: _Parts) -> None:
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
+
+
+def _group_normalization(parts: _Parts) -> None:
+    """InstanceNormalization of the groups as channels: scale and bias are those of groups."""
+    x, scale, bias = parts.node.input
+    groups = parts.attributes["num_groups"]
+    rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
+    scale, bias = (parts.add("Expand", given, parts.shape(groups)) for given in (scale, bias))
+    epsilon = parts.attributes.get("epsilon", _EPSILON)
+    unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
+    parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
 
 
 def _wide(parts: _Parts) -> str:

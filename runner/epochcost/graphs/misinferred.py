@@ -111,10 +111,11 @@ def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> lis
     lengths: dict[str, int] = {}
     for term, shape in zip(labels, shapes, strict=False):
         for label, length in zip(term, shape, strict=False):
-            lengths[label] = max(lengths.get(label, 1), length)
+            if label:
+                lengths[label] = max(lengths.get(label, 1), length)
     plain, parts = copied(node), []
     for place, (term, shape) in enumerate(zip(labels, shapes, strict=False)):
-        full = [lengths[label] if label else 1 for label in term]
+        full = [lengths.get(label, 1) for label in term]
         if any(
             label and n == 1 < whole for label, n, whole in zip(term, shape, full, strict=False)
         ):

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import nested_nodes
+from epochcost.graphs.nodes import copied, nested_nodes
 
 # Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
 MAX_ELEMENTS = 2**40
@@ -100,6 +100,15 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
     dims = kind.tensor_type.shape.dim
     sizes = tuple(dim.dim_value for dim in dims)
     return sizes if all(dim.HasField("dim_value") for dim in dims) else None
+
+
+def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy that declares no shape but those of its inputs: the nodes give the others."""
+    plain = copied(model)
+    for value in [*plain.graph.value_info, *plain.graph.output]:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return plain
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:

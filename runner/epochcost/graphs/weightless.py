@@ -16,6 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.exported import separated
 from epochcost.graphs.importer_quirks import initializers_apart, weights_to_initializers
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
 from epochcost.graphs.loading import external_files, load_external_data, load_model_bytes
@@ -38,7 +39,7 @@ def weightless(path: Path) -> onnx.ModelProto:
         initializers_apart(model)
         weights_to_initializers(model)
         _require_weights(model)
-        drawn = _without_values(model)
+        drawn = _without_values(separated(model))
         parameters(load_model_bytes(drawn.SerializeToString()))
         return drawn
     except ModelError as error:

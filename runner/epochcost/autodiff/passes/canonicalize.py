@@ -20,7 +20,7 @@ from epochcost.autodiff.passes.upgrade import OLDEST_OPSET, upgrade
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.functions import inline_functions
-from epochcost.graphs.importer_quirks import initializers_apart, unfuse
+from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart, unfuse
 from epochcost.graphs.inference import check_nodes, infer_shapes
 from epochcost.graphs.nodes import (
     Constants,
@@ -55,7 +55,9 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    return without_split_sequences(upgrade(plain, versions[""], oldest_opset))
+    recent = upgrade(plain, versions[""], oldest_opset)
+    drop_empty_scales(recent)
+    return without_split_sequences(recent)
 
 
 # A part is a node: what has more of them stays a sequence.

@@ -1,0 +1,162 @@
+"""A process with limits for each file: its death, hang or hunger ends that file only."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+
+import psutil
+from threadpoolctl import threadpool_limits
+
+from foreign.answers import Answer, Finding, worst
+from foreign.examine import OURS, RUNTIME, examine
+from foreign.slopes import DIFFERENCES
+
+# A stage may wait, on a busy machine, for so many times its CPU time.
+_PATIENCE = 10
+_WAKE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """CPU seconds of each stage, and memory beyond that of the process that starts the others."""
+
+    seconds: int
+    megabytes: int
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What came of a file; ``fatal`` says how ONNX Runtime ended the process."""
+
+    path: Path
+    findings: tuple[Finding, ...]
+    seconds: float
+    fatal: str = ""
+
+    @property
+    def answer(self) -> Answer:
+        """The worst of the file's findings."""
+        return worst(list(self.findings))
+
+
+class _Sender:
+    """The report of a worker process: down the pipe, with a fresh limit of CPU time a stage."""
+
+    def __init__(self, connection: Connection, limits: Limits) -> None:
+        self._connection, self._limits = connection, limits
+
+    def stage(self, name: str) -> None:
+        spent = sum(os.times()[:2])
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(spent) + self._limits.seconds, hard))
+        self._connection.send(name)
+
+    def add(self, finding: Finding) -> None:
+        self._connection.send(finding)
+
+
+def _work(path: Path, fatal: str, limits: Limits, connection: Connection) -> None:
+    """Examine one file in a process of its own, silently; None says that it came to its end."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        os.dup2(nowhere.fileno(), sys.stderr.fileno())
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = psutil.Process().memory_info().vms + limits.megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    examine(path, _Sender(connection, limits), fatal)
+    connection.send(None)
+
+
+@dataclass
+class _Worker:
+    """A running process and what it reported."""
+
+    path: Path
+    process: ForkProcess
+    patience_seconds: float
+    begun: float = field(default_factory=time.monotonic)
+    stage: str = ""
+    stage_begun: float = field(default_factory=time.monotonic)
+    findings: list[Finding] = field(default_factory=list)
+    ended: bool = False
+
+    def read(self, connection: Connection) -> bool:
+        """Take what has come; whether the pipe is closed."""
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while connection.poll():
+                said = connection.recv()
+                if isinstance(said, Finding):
+                    self.findings.append(said)
+                elif said is None:
+                    self.ended = True
+                else:
+                    self.stage, self.stage_begun = said, time.monotonic()
+            return False
+        return True
+
+    def stop_if_late(self) -> None:
+        """End a process that sleeps, which no limit of CPU time ends."""
+        if time.monotonic() - self.stage_begun > self.patience_seconds:
+            self.process.kill()
+
+    def examined(self) -> Examined:
+        """The result, once the pipe is closed."""
+        self.process.join()
+        fatal = ""
+        if not self.ended:
+            death = _of_death(self.stage, self.process.exitcode or 0)
+            fatal = death.message if self.stage == RUNTIME else ""
+            self.findings.append(death)
+        seconds = time.monotonic() - self.begun
+        return Examined(self.path, tuple(self.findings), seconds, fatal)
+
+
+def _of_death(stage: str, exit_code: int) -> Finding:
+    """What the end of a process in some stage says of the file."""
+    if -exit_code in (signal.SIGXCPU, signal.SIGKILL):
+        answer = Answer.HANG if stage in OURS else Answer.UNJUDGED
+        return Finding(stage, answer, "stopped at the limit of its time")
+    how = f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+    answer = Answer.UNJUDGED if stage == DIFFERENCES else Answer.MEMORY
+    return Finding(stage, answer, f"the process ended with {how}")
+
+
+def examine_all(paths: Sequence[Path], limits: Limits, jobs: int) -> Iterator[Examined]:
+    """Every file's result, as each comes, ``jobs`` at a time.
+
+    A file that ONNX Runtime hangs or crashes on is examined again without it.
+    """
+    context = multiprocessing.get_context("fork")
+    waiting = deque((path, "") for path in paths)
+    workers: dict[Connection, _Worker] = {}
+    with threadpool_limits(1):
+        while waiting or workers:
+            while waiting and len(workers) < jobs:
+                task = waiting.popleft()
+                here, there = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(*task, limits, there), daemon=True)
+                process.start()
+                there.close()
+                workers[here] = _Worker(task[0], process, limits.seconds * _PATIENCE)
+            for connection in wait(list(workers), _WAKE_SECONDS):
+                assert isinstance(connection, Connection)
+                if workers[connection].read(connection):
+                    examined = workers.pop(connection).examined()
+                    if examined.fatal:
+                        waiting.append((examined.path, examined.fatal))
+                    else:
+                        yield examined
+            for worker in workers.values():
+                worker.stop_if_late()

@@ -1,0 +1,222 @@
+"""The gradients of a file against finite differences in float64, where anything computes it.
+
+For a direction v of what is differentiated and cotangents u of the outputs, the chain rule demands
+v · VJP(u) = d/dt u · f(x + t v). Tensors move in a few groups, each of about one size of numbers. A
+gradient counts as wrong if it is wrong at most of several points at which f is smooth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from contrib_reference import CONTRIBUTED
+from epochcost.graphs.tensors import HALF_TYPES
+from exact_operators import OPERATORS
+from foreign.answers import Answer, Finding
+from foreign.runtime import with_inputs
+from oracle.evaluators import CannotRunError, Evaluator, Run, reference, runtime_double
+from oracle.judge import FLAWED_FORWARD, FLAWED_GRADIENT, errors, forward_of
+from oracle.posed import is_float
+from oracle.precision import in_type
+from oracle.slope import STEPS, NotSmoothError, Slopes, slopes
+from oracle.suite import Array
+from recurrent_reference import RECURRENT
+
+DIFFERENCES = "finite differences"
+_POINTS, _MOST_GROUPS, _JITTER = 3, 8, 2e-3
+# Relative to the terms of the slope: float64, the float32 that users run, half precision.
+_EXACT, _SINGLE, _HALF = 1e-6, 2e-3, 5e-2
+# Relative to the terms of the projected outputs: what rounding them to float32 costs.
+_SINGLE_FLOOR = 1e-5
+_SPECIFIC = (*OPERATORS, *RECURRENT, *CONTRIBUTED)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A loaded file with its gradient graph at a point; ``runs`` runs that graph as users do.
+
+    ``wrt`` are the differentiated inputs and initializers by name, ``held`` the other inputs,
+    ``outputs`` the float outputs; a cotangent that is not fed is zero.
+    """
+
+    model: onnx.ModelProto
+    backward: onnx.ModelProto
+    held: Mapping[str, Array]
+    wrt: Mapping[str, Array]
+    outputs: Sequence[str]
+    runs: Run
+
+    def gradients(self, x: Mapping[str, Array], u: Mapping[str, Array]) -> dict[str, Array]:
+        """The gradients on ONNX Runtime in the file's own precision."""
+        given = {**self.held, **x, **{f"{name}_cotangent": y for name, y in u.items()}}
+        answers = self.runs(given).items()
+        return {name: y.astype(np.float64) for name, y in answers if is_float(y)}
+
+
+def compare(question: Question) -> Finding:
+    """Hold the gradients to central differences."""
+    problems = []
+    for name, evaluator, model in _forwards(question):
+        try:
+            run = evaluator(model)
+            _require_same(question, run(question.wrt))
+            return _judged(question, name, run)
+        except (CannotRunError, NotSmoothError) as error:
+            problems.append(f"{name}: {' '.join(str(error).split()):.150}")
+    return Finding(DIFFERENCES, Answer.UNJUDGED, "; ".join(problems))
+
+
+def _reference(model: onnx.ModelProto, flawed: Collection[str] = FLAWED_FORWARD) -> Run:
+    present = {node.op_type for node in model.graph.node}.intersection(flawed)
+    if present:
+        raise CannotRunError(f"the reference evaluator's {', '.join(present)} is flawed")
+    return reference(model, _SPECIFIC)
+
+
+def _forwards(question: Question) -> Iterator[tuple[str, Evaluator, onnx.ModelProto]]:
+    exact = _fed(in_type(question.model, TensorProto.DOUBLE), question)
+    yield "ONNX Runtime", runtime_double, exact
+    yield "reference", _reference, exact
+    body = _fed(forward_of(question.backward), question)
+    yield "body", _reference, body
+
+
+def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
+    """The float64 model with exactly what moves as inputs; other inputs are stored."""
+    fed = with_inputs(model, question.wrt)
+    graph = fed.graph
+    for place in reversed(range(len(graph.input))):
+        name = graph.input[place].name
+        if name in question.held:
+            value = question.held[name]
+            value = value.astype(np.float64) if is_float(value) else value
+            graph.initializer.append(numpy_helper.from_array(value, name))
+            del graph.input[place]
+    return fed
+
+
+def _require_same(question: Question, got: Mapping[str, Array]) -> None:
+    """The exact forward pass is that of the gradient graph, within the coarsest of types."""
+    ours = question.gradients(question.wrt, {})
+    for name in question.outputs:
+        scale = max(1.0, float(np.max(np.abs(got[name]), initial=0.0)))
+        same = got[name].shape == ours[name].shape and np.allclose(
+            got[name], ours[name], rtol=1e-2, atol=1e-2 * scale, equal_nan=True
+        )
+        if not same:
+            raise CannotRunError(f"output {name!r} differs from float32")
+
+
+def _judged(question: Question, evaluator: str, run: Run) -> Finding:
+    """Right if the gradients are right at the first point, or at any of several."""
+    notes = []
+    for seed in range(_POINTS):
+        agreed, faults = _at_a_point(question, run, seed)
+        notes += faults
+        if agreed:
+            return Finding(DIFFERENCES, Answer.RIGHT, "; ".join([f"by {evaluator}", *notes]))
+    return Finding(DIFFERENCES, Answer.WRONG, "; ".join([f"by {evaluator}", *notes]))
+
+
+def _at_a_point(question: Question, run: Run, seed: int) -> tuple[bool, list[str]]:
+    """Whether a precision agrees with the slopes near the point, and how one is off."""
+    groups = _groups(question.wrt)
+    for attempt, step in enumerate(STEPS):
+        x = _moved(question.wrt, seed * len(STEPS) + attempt)
+        moving, vectors = _grouped(run, groups, x), _joined(groups, x)
+        try:
+            measured = slopes(moving, vectors, question.outputs, seed, step)
+        except NotSmoothError as error:
+            rough = error
+            continue
+        return _compared(question, groups, x, measured)
+    raise rough
+
+
+def _compared(
+    question: Question, groups: Sequence[Sequence[str]], x: Mapping[str, Array], measured: Slopes
+) -> tuple[bool, list[str]]:
+    kinds = [value.type.tensor_type.elem_type for value in question.backward.graph.value_info]
+    coarse = _HALF if HALF_TYPES.intersection(kinds) else _SINGLE
+    faults: list[str] = []
+    for name, tolerance, floor in (("float64", _EXACT, 0.0), ("float32", coarse, _SINGLE_FLOOR)):
+        try:
+            got = _gradients(question, name == "float64", x, measured.cotangents)
+        except CannotRunError:
+            continue
+        shapes = [n for n, value in x.items() if got[f"{n}_gradient"].shape != value.shape]
+        if shapes:
+            return False, [f"the gradient of {shapes[0]!r} has another shape"]
+        vectors = {f"{k}_gradient": v for k, v in _joined(groups, got, "_gradient").items()}
+        still = any(slope.scale == 0 for slope in measured.by_input.values())
+        if name == "float32" and still:
+            break  # a gradient of zero, of which float32 leaves what does not cancel
+        off = list(errors(vectors, measured.by_input, tolerance, floor))
+        if not off:
+            return True, faults
+        index, _, numbers = off[0].partition(": ")
+        faults.append(f"{name}: {', '.join(groups[int(index)])[:80]}: {numbers}")
+    if not faults:
+        raise CannotRunError("nothing computes the gradient exactly")
+    return False, faults
+
+
+def _gradients(
+    question: Question, exactly: bool, x: Mapping[str, Array], u: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    if not exactly:
+        return question.gradients(x, u)
+    model = _fed(in_type(question.backward, TensorProto.DOUBLE), question)
+    feeds = {**x, **{f"{name}_cotangent": y for name, y in u.items()}}
+    feeds = {value.name: feeds[value.name] for value in model.graph.input}
+    try:
+        return runtime_double(model)(feeds)
+    except CannotRunError:
+        return _reference(model, {*FLAWED_FORWARD, *FLAWED_GRADIENT})(feeds)
+
+
+def _groups(wrt: Mapping[str, Array]) -> list[list[str]]:
+    """The names in a few groups, by the size of their numbers."""
+    order = sorted(wrt, key=lambda name: _size(wrt[name]))
+    parts = np.array_split(np.arange(len(order)), min(_MOST_GROUPS, len(order)))
+    return [[order[index] for index in part] for part in parts]
+
+
+def _joined(
+    groups: Sequence[Sequence[str]], x: Mapping[str, Array], suffix: str = ""
+) -> dict[str, Array]:
+    return {
+        str(index): np.concatenate([np.ravel(x[f"{name}{suffix}"]) for name in group])
+        for index, group in enumerate(groups)
+    }
+
+
+def _grouped(run: Run, groups: Sequence[Sequence[str]], like: Mapping[str, Array]) -> Run:
+    def grouped(vectors: Mapping[str, Array]) -> dict[str, Array]:
+        feeds: dict[str, Array] = {}
+        for index, group in enumerate(groups):
+            sizes = [like[name].size for name in group]
+            parts = np.split(vectors[str(index)], np.cumsum(sizes)[:-1])
+            feeds |= {n: p.reshape(like[n].shape) for n, p in zip(group, parts, strict=True)}
+        return run(feeds)
+
+    return grouped
+
+
+def _moved(wrt: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    """A little beside, off ties and corners."""
+    draw = np.random.default_rng(seed)
+    return {
+        name: x + _JITTER * (_size(x) or 1.0) * draw.standard_normal(x.shape)
+        for name, x in wrt.items()
+    }
+
+
+def _size(x: Array) -> float:
+    """The root mean square of the numbers."""
+    return float(np.sqrt(np.mean(x**2))) if x.size else 0.0

@@ -1,0 +1,135 @@
+"""Strangers' ONNX files through load_model, vjp_graph, finite differences and training_step.
+
+    python benchmarks/foreign_files.py FOLDER [--json FILE [--resume]] [--messages]
+
+Every *.onnx below the folder is examined in a process of its own, each content once. The file runs
+on ONNX Runtime at random inputs (or those of a test_data_set beside it); the gradient graph has to
+yield the same outputs, and gradients that are the slopes of finite differences, in float64 where
+ONNX Runtime or onnx's reference evaluator computes the file in it; then two training steps of the
+squared error of its first float output have to run. A file has the answer of its worst stage.
+
+A refusal of a file that ONNX Runtime loads is one "with reason" if its message names a node or
+value of the file in quotes, the operator (unless the value is an input, output or stored tensor),
+and begins a clause with what to do ("export it …", "bind …"); otherwise it misleads. "Hang" is
+--seconds of CPU time in one of our stages; "not judged" says why nothing could be compared. With
+--json results are appended to a file as they come, one a line, and --resume goes on from it;
+--messages prints what was said, without names and numbers, how often, and of which file first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from foreign.answers import REFUSALS, Answer
+from foreign.pool import Examined, Limits, examine_all
+
+Record = Mapping[str, Any]
+_SHOWN = frozenset(Answer) - {Answer.RIGHT, Answer.AS_RUNTIME}
+
+
+def distinct(folder: Path, examined: Iterable[str] = ()) -> dict[Path, str]:
+    """The digests of the folder's ONNX files, each content once, small files first.
+
+    Contents whose digests are ``examined`` are left out.
+    """
+    digests, seen = {}, set(examined)
+    paths = [path for path in sorted(folder.rglob("*.onnx")) if path.is_file()]
+    for path in sorted(paths, key=lambda path: path.stat().st_size):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if digest not in seen:
+            digests[path] = digest
+            seen.add(digest)
+    return digests
+
+
+def record(examined: Examined, folder: Path, digest: str) -> Record:
+    """A result as a line of JSON holds it."""
+    return {
+        "path": str(examined.path.relative_to(folder)),
+        "sha256": digest,
+        "answer": examined.answer,
+        "seconds": round(examined.seconds, 2),
+        "findings": [asdict(finding) for finding in examined.findings],
+    }
+
+
+def read_records(path: Path) -> list[Record]:
+    """The results of a file; a last line that was cut off is left out."""
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def table(records: Iterable[Record]) -> Iterator[str]:
+    """How many files have each answer, as Markdown."""
+    counts = Counter(one["answer"] for one in records)
+    yield from ("| | files |", "|---|--:|")
+    yield from (f"| {answer} | {counts[answer]} |" for answer in Answer)
+    refusals = sum(counts[answer] for answer in REFUSALS)
+    yield f"\n{counts.total()} files; {refusals} refusals of files that ONNX Runtime loads"
+
+
+def messages(records: Iterable[Record]) -> Iterator[str]:
+    """What was said in each class but the good ones: how often, and of which file first."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for row in records:
+        for finding in row["findings"]:
+            if finding["answer"] == row["answer"] and row["answer"] in _SHOWN:
+                lacks = ", ".join(finding["lacks"])
+                text = _general(finding["message"]) + (f" [lacks {lacks}]" if lacks else "")
+                groups.setdefault((row["answer"], finding["stage"], text), []).append(row["path"])
+    for answer in Answer:
+        chosen = {key: paths for key, paths in groups.items() if key[0] == answer}
+        if chosen:
+            yield f"\n## {answer}\n"
+        for (_, stage, text), paths in sorted(chosen.items(), key=lambda e: -len(e[1])):
+            yield f"- {len(paths)} x {stage}: {text}\n  ({paths[0]})"
+
+
+def _general(message: str) -> str:
+    """A message without its file, names and numbers, nor the operators that onnx names."""
+    text = re.sub(r"^\S*\.onnx: ", "", message)
+    text = re.sub(r"'[^']*'", "'…'", text)
+    text = re.sub(r"(?i)(op_?type: ?)\w+", r"\1…", text)
+    return re.sub(r"-?\d[\d.e+-]*", "N", text)[:300]
+
+
+def main() -> None:
+    """Examine the files that are not examined yet, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=int, default=30, help="CPU time of a stage of a file")
+    parser.add_argument("--megabytes", type=int, default=4096, help="memory of a file's process")
+    parser.add_argument("--jobs", type=int, default=2, help="files at a time")
+    parser.add_argument("--limit", type=int, help="files of this call")
+    parser.add_argument("--json", type=Path, help="append results to this file, one a line")
+    parser.add_argument("--resume", action="store_true", help="leave out what the file has")
+    parser.add_argument("--messages", action="store_true", help="print what was said")
+    options = parser.parse_args()
+    if options.resume and not options.json:
+        parser.error("--resume needs --json FILE, from which to go on")
+    records = read_records(options.json) if options.resume else []
+    digests = distinct(options.folder, [row["sha256"] for row in records])
+    limits = Limits(options.seconds, options.megabytes)
+    for examined in examine_all(list(digests)[: options.limit], limits, options.jobs):
+        records.append(record(examined, options.folder, digests[examined.path]))
+        if options.json:
+            with options.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(records[-1]) + "\n")
+        if len(records) % 100 == 0:
+            print(f"{len(records)} files", file=sys.stderr, flush=True)
+    print("\n".join([*table(records), *(messages(records) if options.messages else ())]))
+
+
+if __name__ == "__main__":
+    main()
