@@ -25,14 +25,12 @@ from epochcost.graphs.tensors import (
     declared_values,
     graphs,
     keep_declarations,
-    one_line,
     static_shape,
     without_shapes,
 )
 
 # Half a gibibyte in float32.
 MAX_CONSTANT_ELEMENTS = 2**27
-_REFUSALS = (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError)
 
 
 class UnknownShapeError(ModelError):
@@ -152,11 +150,11 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     try:
         return infer_shapes(model, strict=True)
-    except _REFUSALS as error:
+    except ModelError as error:
         where = misfit(model)
         raise ModelError(
-            f"{f'{where}: ' if where else ''}shapes and types do not fit together: "
-            f"{one_line(error)}; bind other sizes, or export the model again with these"
+            f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
+            "with these"
         ) from None
 
 

@@ -132,7 +132,12 @@ class _Known:
             return [node]
         given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
         shapes = [shape for shape in given if shape is not None]
-        parts = rewrite_misinferred(node, shapes) if len(shapes) == len(given) else [node]
+        if len(shapes) < len(given):
+            return [node]
+        try:
+            parts = rewrite_misinferred(node, shapes)
+        except (ArithmeticError, LookupError, ValueError):
+            return [node]  # its shapes or attributes do not fit it, which inference says
         self.recounted |= parts != [node]
         return parts
 

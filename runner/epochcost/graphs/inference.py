@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs.nodes import is_standard, nested_nodes, node_attributes
-from epochcost.graphs.tensors import FLOAT_TYPES
+from epochcost.graphs.tensors import FLOAT_TYPES, one_line
 
 # Inference reads values of constants where they are shapes, which are never longer.
 MAX_SHAPE_CONSTANT = 64
@@ -29,11 +29,14 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """A copy of a model in which the values are declared that onnx infers, by types alone.
 
-    With ``strict`` it raises onnx's errors where nodes do not fit their inputs. Raises ModelError
-    as ``check_nodes`` does.
+    Raises ModelError for types that contradict what is declared, with ``strict`` for every node
+    that does not fit its inputs, and as ``check_nodes`` does.
     """
     check_nodes(model)
-    return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
+    try:
+        return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
+    except (shape_inference.InferenceError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
 
 
 def inferred_types(
