@@ -433,3 +433,16 @@ def test_declared_values_without_a_node_are_left_out() -> None:
         model.graph.value_info.append(value)
     step = training_step(model, loss="mse", output="y")
     assert [carried.input for carried in step.carried] == ["w"]
+
+
+def test_a_concatenation_of_many_parts() -> None:
+    """More parts than a shape has sizes: the gradient is split by lengths that inference reads."""
+    parts = [f"x{index}" for index in range(100)]
+    model = model_of_text(
+        f"g ({', '.join(f'float[1] {name}' for name in parts)}) => (float[100] y) "
+        f"{{ y = Concat <axis = 0> ({', '.join(parts)}) }}"
+    )
+    cotangent = np.arange(100, dtype=np.float32)
+    feeds = {name: np.zeros(1, np.float32) for name in parts} | {"y_cotangent": cotangent}
+    got = run(vjp_graph(model, ["x7", "x99"]), feeds)
+    assert (got["x7_gradient"].item(), got["x99_gradient"].item()) == (7, 99)

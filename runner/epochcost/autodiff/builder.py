@@ -19,7 +19,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
-from epochcost.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
+from epochcost.graphs.inference import can_be_sizes, inferred_types
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
@@ -232,7 +232,7 @@ class Builder:
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         )
-        if value.size <= MAX_SHAPE_CONSTANT:
+        if can_be_sizes(value.shape, value.elem_type):
             self._constants[tensor.name] = numpy_helper.to_array(tensor)
         return value
 
@@ -280,7 +280,7 @@ class Builder:
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
         """Remember what a Constant node yields."""
-        if array.size <= MAX_SHAPE_CONSTANT:
+        if can_be_sizes(array.shape, helper.np_dtype_to_tensor_dtype(array.dtype)):
             self._constants[name] = array
 
     def fresh(self, hint: str) -> str:

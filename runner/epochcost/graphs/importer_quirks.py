@@ -32,6 +32,7 @@ from epochcost.graphs.tensors import (
     declared_values,
     graphs,
     keep_declarations,
+    one_line,
 )
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
@@ -120,8 +121,9 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
     an input without a type, and as ``check``, which sees the model with a type and shape of every
     output: onnx's inference, which runs after it, bears no invalid nodes.
     """
+    for nested in graphs(model):
+        keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
     graph = model.graph
-    keep_declarations(graph, [v for v in graph.value_info if v.type.WhichOneof("value")])
     for value in graph.input:
         if not _is_declared(value.type):
             raise ModelError(
@@ -142,7 +144,10 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
 
 def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
     plain = inline_functions(model) if model.functions else model
-    inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
+    try:
+        inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"the types of outputs cannot be inferred: {one_line(error)}") from None
     for value in outputs:
         if inferred[value.name].WhichOneof("value"):
             value.type.CopyFrom(inferred[value.name])
