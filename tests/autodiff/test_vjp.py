@@ -433,3 +433,17 @@ def test_declared_values_without_a_node_are_left_out() -> None:
         model.graph.value_info.append(value)
     step = training_step(model, loss="mse", output="y")
     assert [carried.input for carried in step.carried] == ["w"]
+
+
+def test_more_operands_than_a_shape_has_sizes() -> None:
+    """The cotangent of a long Concat is cut into as many parts."""
+    names = [f"w{index}" for index in range(100)]
+    stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
+    model = model_of_text(
+        f"g (float[100,2] x) => (float[100,2] y) <{stored}> "
+        f"{{ c = Concat <axis = 0> ({', '.join(names)}) y = Mul(x, c) }}"
+    )
+    x = np.arange(200, dtype=np.float32).reshape(100, 2)
+    got = run(vjp_graph(model, names), {"x": x, "y_cotangent": np.ones_like(x)})
+    rows = np.concatenate([got[f"{name}_gradient"] for name in names])
+    np.testing.assert_array_equal(rows, x)

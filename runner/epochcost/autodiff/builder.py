@@ -247,8 +247,11 @@ class Builder:
         return self.Expand(held, self.integers(*shape)) if shape else held
 
     def integers(self, *numbers: int) -> Value:
-        """A rank-1 int64 constant: axes, shapes, starts and ends."""
-        return self.constant(np.array(numbers, dtype=np.int64))
+        """A rank-1 int64 constant, known however long: axes, shapes, starts and ends."""
+        array = np.array(numbers, dtype=np.int64)
+        value = self.constant(array)
+        self._constants[value.name] = array
+        return value
 
     def rename(self, value: Value, name: str) -> Value:
         """Give a value the name that a caller of the graph shall see.

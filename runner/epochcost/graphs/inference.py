@@ -18,7 +18,8 @@ from epochcost.errors import ModelError
 from epochcost.graphs.nodes import is_standard, nested_nodes, node_attributes
 from epochcost.graphs.tensors import FLOAT_TYPES, one_line
 
-# Inference reads values of constants where they are shapes, which are never longer.
+# Inference reads values of constants where they are shapes, which are never longer, or have a
+# number for each output.
 MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
@@ -54,10 +55,11 @@ def inferred_types(
     """
     _check([node])
     names = [name for name in node.input if name]
+    longest = max(MAX_SHAPE_CONSTANT, len(node.output))
     data = {
         name: numpy_helper.from_array(constants[name], name)
         for name in names
-        if name in constants and constants[name].size <= MAX_SHAPE_CONSTANT
+        if name in constants and constants[name].size <= longest
     }
     given = {name: types[name] for name in names}
     try:
