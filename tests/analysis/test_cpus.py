@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
-from epochcost.analysis.cpus import cpu_of, cpu_rates
+from epochcost.analysis.cpus import cpu_device, cpu_of, cpu_rates
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.predicted import known_of_cpus
 from epochcost.graphs.profile import Profile
+from epochcost.predict.design import Devices
 from epochcost.predict.process import OF_CPUS
 from epochcost.predict.trust import score
 from epochcost.specs.loader import load_catalogue
@@ -91,3 +92,11 @@ def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
     """No time is told of a CPU of another kind than all that were timed."""
     assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
     assert cpu_of(inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"
+
+
+@pytest.mark.parametrize("make", ["-->", "\u534e\u4e3a", "x" * 2000, " "])
+def test_any_text_may_be_a_make(make: str) -> None:
+    """Of signs alone, of other letters, or as long as a spec lets it be; makes stay apart."""
+    devices = Devices([cpu_device(make, 2), cpu_device(f"{make}+a", 2)])
+    assert len({device.id for device in devices.all}) == 2
+    assert devices.all[0].chip == make

@@ -224,3 +224,13 @@ def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
     with pytest.warns(ModelWarning):
         backward = vjp_graph(model, ["w"], {"n": 2})
     assert shapes(backward)["w_gradient"] == [3, 4]
+
+
+def test_what_no_output_needs_is_not_bound() -> None:
+    """Neither a node whose shape depends on data nor what is declared of one that is gone."""
+    model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
+    stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
+    model.graph.value_info.append(stale)
+    bound = bind_dimensions(model, {"n": 3})
+    assert [node.op_type for node in bound.graph.node] == ["Neg"]
+    assert not bound.graph.value_info

@@ -162,3 +162,14 @@ def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
     half = in_half_precision(bind_dimensions(kept, {}), onnx.TensorProto.FLOAT16)
     assert [value.name for value in half.graph.input] == ["x"]
     assert [tensor.name for tensor in half.graph.initializer] == ["w"]
+
+
+def test_a_value_of_a_branch_without_a_type_is_left_out() -> None:
+    """Converters list what a body captures, and nothing else about it."""
+    model = model_of_text(
+        "g (float[2] x, bool c) => (float[2] y) "
+        "{ y = If (c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "
+        "else_branch = e () => (float[2] v) { v = Identity(x) }> }"
+    )
+    model.graph.node[0].attribute[0].g.value_info.add(name="x")
+    assert not loaded(model).graph.node[0].attribute[0].g.value_info

@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from epochcost import __version__
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
-from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 
 # Each command and the first line of its docstring, which the list of commands shows.
 COMMANDS: Mapping[str, str] = MappingProxyType(
@@ -182,6 +183,7 @@ def _options(
 def main() -> None:
     """Run the program; every expected failure becomes a message and an exit code."""
     _print_in_any_encoding()
+    warnings.formatwarning = _warning_line
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     try:
         with interrupted_by_signals():
@@ -199,6 +201,22 @@ def main() -> None:
     except KeyboardInterrupt:
         errors.print("interrupted")
         sys.exit(INTERRUPTED)
+
+
+_standard_warning = warnings.formatwarning
+
+
+def _warning_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """One line for a person where a model is in doubt, Python's own form of other warnings."""
+    if issubclass(category, ModelWarning):
+        return f"warning: {message}\n"
+    return _standard_warning(message, category, filename, lineno, line)
 
 
 def _without_package(error: ModuleNotFoundError) -> str:

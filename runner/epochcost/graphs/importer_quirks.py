@@ -22,9 +22,18 @@ from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.contrib import DOMAIN, VERSION
+from epochcost.graphs.functions import inline_functions
+from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.initial import METADATA_KEY
 from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes, reads
-from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
+from epochcost.graphs.tensors import (
+    FLOAT_TYPES,
+    HALF_TYPES,
+    declared_values,
+    graphs,
+    keep_declarations,
+    one_line,
+)
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -104,18 +113,17 @@ def open_dimensions(model: onnx.ModelProto) -> None:
                     dim.ClearField("dim_value")
 
 
-def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]:
+def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without a type or shape those that onnx infers, in place.
 
-    Values between inputs and outputs that are listed without a type go. The answer has the outputs
-    whose shape onnx does not know before the dimensions are bound. Raises ModelError for an output
-    whose type it cannot tell, and for an input without a type.
+    A shape may stay unknown until the dimensions are bound. Values between inputs and outputs that
+    are listed without a type go. Raises ModelError for an output whose type onnx cannot tell, for
+    an input without a type, and as ``check``, which sees the model with a type and shape of every
+    output: onnx's inference, which runs after it, bears no invalid nodes.
     """
+    for nested in graphs(model):
+        keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
     graph = model.graph
-    typed = [value for value in graph.value_info if value.type.WhichOneof("value")]
-    if len(typed) < len(graph.value_info):
-        del graph.value_info[:]
-        graph.value_info.extend(typed)
     for value in graph.input:
         if not _is_declared(value.type):
             raise ModelError(
@@ -123,13 +131,23 @@ def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]
                 "them, with names for dimensions that vary"
             )
     partial = [value for value in graph.output if not _is_declared(value.type)]
+    written = [copied(value.type) for value in partial]
+    for value in partial:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        value.type.tensor_type.shape.SetInParent()
+    check(model)
+    for value, kind in zip(partial, written, strict=True):
+        value.type.CopyFrom(kind)
     if partial:
         _infer_outputs(model, partial)
-    return [value.type.tensor_type for value in partial if not _is_declared(value.type)]
 
 
 def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
-    inferred = {v.name: v.type for v in onnx.shape_inference.infer_shapes(model).graph.output}
+    plain = inline_functions(model) if model.functions else model
+    try:
+        inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"the types of outputs cannot be inferred: {one_line(error)}") from None
     for value in outputs:
         if inferred[value.name].WhichOneof("value"):
             value.type.CopyFrom(inferred[value.name])
@@ -180,10 +198,7 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
         said = {
             name for node in graph.node if is_standard(node, "Constant") for name in node.output
         }
-        kept = [value for value in graph.value_info if value.name not in said]
-        if len(kept) < len(graph.value_info):
-            del graph.value_info[:]
-            graph.value_info.extend(kept)
+        keep_declarations(graph, [value for value in graph.value_info if value.name not in said])
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:

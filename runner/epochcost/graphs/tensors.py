@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 from onnx import TensorProto
@@ -20,7 +19,6 @@ FLOAT_TYPES = frozenset(
 )
 HALF_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _MAX_MESSAGE = 300
-_EQUATION = re.compile(rb"(?:[A-Za-z, ]|\.\.\.)*(?:->(?:[A-Za-z ]|\.\.\.)*)?")
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
@@ -79,6 +77,13 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.value_info
 
 
+def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto]) -> None:
+    """Drop what is declared of other values between inputs and outputs, in place."""
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+
+
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     """By name, the type of every value of one graph that is declared or stored."""
     types = {value.name: value.type for value in declared_values(graph)}
@@ -130,18 +135,6 @@ def check_tensors(model: onnx.ModelProto) -> None:
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
     check_declarations(model)
-
-
-def check_equations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever."""
-    functions = (node for function in model.functions for node in function.node)
-    for node in nested_nodes((*model.graph.node, *functions)):
-        for entry in node.attribute if node.op_type == "Einsum" else ():
-            if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
-                raise ModelError(
-                    f"node {node.name or node.op_type!r}: expected an equation of letters, commas, "
-                    f"ellipses and one arrow, got {entry.s!r:.80}"
-                )
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
