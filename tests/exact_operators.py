@@ -17,6 +17,38 @@ from onnx.reference.op_run import OpRun
 Array = NDArray[Any]
 
 
+class BatchNormalization(OpRun):
+    """Running statistics unless a file trains; before opset 14 onnx mixes in those of the batch."""
+
+    op_domain = ""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs and attributes
+        self,
+        x: Array,
+        scale: Array,
+        bias: Array,
+        mean: Array,
+        var: Array,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,
+        training_mode: int = 0,
+        is_test: int = 1,  # noqa: ARG002 - of opset 6, as is the next
+        spatial: int = 1,  # noqa: ARG002
+    ) -> tuple[Array, ...]:
+        moving: tuple[Array, ...] = ()
+        if training_mode:
+            axes = (0, *range(2, x.ndim))
+            batch = (x.mean(axes), x.var(axes))
+            moving = tuple(
+                old * momentum + new * (1 - momentum)
+                for old, new in zip((mean, var), batch, strict=True)
+            )
+            mean, var = batch
+        shape = (-1, *[1] * (x.ndim - 2))
+        unit = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + epsilon)
+        return (scale.reshape(shape) * unit + bias.reshape(shape), *moving)
+
+
 class Erf(OpRun):
     """The error function in double precision; onnx computes in single."""
 
@@ -230,6 +262,7 @@ class GridSample(OpRun):
 
 OPERATORS = [
     AffineGrid,
+    BatchNormalization,
     ConvTranspose,
     Erf,
     GlobalLpPool,

@@ -37,6 +37,8 @@ _RATE, _POINTS = 1e-3, 3
 _NOTHING_TRAINED = "no trainable parameter"
 # Outputs of one graph optimised in two ways, in float32 and in half precision.
 _WITHIN, _WITHIN_HALF = 1e-3, 3e-2
+# Below that an output may be what is left of a difference.
+_SMALLEST = 1e-3
 ResultT = TypeVar("ResultT")
 
 
@@ -282,7 +284,7 @@ def _apart(expected: object, got: object) -> str:
         return f"has the shape {y.shape} and {other.shape}"
     y, other = y.astype(np.float64), other.astype(np.float64)
     finite = np.abs(y[np.isfinite(y)])
-    scale = max(1.0, float(finite.max(initial=0.0)))
+    scale = max(_SMALLEST, float(finite.max(initial=0.0)))
     within = _WITHIN_HALF if expected.dtype == np.float16 else _WITHIN
     if np.allclose(y, other, rtol=within, atol=within * scale, equal_nan=True):
         return ""
