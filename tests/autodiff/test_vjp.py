@@ -435,14 +435,15 @@ def test_declared_values_without_a_node_are_left_out() -> None:
     assert [carried.input for carried in step.carried] == ["w"]
 
 
-def test_a_concatenation_of_many_parts() -> None:
-    """More parts than a shape has sizes: the gradient is split by lengths that inference reads."""
-    parts = [f"x{index}" for index in range(100)]
+def test_more_operands_than_a_shape_has_sizes() -> None:
+    """The cotangent of a long Concat is cut into as many parts."""
+    names = [f"w{index}" for index in range(100)]
+    stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
     model = model_of_text(
-        f"g ({', '.join(f'float[1] {name}' for name in parts)}) => (float[100] y) "
-        f"{{ y = Concat <axis = 0> ({', '.join(parts)}) }}"
+        f"g (float[100,2] x) => (float[100,2] y) <{stored}> "
+        f"{{ c = Concat <axis = 0> ({', '.join(names)}) y = Mul(x, c) }}"
     )
-    cotangent = np.arange(100, dtype=np.float32)
-    feeds = {name: np.zeros(1, np.float32) for name in parts} | {"y_cotangent": cotangent}
-    got = run(vjp_graph(model, ["x7", "x99"]), feeds)
-    assert (got["x7_gradient"].item(), got["x99_gradient"].item()) == (7, 99)
+    x = np.arange(200, dtype=np.float32).reshape(100, 2)
+    got = run(vjp_graph(model, names), {"x": x, "y_cotangent": np.ones_like(x)})
+    rows = np.concatenate([got[f"{name}_gradient"] for name in names])
+    np.testing.assert_array_equal(rows, x)

@@ -78,14 +78,14 @@ def test_a_signal_ends_the_wait() -> None:
 def test_two_ellipses_are_refused_before_onnx_reads_them() -> None:
     """Its inference would not end; the node is named with its equation."""
     data = (Path(__file__).parents[1] / "faults" / "einsum_two_ellipses.onnx").read_bytes()
-    with pytest.raises(ModelError, match=r"\(Einsum\): expected .*an ellipsis a term"):
+    with pytest.raises(ModelError, match=r"\(Einsum\): expected .* at most one ellipsis"):
         load_model_bytes(data)
 
 
 def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever trap nobody knows yet: the loader tries onnx's calls in a copy first."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
-    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda _: _spin())
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     )

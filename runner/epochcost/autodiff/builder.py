@@ -19,7 +19,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
-from epochcost.graphs.inference import can_be_sizes, inferred_types
+from epochcost.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
@@ -232,7 +232,7 @@ class Builder:
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         )
-        if can_be_sizes(value.shape, value.elem_type):
+        if value.size <= MAX_SHAPE_CONSTANT:
             self._constants[tensor.name] = numpy_helper.to_array(tensor)
         return value
 
@@ -247,8 +247,11 @@ class Builder:
         return self.Expand(held, self.integers(*shape)) if shape else held
 
     def integers(self, *numbers: int) -> Value:
-        """A rank-1 int64 constant: axes, shapes, starts and ends."""
-        return self.constant(np.array(numbers, dtype=np.int64))
+        """A rank-1 int64 constant, known however long: axes, shapes, starts and ends."""
+        array = np.array(numbers, dtype=np.int64)
+        value = self.constant(array)
+        self._constants[value.name] = array
+        return value
 
     def rename(self, value: Value, name: str) -> Value:
         """Give a value the name that a caller of the graph shall see.
@@ -280,7 +283,7 @@ class Builder:
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
         """Remember what a Constant node yields."""
-        if can_be_sizes(array.shape, helper.np_dtype_to_tensor_dtype(array.dtype)):
+        if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 
     def fresh(self, hint: str) -> str:

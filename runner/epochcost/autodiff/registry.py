@@ -43,7 +43,8 @@ class Node:
 
     def optional_input(self, index: int) -> Value | None:
         """An input, or None where it is left out."""
-        return self.inputs[index] if index < len(self.proto.input) else None
+        name = self.proto.input[index] if index < len(self.proto.input) else ""
+        return self.op.values[name] if name else None
 
     def constant(self, index: int, what: str) -> NDArray[Any] | None:
         """The array behind an optional input that the derivative must know beforehand.

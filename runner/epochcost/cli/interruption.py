@@ -80,17 +80,7 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def ended_at_once() -> Iterator[None]:
-    """Let a signal end the process even while a library computes that lets no Python run.
-
-    For commands that leave nothing to put right.
-    """
-    with _handled_by(signal.SIG_DFL):
-        yield
-
-
-@contextlib.contextmanager
-def _handled_by(handler: Callable[..., None] | signal.Handlers) -> Iterator[None]:
+def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
     """Hand the signals to a handler, but for those that the caller has switched off (nohup)."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]

@@ -15,7 +15,6 @@ from onnx import ModelProto, TensorProto
 
 from epochcost.cli.answers import Id, Name, Source, answered, asked, require, typed, write
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.interruption import ended_at_once
 from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError
@@ -189,8 +188,7 @@ def model(
     epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file."""
-    with ended_at_once():
-        loaded = load_model(graph)
+    loaded = load_model(graph)
     inputs = data_inputs(loaded)
     if any(data_input.name.startswith("past_key_values.") for data_input in inputs):
         raise InputError(

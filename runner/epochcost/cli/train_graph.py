@@ -15,7 +15,6 @@ from onnx import ModelProto
 
 from epochcost.autodiff import LeftOut, TrainingStep, evaluation_graph, training_step
 from epochcost.autodiff.objective import keep_term_outputs, terms_of
-from epochcost.cli.interruption import ended_at_once
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.graphs.choices import first_names
@@ -31,7 +30,6 @@ PATTERN_HELP = ", or a pattern such as '*.bias'. Repeatable."
 OPTIMIZER_HELP = "sgd, momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw."
 
 
-@ended_at_once()
 def train_graph(
     model: Annotated[Path, typer.Argument(help="Any ONNX file, with weights or weightless.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The step to write, .onnx.")],

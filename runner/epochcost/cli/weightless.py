@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from epochcost.cli.interruption import ended_at_once
 from epochcost.errors import UsageError
 from epochcost.graphs.parameters import parameter_count
 from epochcost.graphs.weightless import weightless as without_weights
@@ -15,7 +14,6 @@ from epochcost.results.files import write_atomically
 from epochcost.units import memory
 
 
-@ended_at_once()
 def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data beside it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],

@@ -6,9 +6,8 @@ the interpreter, or end the process. They are refused before: tests/fuzzing.py l
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -19,9 +18,9 @@ from epochcost.errors import ModelError
 from epochcost.graphs.nodes import is_standard, nested_nodes, node_attributes
 from epochcost.graphs.tensors import FLOAT_TYPES, one_line
 
-# Inference reads values of constants where they are shapes, which are short, or the lengths of the
-# parts of a Split.
-_MOST_SIZES, _MOST_PARTS = 64, 8192
+# Inference reads values of constants where they are shapes, which are never longer, or have a
+# number for each output.
+MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
 # onnx takes an axis for a C++ int.
@@ -56,11 +55,11 @@ def inferred_types(
     """
     _check([node])
     names = [name for name in node.input if name]
+    longest = max(MAX_SHAPE_CONSTANT, len(node.output))
     data = {
         name: numpy_helper.from_array(constants[name], name)
         for name in names
-        if name in constants
-        and can_be_sizes(constants[name].shape, types[name].tensor_type.elem_type)
+        if name in constants and constants[name].size <= longest
     }
     given = {name: types[name] for name in names}
     try:
@@ -71,12 +70,6 @@ def inferred_types(
         )
     except (onnx.checker.ValidationError, ValueError) as error:
         raise shape_inference.InferenceError(str(error)) from None
-
-
-def can_be_sizes(shape: Sequence[int], elem_type: int) -> bool:
-    """Whether inference reads the values of a constant of this shape and element type."""
-    whole = elem_type == onnx.TensorProto.INT64 and len(shape) == 1
-    return math.prod(shape) <= (_MOST_PARTS if whole else _MOST_SIZES)
 
 
 def _types_of_body(

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
 from epochcost.errors import ModelError
-from epochcost.graphs.functions import check_calls
+from epochcost.graphs.functions import check_calls, inline_functions
 from epochcost.graphs.importer_quirks import (
     complete_declarations,
     complete_header,
@@ -28,7 +28,7 @@ from epochcost.graphs.importer_quirks import (
     unfuse,
     weights_to_initializers,
 )
-from epochcost.graphs.inference import check_nodes
+from epochcost.graphs.inference import check_nodes, infer_shapes
 from epochcost.graphs.tensors import check_tensors, one_line, stored_tensors
 from epochcost.graphs.trial_run import require_end
 
@@ -126,7 +126,8 @@ def _check_and_infer(model: onnx.ModelProto) -> None:
     """All that is asked of onnx's C++ code about a file, each whatever the others say."""
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
-        onnx.shape_inference.infer_shapes,
+        # With the attributes that functions take from their calls.
+        lambda given: infer_shapes(inline_functions(given)),
     ]
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
     if opset < _CONVERTED_BELOW:
