@@ -51,7 +51,7 @@ from epochcost.graphs.choices import choose, match_names, unknown_name
 from epochcost.graphs.contrib import ML_DOMAIN
 from epochcost.graphs.exported import separated
 from epochcost.graphs.parameters import (
-    data_inputs,
+    Parameter,
     parameters,
     state,
     untrained,
@@ -120,10 +120,16 @@ class TrainingStep:
 class _Tensors:
     """What the stored or listed tensors of a model are to a step, by name."""
 
-    parameters: tuple[str, ...]
+    held: tuple[Parameter, ...]
+    untrained: Mapping[str, str]
     statistics: tuple[str, ...]
     frozen: frozenset[str]
     undecayed: frozenset[str]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(parameter.name for parameter in self.held)
 
     @property
     def trained(self) -> list[str]:
@@ -137,13 +143,15 @@ def _tensors(
     wrt: Collection[str] = (),
     no_weight_decay: Collection[str] = (),
 ) -> _Tensors:
-    trainable = tuple(parameter.name for parameter in parameters(model))
+    held, kept = parameters(model), untrained(model)
+    trainable = [parameter.name for parameter in held]
     statistics = tuple(statistic.name for statistic in state(model))
     others = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
     return _Tensors(
-        trainable,
+        held,
+        kept,
         statistics,
-        frozen=match_names("freeze", freeze, [*trainable, *statistics, *untrained(model)]) | others,
+        frozen=match_names("freeze", freeze, [*trainable, *statistics, *kept]) | others,
         undecayed=match_names("no_weight_decay", no_weight_decay, trainable),
     )
 
@@ -236,14 +244,14 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
-    data = {data.name for data in data_inputs(model)}
-    account = trained_set(model, pulled.gradients, tensors.frozen)
+    held, kept = tensors.held, tensors.untrained
+    account = trained_set(model, held, kept, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(value.name for value in pulled.given if value.name in data),
-        frozen=tuple(value.name for value in pulled.given if value.name not in data),
+        inputs=tuple(value.name for value in pulled.given if value.name not in masters),
+        frozen=tuple(value.name for value in pulled.given if value.name in masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,

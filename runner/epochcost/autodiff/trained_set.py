@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx
 
 from epochcost.graphs.doubts import doubts
-from epochcost.graphs.parameters import parameters, untrained
+from epochcost.graphs.parameters import Parameter
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,22 @@ class TrainedSet:
 
 
 def trained_set(
-    model: onnx.ModelProto, trained: Collection[str], frozen: Collection[str]
+    model: onnx.ModelProto,
+    held: Iterable[Parameter],
+    untrained: Mapping[str, str],
+    trained: Collection[str],
+    frozen: Collection[str],
 ) -> TrainedSet:
-    """The account of a step that trains these parameters, and whose caller froze those."""
-    left = tuple(_left_out(model, trained, frozen))
-    reasons = {tensor.name: tensor.reason for tensor in left}
-    return TrainedSet(tuple(trained), left, tuple(doubts(model, trained, reasons)))
+    """The account of a step that trains some of the parameters, and whose caller froze others.
 
-
-def _left_out(
-    model: onnx.ModelProto, trained: Collection[str], frozen: Collection[str]
-) -> Iterator[LeftOut]:
-    shapes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
-    for name, reason in untrained(model).items():
-        yield LeftOut(name, math.prod(shapes[name]), reason)
-    for parameter in parameters(model):
+    ``held`` are all ``parameters`` of the model, ``untrained`` is what the function of this name
+    says of it: both follow its whole graph, so that a caller asks once.
+    """
+    sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
+    left = [LeftOut(name, sizes[name], reason) for name, reason in untrained.items()]
+    for parameter in held:
         if parameter.name not in trained:
             reason = "frozen" if parameter.name in frozen else "the loss does not depend on it"
-            yield LeftOut(parameter.name, math.prod(parameter.shape), reason)
+            left.append(LeftOut(parameter.name, math.prod(parameter.shape), reason))
+    reasons = {tensor.name: tensor.reason for tensor in left}
+    return TrainedSet(tuple(trained), tuple(left), tuple(doubts(model, trained, reasons)))

@@ -26,9 +26,10 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
     Raises ModelError for a pattern that matches none, with the nearest choice.
     """
     found: set[str] = set()
+    names = frozenset(choices)
     for pattern in patterns:
         # A name may itself look like a pattern: "w[0]".
-        named = pattern in choices
+        named = pattern in names
         matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:
             raise unknown_name(kind, pattern, choices)

@@ -91,7 +91,7 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The values that a node reads: its inputs, then what its subgraphs take from outside."""
     yield from filter(None, node.input)
-    for graph in subgraphs(node):
+    for graph in subgraphs(node) if node.attribute else ():
         own = {held.name for held in (*graph.input, *graph.initializer)}
         own.update(name for child in graph.node for name in child.output)
         for child in graph.node:

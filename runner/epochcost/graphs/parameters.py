@@ -82,11 +82,15 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
     return {name: why for name, why in constants(model).items() if name not in statistics}
 
 
-def with_parameters(kind: str, model: onnx.ModelProto, patterns: Iterable[str]) -> onnx.ModelProto:
+def with_parameters(
+    kind: str, model: onnx.ModelProto, patterns: Collection[str]
+) -> onnx.ModelProto:
     """The model in which the constants and buffers that shell patterns match are parameters.
 
     Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
     """
+    if not patterns:
+        return model
     others = untrained(model)
     every = [*(parameter.name for parameter in parameters(model)), *others]
     named = others.keys() & match_names(kind, patterns, every)
@@ -246,10 +250,13 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     Reading through Identity counts as reading: exporters put it where they merged equal tensors.
     """
     graph = (inline_functions(model) if model.functions else model).graph
+    nodes = list(nested_nodes(graph.node))
+    if not any(map(is_batch_normalization, nodes)):
+        return frozenset()
     origin = origins(graph.node)
     statistics: set[str] = set()
     others = {origin.get(value.name, value.name) for value in graph.output}
-    for node in nested_nodes(graph.node):
+    for node in nodes:
         if is_standard(node, "Identity"):
             continue
         for index, name in enumerate(node.input):
