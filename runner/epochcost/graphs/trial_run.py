@@ -58,14 +58,16 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
     """Run in the copy, which says nothing and never returns."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
-    code = 0
+    code, free = 0, False
     try:
         faulthandler.disable()
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
             signal.signal(name, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
-        if STATM.exists():
+        limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        free = all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in limits)
+        if free and STATM.exists():
             held_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (held_bytes + MEMORY_BYTES,) * 2)
         null = os.open(os.devnull, os.O_WRONLY)
@@ -73,7 +75,8 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
             os.dup2(null, stream)
         call()
     except MemoryError:
-        code = 1
+        # Under a limit of the process itself, the call in earnest says so.
+        code = int(free)
     except BaseException:  # an end like any other
         code = 0
     os._exit(code)
