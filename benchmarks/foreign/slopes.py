@@ -20,7 +20,13 @@ from exact_operators import OPERATORS
 from foreign.answers import Answer, Finding
 from foreign.runtime import with_inputs
 from oracle.evaluators import CannotRunError, Evaluator, Run, reference, runtime_double
-from oracle.judge import FLAWED_FORWARD, FLAWED_GRADIENT, errors, forward_of
+from oracle.judge import (
+    FLAWED_FORWARD,
+    FLAWED_GRADIENT,
+    errors,
+    forward_of,
+    passes_no_number,
+)
 from oracle.posed import is_float
 from oracle.precision import in_type
 from oracle.slope import STEPS, NotSmoothError, Slopes, slopes
@@ -66,7 +72,10 @@ def compare(question: Question) -> Finding:
         try:
             run = evaluator(model)
             _require_same(question, run(question.wrt))
-            return _judged(question, name, run)
+            finding = _judged(question, name, run)
+            if "nan" in finding.message and passes_no_number(model, question.wrt):
+                raise CannotRunError("values on its way are no numbers")
+            return finding
         except (CannotRunError, NotSmoothError) as error:
             problems.append(f"{name}: {' '.join(str(error).split()):.150}")
     return Finding(DIFFERENCES, Answer.UNJUDGED, "; ".join(problems))

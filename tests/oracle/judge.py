@@ -6,6 +6,7 @@ v · VJP(u) = d/dt u · f(x + t v). The right side is a central difference in fl
 
 from __future__ import annotations
 
+import copy
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -207,21 +208,21 @@ def _against(
         agreed += [] if off else [name]
     right = Answer.ZERO if is_zero(case) else Answer.CHECKED
     answer = Answer.WRONG if faults else right if agreed else Answer.UNJUDGED
-    if faults and _passes_no_number(there, backward):
+    if faults and passes_no_number(forward_of(backward), there.inputs):
         answer = Answer.UNDEFINED
     return Verdict(case, answer, "; ".join(faults), tuple(agreed), tuple(absent))
 
 
-def _passes_no_number(there: Posed, backward: onnx.ModelProto) -> bool:
-    """Whether the model computes a NaN on its way, from which no chain rule leads back.
+def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
+    """Whether a float64 model computes a NaN on its way, from which no chain rule leads back.
 
     A softmax over nothing but masked elements does, even where its result is replaced later.
     """
-    model = forward_of(backward)
-    made = [name for node in model.graph.node for name in node.output if name]
-    del model.graph.output[:]
-    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in made)
-    got = reference(model)(there.inputs)
+    whole = copy.deepcopy(model)
+    made = [name for node in whole.graph.node for name in node.output if name]
+    del whole.graph.output[:]
+    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in made)
+    got = reference(whole)(inputs)
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
