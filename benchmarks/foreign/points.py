@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ _MOST_TRIES, _MORE_TRIES = 200, 12
 
 
 def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
-    """Different numbers along every axis: what scatters twice to one place has no meaning."""
+    """Different numbers along every axis, which stay below its length."""
     return np.asarray(np.indices(shape).sum(0) % max(shape, default=1))
 
 
@@ -32,8 +33,10 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
     return numbers
 
 
-# What integers can be: indices, lengths, axes, shapes.
+# What integers can be: indices, lengths, axes, shapes. What scatters twice to one place has no
+# meaning, so different numbers come first.
 _WHOLE: tuple[Callable[[tuple[int, ...], np.random.Generator], Array], ...] = (
+    lambda shape, _: np.arange(math.prod(shape)).reshape(shape),
     _latin,
     lambda shape, draw: draw.integers(0, 2, shape),
     lambda shape, _: np.zeros(shape),

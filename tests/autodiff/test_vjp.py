@@ -447,3 +447,11 @@ def test_more_operands_than_a_shape_has_sizes() -> None:
     got = run(vjp_graph(model, names), {"x": x, "y_cotangent": np.ones_like(x)})
     rows = np.concatenate([got[f"{name}_gradient"] for name in names])
     np.testing.assert_array_equal(rows, x)
+
+
+def test_an_output_that_no_node_makes_is_refused() -> None:
+    """A damaged file may declare one; it is named."""
+    model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.graph.node[0].output[0] = "z"
+    with pytest.raises(ModelError, match="output 'y'"):
+        vjp_graph(model, ["x"])

@@ -66,6 +66,11 @@ def open_model(
             op.declare(info.name, info.type)
     for node in graph.node:
         _adopt(op, node)
+    for info in graph.output:
+        if info.name not in op.values:
+            raise ModelError(
+                f"output {info.name!r}: no node makes it; export the model again, or leave it out"
+            )
     outputs = tuple(op.values[info.name] for info in graph.output)
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     return Forward(op, inputs, outputs, metadata, tuple(op.nodes))

@@ -127,7 +127,7 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
     for value in graph.input:
         if not _is_declared(value.type):
             raise ModelError(
-                f"input {value.name!r}: expected an element type and a shape, got none; declare "
+                f"input {value.name!r}: expected an element type and a shape; declare "
                 "them, with names for dimensions that vary"
             )
     partial = [value for value in graph.output if not _is_declared(value.type)]
@@ -153,8 +153,8 @@ def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto
             value.type.CopyFrom(inferred[value.name])
         if not value.type.WhichOneof("value") or _lacks_element_type(value.type):
             raise ModelError(
-                f"output {value.name!r}: expected an element type, got none, and onnx cannot infer "
-                "it; declare it"
+                f"output {value.name!r}: expected an element type, which onnx cannot infer; "
+                "declare it"
             )
 
 
