@@ -186,6 +186,39 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
         bind_dimensions(parsed(text), {})
 
 
+@pytest.mark.parametrize(
+    ("made", "blamed"),
+    [
+        ("".join(f"a{i + 1} = CumSum(a{i}, zero) " for i in range(5)) + "s = Neg(a5)", "CumSum"),
+        ('s = Einsum <equation = "ij,jk->ik"> (table, table)', "Einsum"),
+        ('s = Einsum <equation = "...j,...j->..."> (table, table)', "Einsum"),
+        ("s = MatMul(table, table)", "MatMul"),
+        ("s = AveragePool <kernel_shape = [65536]> (row)", "AveragePool"),
+    ],
+)
+def test_long_work_on_constants_is_refused(made: str, blamed: str) -> None:
+    """A runtime does it before the first run, where nothing interrupts it."""
+    model = parsed(
+        "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
+        " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "
+        f"table = ConstantOfShape(wide) row = ConstantOfShape(line) {made} "
+        "r = ReduceSum <keepdims = 0> (s) y = Add(x, r) }"
+    )
+    with pytest.raises(ModelError, match=rf"\({blamed}\): expected at most 2\*\*30 operations"):
+        bind_dimensions(model, {})
+
+
+def test_a_mask_as_long_as_any_context_is_allowed() -> None:
+    """Constants of 2**26 elements through five operators, as exporters write causal masks."""
+    model = parsed(
+        "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
+        "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
+        "kept = Cast <to = 9> (lower) mask = Where(kept, zero, low) wider = Mul(mask, low) "
+        "y = Add(x, wider) }"
+    )
+    assert len(bind_dimensions(model, {}).graph.node) == 6
+
+
 def test_a_long_range_of_a_file_is_refused() -> None:
     """The committed file of 238 bytes asks for a range of two gibibytes."""
     with pytest.raises(ModelError, match="Range makes 268435456"):

@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import onnx
 
 from epochcost.errors import ModelError, ModelWarning
+from epochcost.graphs.counting import node_flops
 from epochcost.graphs.folding import fold_constants, misfit
 from epochcost.graphs.inference import infer_shapes
-from epochcost.graphs.nodes import copied, live_nodes, reads
+from epochcost.graphs.nodes import copied, live_nodes, node_attributes, reads, subgraphs
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
     FLOAT_TYPES,
@@ -26,11 +27,14 @@ from epochcost.graphs.tensors import (
     graphs,
     keep_declarations,
     static_shape,
+    value_types,
     without_shapes,
 )
 
 # Half a gibibyte in float32.
 MAX_CONSTANT_ELEMENTS = 2**27
+# Some seconds of a runtime, and what weights of few bits need to become floats.
+_MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
 
 
 class UnknownShapeError(ModelError):
@@ -224,23 +228,41 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 
 
 def _check_constants(graph: onnx.GraphProto) -> None:
-    """Refuse tensors that depend on nothing and yet are huge: any runtime computes them at once."""
-    sizes = {
-        value.name: math.prod(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        for value in declared_values(graph)
-    }
+    """Refuse what depends on nothing and yet is huge or long: any runtime computes it at once."""
+    shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}
     moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
+    stored = sum(math.prod(tensor.dims) for tensor in graph.initializer)
+    room = _MAX_CONSTANT_WORK + _MAX_WORK_PER_STORED * stored
     for node in graph.node:
         if not moving.isdisjoint(reads(node)):
             moving.update(node.output)
             continue
         for name in node.output:
-            if sizes.get(name, 0) > MAX_CONSTANT_ELEMENTS:
+            if (size := math.prod(shapes.get(name, ()))) > MAX_CONSTANT_ELEMENTS:
                 raise ModelError(
                     f"tensor {name!r}: expected at most 2**27 elements of what depends on no "
-                    f"input; {node.op_type} makes {sizes[name]} of constants alone"
+                    f"input; {node.op_type} makes {size} of constants alone"
                 )
+        room -= _work(node, shapes)
+        if room < 0:
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} ({node.op_type}): expected at most 2**30 "
+                "operations on constants before a run; this and the nodes before it do more: store "
+                "their result in the file"
+            )
+
+
+def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """The operations of a node, of an Einsum as if its operands had no label in common."""
+    read, made = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
+    work = sum(read) + sum(made)
+    if node.op_type == "Einsum":
+        return work + math.prod(read)
+    if any(subgraphs(node)):
+        return work
+    window: Sequence[int] = node_attributes(node).get("kernel_shape", ())
+    return max(work, math.prod(window) * sum(made), node_flops(node, shapes, frozenset()))
 
 
 def _is_static(kind: onnx.TypeProto) -> bool:

@@ -21,12 +21,27 @@ from onnx.reference import ReferenceEvaluator
 from epochcost.graphs import contrib
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
-from epochcost.graphs.nodes import DEFAULT_DOMAINS, RANDOM, copied, subgraphs
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, copied, subgraphs
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
 # Shapes, indices and small masks; what is larger costs the file more than it saves the run.
 MAX_FOLDED_ELEMENTS = 4096
+# What exporters compute shapes, indices and masks with; each costs time in proportion to what it
+# reads and yields. Einsum, convolutions or texts' patterns would take as long as a file pleases.
+_FOLDED = frozenset(
+    {
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Cast",
+        "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Cos",
+        "CumSum", "DequantizeLinear", "Div", "Equal", "Exp", "Expand", "EyeLike", "Flatten",
+        "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity",
+        "IsInf", "IsNaN", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mod", "Mul", "Neg",
+        "NonZero", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceMax",
+        "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "ScatterElements",
+        "ScatterND", "Sign", "Sin", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tile",
+        "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
+    }
+)  # fmt: skip
 # How many elements these yield depends on the values, and never exceeds rank times the input's.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
@@ -168,7 +183,7 @@ class _Known:
         if node.op_type in ("Shape", "Size"):
             return self._measured(node)
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
-        if len(feeds) < len(set(filter(None, node.input))) or not _is_pure(node):
+        if len(feeds) < len(set(filter(None, node.input))) or node.op_type not in _FOLDED:
             return None
         return self._evaluated(node, feeds)
 
@@ -226,10 +241,6 @@ def _bounds(node: onnx.NodeProto) -> Sequence[str]:
     """The values that say how large the node's outputs can be."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]
-
-
-def _is_pure(node: onnx.NodeProto) -> bool:
-    return node.op_type not in RANDOM and not any(subgraphs(node))
 
 
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
