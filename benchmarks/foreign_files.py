@@ -97,7 +97,7 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _general(message: str) -> str:
-    """A message without its file, names, numbers, and operators as onnx's own messages have them."""
+    """A message without its file, names and numbers, nor the operators that onnx names."""
     text = re.sub(r"^\S*\.onnx: ", "", message)
     text = re.sub(r"'[^']*'", "'…'", text)
     text = re.sub(r"(?i)(op_?type: ?)\w+", r"\1…", text)

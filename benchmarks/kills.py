@@ -1,18 +1,25 @@
-"""A thousand kill -9 of a real run at random moments: what was kept stays whole, nobody is left.
+"""Kill -9 of real commands at random moments: what was kept stays whole, nobody is left.
 
-    python benchmarks/kills.py [--count 1000] [--folder .cache/kills]
+    python benchmarks/kills.py {run,build,train,fetch} [--count 250] [--folder .cache/kills]
 
-A tiny project is measured in nine visits, three rounds of three trials. The program is killed at a
-moment drawn for its number, every third time within a few milliseconds of a file's writing, and
-begun again with --resume, until all is measured; then all results are removed and it begins anew.
-After each kill every result is whole, no round that was there or was announced is lost, and all
-processes are gone; where all is measured, no temporary file is left. The first fault ends it with
-its number. What was done stands in the folder, so that it goes on where it was ended.
+Each command works on a tiny project. It is killed at a moment drawn for its number, every third
+time shortly after a file's writing began, and begun again by the same command until it ends by
+itself; then it begins anew. After each kill every file is whole, nothing that was there or was
+announced is lost, and all processes are gone; at the end nothing temporary is left. The first fault
+ends it with its number. What was done stands in the folder, so that it goes on where it was ended.
+
+run    three rounds of three trials; no stored round is lost.
+build  a site whose price changes each time; the site is always one of the two, whole.
+train  three repeats; no saved step is lost, and the weights are those of an undisturbed training.
+fetch  a file from a slow server; what came of it stays its beginning, and is not asked for again.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -21,58 +28,71 @@ import statistics
 import subprocess
 import sys
 import time
+import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from epochcost.results.store import load_all
-from tiny_project import write_tiny_project
+from epochcost.results.trainings import load_trainings
+from fake_publisher import Offer, published
+from tiny_project import price_text, write_tiny_project
 
 ROOT = Path(__file__).parents[1]
-_ROUNDS, _VISITS = 3, 9
-_LONGEST_LIFE_SECONDS = 5.0
-_NEAR_A_WRITE_SECONDS = 0.004
 # On a busy machine; an idle one takes hundredths of a second.
 _ENDING_SECONDS = 30
-_WRITE_SECONDS = 120
-_RUN = ("run", "--no-ceilings", "--provider", "cpu", "--rounds", str(_ROUNDS), "--resume")
-Rounds = dict[str, tuple[tuple[float, ...], ...]]
+_WRITE_SECONDS = 300
+_ANNOUNCED = " a step, "
 
 
 class Campaign:
-    """A tiny project, its temporary folder, and what is known of its results."""
+    """A tiny project, its temporary folder, and one command that is killed there."""
+
+    command: tuple[str, ...]
+    longest_life_seconds = 5.0
+    # How long after the beginning of a write the kill comes at most.
+    near_a_write_seconds = 0.004
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project, self.scratch = folder / "project", folder / "tmp"
-        self.results = self.project / "docs/data/results"
-        self._log = folder / "run.log"
+        self.log = folder / "command.log"
         if not self.project.exists():
             self.scratch.mkdir(parents=True, exist_ok=True)
-            study = write_tiny_project(self.project) / "specs/studies/brief.toml"
-            text = study.read_text("utf-8")
-            study.write_text(text.replace("budget_seconds = 0.5", "budget_seconds = 0.05"), "utf-8")
+            self.prepare(write_tiny_project(self.project))
+
+    def prepare(self, project: Path) -> None:
+        """Add to the tiny project what the command needs."""
+
+    def partial(self) -> Iterator[Path]:
+        """The files that are being written."""
+        raise NotImplementedError
+
+    def kept(self) -> Any:
+        """What is there, every file of which has to be whole."""
+        raise NotImplementedError
+
+    def require_kept(self, before: Any, after: Any) -> None:
+        """Raise AssertionError where what was there before is no more."""
+        raise NotImplementedError
+
+    def begin_anew(self) -> None:
+        """Hold the work of a command that ended by itself to what it should be, and undo it."""
+        raise NotImplementedError
 
     def life(self, number: int) -> tuple[str, float]:
-        """One run that is killed, or ended before; what became of it, and how long ending took.
+        """One command that is killed, or ended before; what became of it, and how long ending took.
 
         Raises AssertionError for anything half, lost or left.
         """
-        draw = random.Random(number)
-        before, end = self.rounds(), "killed"
-        with self._log.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "epochcost", *_RUN],
-                cwd=self.project,
-                env=os.environ | {"TMPDIR": str(self.scratch)},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        draw, before, end = random.Random(number), self.kept(), "killed"
+        with self.log.open("wb") as log:
+            process = self.begin(log)
             try:
                 end = self._until_the_moment(process, number, draw)
             finally:
@@ -81,42 +101,41 @@ class Campaign:
         ending = self._ended()
         if status != -signal.SIGKILL:
             end = "ended before"
-            assert status == 0, self._log.read_text("utf-8")
-        self._require_kept(before, self.rounds())
+            assert status == 0, self.log.read_text("utf-8")
+        self.require_kept(before, self.kept())
         return end, ending
+
+    def begin(self, log: Any) -> subprocess.Popen[bytes]:
+        """The command, in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "epochcost", *self.command],
+            cwd=self.project,
+            env=os.environ | {"TMPDIR": str(self.scratch), "NO_MKDOCS_2_WARNING": "1"},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def undisturbed(self) -> None:
+        """Let the command do all of its work."""
+        with self.log.open("wb") as log:
+            assert self.begin(log).wait() == 0, self.log.read_text("utf-8")
 
     def _until_the_moment(
         self, process: subprocess.Popen[bytes], number: int, draw: random.Random
     ) -> str:
-        """Wait for the number's moment; ``writing`` where that is beside a file's writing."""
+        """Wait for the number's moment; say whether it is beside a file's writing."""
         if number % 3:
-            wait = draw.uniform(0, _LONGEST_LIFE_SECONDS)
+            wait = draw.uniform(0, self.longest_life_seconds)
             deadline = time.monotonic() + wait
             while process.poll() is None and time.monotonic() < deadline:
                 time.sleep(min(0.02, max(0.0, deadline - time.monotonic())))
             return "killed"
         deadline = time.monotonic() + _WRITE_SECONDS
-        while process.poll() is None and not any(self._partial()):
-            assert time.monotonic() < deadline, self._log.read_text("utf-8")
-        time.sleep(draw.uniform(0, _NEAR_A_WRITE_SECONDS))
+        while process.poll() is None and not any(self.partial()):
+            assert time.monotonic() < deadline, self.log.read_text("utf-8")
+        time.sleep(draw.uniform(0, self.near_a_write_seconds))
         return "killed at a write"
-
-    def _partial(self) -> Iterator[Path]:
-        return self.results.glob("*/.tiny-*.partial")
-
-    def rounds(self) -> Rounds:
-        """The samples of each round of each result; every file has to be whole."""
-        stored = load_all(self.results).results
-        return {one.trial_id: one.measurement.samples_by_round for one in stored}
-
-    def _require_kept(self, before: Rounds, after: Rounds) -> None:
-        for trial, rounds in before.items():
-            assert after.get(trial, ())[: len(rounds)] == rounds, f"rounds of {trial} are lost"
-        gained = sum(map(len, after.values())) - sum(map(len, before.values()))
-        said = self._log.read_text("utf-8", "replace").splitlines()
-        announced = sum(" a step, " in line and "stored before" not in line for line in said)
-        announced = announced if not any("results are in" in line for line in said) else gained
-        assert announced <= gained <= announced + 1, f"{announced} announced, {gained} kept"
 
     def _ended(self) -> float:
         """Seconds until the last of the processes is gone."""
@@ -125,11 +144,11 @@ class Campaign:
         while left and time.monotonic() - begun < _ENDING_SECONDS:
             psutil.wait_procs(left, timeout=0.05)
             left = list(self._processes())
-        assert not left, f"processes are left: {[one.cmdline() for one in left]}"
+        assert not left, f"processes are left: {[process.cmdline() for process in left]}"
         return time.monotonic() - begun
 
     def _processes(self) -> Iterator[psutil.Process]:
-        """All that a run started: each inherits its temporary folder."""
+        """All that a command started: each inherits its temporary folder."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get("TMPDIR") == str(self.scratch):
@@ -137,32 +156,287 @@ class Campaign:
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
 
+
+class Run(Campaign):
+    """Three trials of three rounds."""
+
+    command = ("run", "--no-ceilings", "--provider", "cpu", "--rounds", "3", "--resume")
+    visits = 9
+
+    @property
+    def results(self) -> Path:
+        """Where the results are."""
+        return self.project / "docs/data/results"
+
+    def prepare(self, project: Path) -> None:
+        """Make the trials short."""
+        study = project / "specs/studies/brief.toml"
+        text = study.read_text("utf-8")
+        study.write_text(text.replace("budget_seconds = 0.5", "budget_seconds = 0.05"), "utf-8")
+
+    def partial(self) -> Iterator[Path]:
+        """A result on its way."""
+        return self.results.glob("*/.tiny-*.partial")
+
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        """How many samples each round of each result has."""
+        stored = load_all(self.results)
+        assert not stored.faults, stored.faults
+        return {each.trial_id: each.measurement.samples_by_round for each in stored.results}
+
+    def require_kept(self, before: Any, after: Any) -> None:
+        """Every round of before, and each that was announced since."""
+        for trial, rounds in before.items():
+            assert after.get(trial, ())[: len(rounds)] == rounds, f"rounds of {trial} are lost"
+        gained = sum(map(len, after.values())) - sum(map(len, before.values()))
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        announced = sum(_ANNOUNCED in line and "stored before" not in line for line in lines)
+        announced = announced if not any("results are in" in line for line in lines) else gained
+        assert announced <= gained <= announced + 1, f"{announced} announced, {gained} kept"
+
     def begin_anew(self) -> None:
-        """Remove all results after a run that found its end; nothing temporary may be left."""
-        assert sum(map(len, self.rounds().values())) == _VISITS
+        """Remove all results; nothing temporary may be left."""
+        assert sum(map(len, self.kept().values())) == self.visits
         assert list(self.results.glob("*/.*.partial")) == []
         assert list(self.scratch.glob("epochcost-*")) == []
         shutil.rmtree(self.results)
 
 
+class Build(Campaign):
+    """A site of a project whose price is another for each life."""
+
+    command = ("build",)
+    longest_life_seconds = 15.0
+    near_a_write_seconds = 1.0
+    _prices = ("0.5", "0.75")
+
+    def prepare(self, project: Path) -> None:
+        """Build both sites once, from nothing."""
+        template = ROOT / "runner/epochcost/template"
+        shutil.copyfile(template / "mkdocs.yml", project / "mkdocs.yml")
+        (project / "docs").mkdir()
+        (project / "docs/about.md").write_text("# About\n\nA tiny project.\n", "utf-8")
+        sites = {}
+        for price in self._prices:
+            self._set_price(price)
+            self.undisturbed()
+            sites[self._digest()] = price
+        (self.folder / "sites.json").write_text(json.dumps(sites), "utf-8")
+
+    @property
+    def _sites(self) -> Mapping[str, str]:
+        """The price of each of the two sites, by the digest of all of its files."""
+        return dict(json.loads((self.folder / "sites.json").read_text("utf-8")))
+
+    def _set_price(self, price: str) -> None:
+        path = self.project / "specs/prices/giant-11-01.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(price_text("giant", price), "utf-8")
+
+    def _digest(self) -> str:
+        site = self.project / "site"
+        names = sorted(path for path in site.rglob("*") if path.is_file())
+        digests = (hashlib.sha256(path.read_bytes()).hexdigest() for path in names)
+        listed = [
+            (path.relative_to(site).as_posix(), digest)
+            for path, digest in zip(names, digests, strict=True)
+            # It says when the site was built.
+            if path.name not in {"sitemap.xml", "sitemap.xml.gz"}
+        ]
+        return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+    def life(self, number: int) -> tuple[str, float]:
+        """As of any command, after a change of the price."""
+        self._set_price(self._prices[number % 2])
+        return super().life(number)
+
+    def partial(self) -> Iterator[Path]:
+        """A page of the new site."""
+        return self.project.glob(".site.building-*/new/*.html")
+
+    def kept(self) -> str | None:
+        """The price of the site; None between the two renames, where there is no site."""
+        if not (self.project / "site").exists():
+            return None
+        digest = self._digest()
+        assert digest in self._sites, "half a site, or another"
+        return self._sites[digest]
+
+    def require_kept(self, before: Any, after: Any) -> None:
+        """`kept` requires a whole site; here it says where there is none."""
+        if after is None and before is not None:
+            print("killed between the two renames: no site until the next build", flush=True)
+
+    def begin_anew(self) -> None:
+        """The site is of the price that stands, and nothing is left beside it."""
+        price = (self.project / "specs/prices/giant-11-01.toml").read_text("utf-8")
+        assert f"amount = {self.kept()}\n" in price
+        assert list(self.project.glob(".site.*")) == []
+
+
+class Train(Campaign):
+    """Three trainings of a perceptron, whose state is saved after each evaluation."""
+
+    command = (
+        *("train", "--model", "digits-mlp", "--epochs", "6", "--evaluate-every", "20"),
+        *("--repeats", "3", "--save-seconds", "0", "--threads", "1", "--to", "to"),
+    )
+    longest_life_seconds = 8.0
+
+    def prepare(self, project: Path) -> None:
+        """Train undisturbed, and keep the digests of the weights."""
+        for name in ("specs/models/digits-mlp.toml", "specs/datasets/digits.toml"):
+            (project / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(ROOT / name, project / name)
+        shutil.copyfile(ROOT / "models/digits_mlp.onnx", project / "models/digits_mlp.onnx")
+        self.undisturbed()
+        (self.folder / "weights.json").write_text(json.dumps(self._weights()), "utf-8")
+        self._remove()
+
+    def _weights(self) -> dict[str, str]:
+        files = sorted((self.project / "to").rglob("*.onnx"))
+        return {
+            path.relative_to(self.project).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+        }
+
+    def partial(self) -> Iterator[Path]:
+        """A state, weights or a record on their way."""
+        yield from (self.project / "to").rglob("*.partial")
+        yield from (self.project / "docs/data/results").rglob("*.partial")
+
+    def kept(self) -> tuple[dict[str, int], list[str]]:
+        """The step of each saved state, and the repeats that are stored."""
+        steps = {}
+        for path in (self.project / "to").rglob("state.zip"):
+            with zipfile.ZipFile(path) as archive:
+                assert archive.testzip() is None, f"{path}: half a state"
+                document = json.loads(archive.read(archive.namelist()[0]))
+            steps[str(path)] = document["progress"]["step"]
+        loaded = load_trainings(self.project / "docs/data/results")
+        assert not loaded.faults, loaded.faults
+        repeats = [each for record in loaded.records.values() for each in record.repeats]
+        return steps, [repeat.model_dump_json() for repeat in repeats]
+
+    def require_kept(self, before: Any, after: Any) -> None:
+        """No state is of an earlier step, and no repeat is lost."""
+        for path, step in before[0].items():
+            assert after[0].get(path, step) >= step, f"{path}: steps are lost"
+        assert set(before[1]) <= set(after[1]), "a repeat is lost"
+
+    def begin_anew(self) -> None:
+        """The weights are those of the undisturbed trainings; nothing temporary is left."""
+        assert self._weights() == json.loads((self.folder / "weights.json").read_text("utf-8"))
+        assert not any(self.partial())
+        self._remove()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.project / "to")
+        shutil.rmtree(self.project / "docs/data/results")
+
+
+class Fetch(Campaign):
+    """A file of a data set from a server of this process, which takes its time."""
+
+    command = ("data", "fetch", "made")
+    longest_life_seconds = 4.0
+    near_a_write_seconds = 0.5
+    _content = random.Random(0).randbytes(24 * 2**20)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        offer = Offer(self._content, {"ETag": '"made"'}, pause_seconds=0.02)
+        self.server = contextlib.ExitStack()
+        publisher = self.server.enter_context(published({"/made.txt": offer}))
+        file = publisher.file("made.txt")
+        (self.project / "specs/datasets").mkdir(exist_ok=True)
+        (self.project / "specs/datasets/made.toml").write_text(
+            f"""
+            id = "made"
+            name = "Made up"
+            example = "a byte"
+            shape = "one byte"
+            training_examples = 3
+            held_out_examples = 2
+            source = "a test"
+            [data]
+            format = "text"
+            [[data.files]]
+            name = "made.txt"
+            part = "both"
+            size_bytes = {file.size_bytes}
+            sha256 = "{file.sha256}"
+            address = "{file.address}"
+            """,
+            "utf-8",
+        )
+
+    @property
+    def _place(self) -> Path:
+        return self.project / "data/made/made.txt"
+
+    def partial(self) -> Iterator[Path]:
+        """What came of the file."""
+        return self._place.parent.glob("made.txt.partial")
+
+    def kept(self) -> int:
+        """How many bytes are there, all of which are the file's."""
+        path = next((path for path in (self._place, *self.partial()) if path.exists()), None)
+        content = path.read_bytes() if path else b""
+        assert self._content.startswith(content), "other bytes"
+        assert path != self._place or content == self._content, "half a file"
+        return len(content)
+
+    def require_kept(self, before: Any, after: Any) -> None:
+        """What came stays; each server has another address, for which all is asked for again."""
+        assert after >= before, f"{before - after} bytes are lost"
+
+    def begin_anew(self) -> None:
+        """The file is whole and alone."""
+        assert [path.name for path in self._place.parent.iterdir()] == ["made.txt"]
+        shutil.rmtree(self.project / "data")
+
+
+_CAMPAIGNS: Mapping[str, type[Campaign]] = {
+    "run": Run,
+    "build": Build,
+    "train": Train,
+    "fetch": Fetch,
+}
+
+
 def main() -> None:
     """Kill as often as asked, less what was done before, and say what came of it."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    arguments.add_argument("--count", type=int, default=1000)
+    arguments.add_argument("command", choices=_CAMPAIGNS)
+    arguments.add_argument("--count", type=int, default=250)
     arguments.add_argument("--folder", type=Path, default=ROOT / ".cache/kills")
-    asked = arguments.parse_args()
-    campaign = Campaign(asked.folder.resolve())
+    given = arguments.parse_args()
+    campaign = _CAMPAIGNS[given.command](given.folder.resolve() / given.command)
+    try:
+        lines = _all_lives(campaign, given.count)
+    finally:
+        if isinstance(campaign, Fetch):
+            campaign.server.close()
+    for end, times in Counter(line.partition(" ")[2] for line in lines).most_common():
+        print(f"{times:6} {end}")
+    seconds = [float(line.partition(" ")[0]) for line in lines if "killed" in line]
+    print(f"the last process was gone after {statistics.median(seconds):.2f} s, ", end="")
+    print(f"at most {max(seconds):.2f} s; no half file, nothing lost, nobody left")
+
+
+def _all_lives(campaign: Campaign, count: int) -> list[str]:
+    """What became of each life, and how long its end took, as the folder keeps it."""
     done = campaign.folder / "done.txt"
     lines = done.read_text("utf-8").splitlines() if done.exists() else []
     kills = sum("killed" in line for line in lines)
-    while kills < asked.count:
-        number = len(lines)
+    while kills < count:
         try:
-            end, ending = campaign.life(number)
+            end, ending = campaign.life(len(lines))
             if end == "ended before":
                 campaign.begin_anew()
         except BaseException:
-            print(f"run {number} of {campaign.folder}", file=sys.stderr)
+            print(f"life {len(lines)} of {campaign.folder}", file=sys.stderr)
             raise
         lines.append(f"{ending:.3f} {end}")
         with done.open("a", encoding="utf-8") as file:
@@ -170,11 +444,7 @@ def main() -> None:
         kills += "killed" in end
         if kills % 50 == 0:
             print(f"{kills} kills", flush=True)
-    for end, times in Counter(line.partition(" ")[2] for line in lines).most_common():
-        print(f"{times:6} {end}")
-    seconds = [float(line.partition(" ")[0]) for line in lines if "killed" in line]
-    print(f"the last process was gone after {statistics.median(seconds):.2f} s, ", end="")
-    print(f"at most {max(seconds):.2f} s; no half file, no lost round, nobody left")
+    return lines
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fuzzing of models, results and specs in turn, without end: what is found is kept, and counted.
+"""Fuzzing of models, results, specs and comments in turn, without end; finds are kept and counted.
 
     PYTHONPATH=tests python -m endless_fuzzing [--folder .cache/fuzz] [--count N] [KIND ...]
 
@@ -22,6 +22,7 @@ KINDS = {
     "models": ("fuzzing", 500),
     "results": ("fuzzing_results", 500),
     "specs": ("fuzzing_specs", 300),
+    "comments": ("fuzzing_comments", 10_000),
 }
 # Each module bounds its own work; this is for one that does not end all the same.
 _BATCH_SECONDS = 3600

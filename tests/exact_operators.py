@@ -35,6 +35,19 @@ class LpNormalization(OpRun):
         return (x / np.linalg.norm(x, p, axis, keepdims=True),)
 
 
+class LRN(OpRun):
+    """Squares of all channels of the window; onnx leaves out the last."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, alpha: float, beta: float, bias: float, size: int) -> tuple[Array]:
+        before, after = (size - 1) // 2, size // 2
+        padding = [(0, 0), (before, after), *[(0, 0)] * (x.ndim - 2)]
+        squares = np.pad(x**2, padding)
+        total = sum(squares[:, place : place + x.shape[1]] for place in range(size))
+        return (x / (bias + alpha / size * total) ** beta,)
+
+
 class GlobalLpPool(OpRun):
     """The norm over all positions; onnx has none."""
 
@@ -222,6 +235,7 @@ OPERATORS = [
     GlobalLpPool,
     GlobalMaxPool,
     GridSample,
+    LRN,
     LinearClassifier,
     LpNormalization,
 ]

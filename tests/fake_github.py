@@ -9,8 +9,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+from epochcost.cli.request_comment import MARKER, Comment, write_comment
+
 SCRIPTS = Path(__file__).parents[1] / ".github/scripts"
-MARKER = "<!-- epochcost diff -->"
 # Answers as `gh` does to the calls of the scripts; requests, comments and artifacts are files.
 _GH = """#!{python}
 import json, pathlib, shutil, sys
@@ -24,6 +25,8 @@ if words[:2] == ["run", "download"]:
 elif words[0] == "api":
     method = words[words.index("--method") + 1] if "--method" in words else "GET"
     path = next(w for w in words if w.startswith("repos/"))
+    if method in (refused := json.loads((state / "refused.json").read_text())):
+        sys.exit(f"gh: {{refused[method]}}")
     comments = json.loads((state / "comments.json").read_text())
     if path.endswith("/zip"):
         archive = (state / "comment.zip").read_bytes()
@@ -64,6 +67,7 @@ class GitHub:
         head = {"sha": "abc", "label": "someone:cheaper"}
         self._write("pulls", [{"number": 7, "head": head}])
         self._write("comments", [{"id": 1, "user": {"type": "User"}, "body": f"{MARKER}\nquoted"}])
+        self._write("refused", {})
 
     def _write(self, name: str, value: object) -> None:
         (self.state / f"{name}.json").write_text(json.dumps(value), "utf-8")
@@ -80,25 +84,30 @@ class GitHub:
         head = {"HEAD_OWNER": "someone", "HEAD_BRANCH": "cheaper", "HEAD_SHA": "abc"}
         return {**os.environ, **asked, **head, "PATH": f"{self._bin}:{os.environ['PATH']}"}
 
-    def comment(self, text: str, **changes: str) -> str:
-        """What the comment's script says when a run has left the text."""
-        self.leave({"comment.md": text})
-        return self.renew(**changes)
+    def refuse(self, method: str, message: str) -> None:
+        """Let all calls of a method fail with these words."""
+        self._write("refused", {method: message})
 
-    def leave(self, files: dict[str, str]) -> None:
+    def comment(self, comment: Comment, **changes: str) -> str:
+        """What the comment's script says when a run has left the data of a comment."""
+        self.leave({"comment.json": write_comment(comment)})
+        return self.renew(**changes).stdout
+
+    def leave(self, files: dict[str, bytes]) -> None:
         """A run has left these files as its artifact."""
         with zipfile.ZipFile(self.state / "comment.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in files.items():
-                archive.writestr(name, text)
+            for name, data in files.items():
+                archive.writestr(name, data)
 
-    def renew(self, **changes: str) -> str:
-        """What the comment's script says of what the run has left."""
+    def renew(self, *files: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+        """The comment's script over the file, else over what the run has left."""
         done = subprocess.run(
-            [sys.executable, SCRIPTS / "comment.py"],
+            [sys.executable, SCRIPTS / "comment.py", *files],
             env=self.environment | changes,
             capture_output=True,
             text=True,
             check=False,
         )
         assert "Traceback" not in done.stderr
-        return done.stdout + done.stderr
+        assert (done.stdout + done.stderr).count("\n") == 1
+        return done

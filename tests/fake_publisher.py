@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +14,7 @@ from typing import Any
 from epochcost.specs.data import DataFile
 from epochcost.specs.reference_data import Dataset
 
+_PIECE_BYTES = 2**20
 _DESCRIBED = {
     "id": "made",
     "name": "Made up",
@@ -29,7 +31,8 @@ class Offer:
     """What an address answers; ``headers`` go with every answer.
 
     ``drop_after`` bytes the connection breaks, or with ``stalls`` says nothing more. ``length``
-    False: the answer is sent in chunks, none says of how many bytes.
+    False: the answer is sent in chunks, none says of how many bytes. ``pause_seconds`` pass before
+    each MiB.
     """
 
     content: bytes = b""
@@ -40,6 +43,7 @@ class Offer:
     length: bool = True
     drop_after: int | None = None
     stalls: bool = False
+    pause_seconds: float = 0.0
 
 
 @dataclass
@@ -135,8 +139,11 @@ class _Answering(BaseHTTPRequestHandler):
         if not offer.length:
             sent = b"%x\r\n%b\r\n" % (len(sent), sent)
             sent += b"" if offer.drop_after is not None else b"0\r\n\r\n"
-        self.wfile.write(sent)
-        self.wfile.flush()
+        with contextlib.suppress(ConnectionError):  # who asked may be killed meanwhile
+            for start in range(0, len(sent), _PIECE_BYTES):
+                time.sleep(offer.pause_seconds)
+                self.wfile.write(sent[start : start + _PIECE_BYTES])
+            self.wfile.flush()
         if offer.stalls:
             publisher.over.wait()
 

@@ -3,8 +3,9 @@
     PYTHONPATH=tests python -m fuzzing FIRST COUNT
 
 Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
-or fields of the message change while it stays readable. Run as a process of its own, so that a
-crash is seen from outside. No file may take more than ten seconds of the processor (which a busy
+or fields of the message change while it stays readable. Every second one gives a node of one of the
+gradients' cases an attribute that its operator may not allow. Run as a process of its own, so that
+a crash is seen from outside. No file may take more than ten seconds of the processor (which a busy
 machine does not lengthen) or let the process grow by more than a gibibyte (the peak of what is
 resident, which libraries and reserved addresses do not count in). Files are only to be opened
 inside the model's folder: an audit hook watches.
@@ -20,7 +21,7 @@ import resource
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from onnx import numpy_helper
+from onnx import defs, numpy_helper
 
 from epochcost.autodiff import training_step, vjp_graph
 from epochcost.errors import EpochcostError
@@ -37,6 +38,9 @@ from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters
 from epochcost.graphs.peak_memory import peak_activation_bytes
+from epochcost.graphs.tensors import FLOAT_TYPES
+from gradient_cases import CASES
+from gradient_check import model_of
 from graph_text import model_of_text
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +51,15 @@ _SECONDS_A_FILE, _ADDRESS_BYTES = 300, 8 * 2**30
 _LONGEST_MESSAGE = 2000
 _NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**20, 2**28, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
 _TEXTS = ("", "x", "y", "w", "nowhere", "../../../etc/passwd", "/etc/passwd", "ai.onnx", "\0", "é")
-# Float inputs other than x become weights.
+_ATTRIBUTE_FIELDS = {
+    onnx.AttributeProto.FLOAT: "f",
+    onnx.AttributeProto.INT: "i",
+    onnx.AttributeProto.STRING: "s",
+    onnx.AttributeProto.FLOATS: "floats",
+    onnx.AttributeProto.INTS: "ints",
+    onnx.AttributeProto.STRINGS: "strings",
+}
+# Float inputs other than the first become weights.
 # Damage to a long file mostly falls on names, and costs seconds to read each time.
 _SMALL_BYTES = 5_000
 _TEXT_MODELS = (
@@ -93,14 +105,24 @@ def corpus() -> list[bytes]:
     return [*files, *(model.SerializeToString() for model in [*texts, _external()])]
 
 
+def operators() -> dict[str, list[bytes]]:
+    """Models of one node by operator: the cases of all gradient rules."""
+    models: dict[str, list[bytes]] = collections.defaultdict(list)
+    for case in CASES:
+        model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
+        models[case.op_type].append(model.SerializeToString())
+    return models
+
+
 def _is_small(path: Path) -> bool:
     return path.stat().st_size <= _SMALL_BYTES
 
 
 def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in model.graph.input[1:]:
-        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        weights = np.full(shape, 0.5, np.float32)
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value for dim in tensor.shape.dim]
+        weights = np.full(shape, 0.5, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         model.graph.initializer.append(numpy_helper.from_array(weights, value.name))
     return model
 
@@ -116,9 +138,11 @@ def _external() -> onnx.ModelProto:
     return model
 
 
-def mutated(files: list[bytes], number: int) -> bytes:
+def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) -> bytes:
     """The damaged file of a number, the same at each call."""
     rng = random.Random(number)
+    if number % 2:
+        return _attribute_changed(rng.choice(models[rng.choice(sorted(models))]), rng)
     data = rng.choice(files)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         data = rng.choice((_bytes_changed, *[_fields_changed] * 4))(data, files, rng)
@@ -153,6 +177,30 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
     if places:
         message, descriptor = rng.choice(places)
         _change(message, descriptor, rng)
+    return model.SerializeToString()
+
+
+def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
+    """One attribute of the node has another value; or one that it leaves to the default has one."""
+    model = onnx.load_model_from_string(data)
+    node, imports = model.graph.node[0], model.opset_import
+    opset = next(entry.version for entry in imports if entry.domain == node.domain)
+    written = {entry.name for entry in node.attribute}
+    declared: Mapping[str, defs.OpSchema.Attribute] = {}
+    if defs.has(node.op_type, opset, node.domain):
+        declared = defs.get_schema(node.op_type, opset, node.domain).attributes
+    left_out = sorted(declared.keys() - written)
+    if left_out and (not written or rng.random() < 0.4):
+        kind = declared[rng.choice(left_out)]
+        entry = node.attribute.add(name=kind.name, type=kind.type.value)
+    elif written:
+        entry = rng.choice(node.attribute)
+    else:
+        return data
+    field = entry.DESCRIPTOR.fields_by_name[_ATTRIBUTE_FIELDS.get(entry.type, "doc_string")]
+    if field.is_repeated and not getattr(entry, field.name):
+        getattr(entry, field.name).append(b"" if entry.type == entry.STRINGS else 0)
+    _change(entry, field, rng)
     return model.SerializeToString()
 
 
@@ -226,7 +274,8 @@ def outcome(path: Path) -> str:
         model = load_model(path)
         stage = "read"
         sizes = dict.fromkeys(symbolic_dimensions(model), 3)
-        wrt = [parameter.name for parameter in parameters(model)]
+        fed = [v.name for v in model.graph.input if v.type.tensor_type.elem_type in FLOAT_TYPES]
+        wrt = [*fed, *(parameter.name for parameter in parameters(model))]
         stage = "gradient"
         backward = vjp_graph(model, wrt, sizes)
         flops(backward)
@@ -247,7 +296,7 @@ def _refused(stage: str, message: str) -> str:
 
 def run(first: int, count: int) -> collections.Counter[str]:
     """The outcomes of so many mutations; raises at the first that is neither result nor error."""
-    files = corpus()
+    files, models = corpus(), operators()
     found: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         inside = Path(folder)
@@ -255,7 +304,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
         watch = _watched(inside)
         for number in range(first, first + count):
             path = inside / "model.onnx"
-            path.write_bytes(mutated(files, number))
+            path.write_bytes(mutated(files, models, number))
             with _bounded(number):
                 watch.clear()
                 found[outcome(path)] += 1

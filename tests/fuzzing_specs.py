@@ -4,22 +4,25 @@
 
 Each number is a damage to one spec of a small project: texts become hostile, numbers extreme; keys
 go, come from elsewhere or change their kind; bytes change. Specs that are accepted stand beside the
-sound ones, each under an id of its own, many in one project: it is built, compared with what it was
-before and commented on. Where that fails, halves of the many say which of them it is.
+sound ones, each under an id of its own, many in one project: it is built by `build --strict`,
+compared with what it was before and commented on. Where that fails, halves of the many say which of
+them it is. Every fortieth also takes the place of the spec that it was, of which others follow: all
+pages and charts are then made in this process, and no HTML of them.
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import datetime as dt
-import importlib.util
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +31,12 @@ import tomlkit
 import tomlkit.exceptions
 
 from crowding import crowded
+from epochcost.analysis.inputs import read_inputs
+from epochcost.cli.check import spec_faults
+from epochcost.cli.request_comment import markdown, read_comment
+from epochcost.report.site import build
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
-from epochcost.specs.loader import check_paths
+from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from fault_words import is_ours
 from live_text import live_in_site
@@ -38,9 +45,26 @@ from revisions import git
 from shown_comment import shown
 
 ROOT = Path(__file__).parents[1]
+# Specs of this project that together have every key that any has; what they name comes with them.
+_REAL = {
+    "datasets": "cifar-10 digits markov-text mnist shakespeare-characters textured-shapes",
+    "devices": "geforce-gtx-1080-ti l4",
+    "hardware": "c4.8xlarge cloud-ml-basic-gpu g6.12xlarge gcp-tpu-v2-8 gcp-v100 lambda-1x-gh200",
+    "models": "bert-1.5b chinchilla cifar10-resnet44 elmo gpt2-decoder imdb-bidirectional-lstm "
+    "lstm-char-cnn-small markov-gru minilm-l6-pairs resnet50-fine-tune-head transformer-base",
+    "observations": "mlperf-inference tensorflow-2017",
+    "prices": "a2-highgpu-1g-committed-use-1y-2024-06 assumed-server-8x-a100-80gb "
+    "assumed-spot-a2-highgpu-1g cloud-ml-basic-gpu-managed-2018-01 n1-highcpu-16-spot-2017-07 "
+    "p4d.24xlarge-on-demand-2022-10 rescale-worker-on-demand-2016-11",
+    "published": "ai21-2020 kroutikov-2016 malta-2019 strubell-2019 strubell-2019-project",
+    "replays": "made-three-zones",
+    "studies": "one-gpu-graphs one-gpu-tokens starter token-requests-fp32 two-vcpus",
+}
 # More would make pages of megabytes; fewer would build the sound ones too often.
-_TOGETHER = 150
-_BUILD_SECONDS = 900
+_TOGETHER = 400
+_CHECKED_TOGETHER = 40
+_ONE_IN_PLACE_OF = 40
+_BUILD_SECONDS = 1800
 _LONGEST_FAULT = 600
 # Of each group so many models and machines; each makes charts, whose drawing takes time.
 _MEASURED = 4
@@ -71,6 +95,16 @@ _MORE = {
         held_out_examples = 10_000
         classes = 10
         source = "a count"
+    """,
+    "apis/somewhere": """
+        id = "somewhere"
+        name = "A model"
+        provider = "Somewhere"
+        input_per_million = 1.25
+        cached_input_per_million = 0.25
+        output_per_million = 10
+        as_of = 2025-10-01
+        source = "a list"
     """,
     "currencies/usd-eur": """
         id = "usd-eur"
@@ -110,6 +144,7 @@ _HOSTILE = (
     *('=HYPERLINK("hax")', " =hax", "\u00a0+hax", "@hax #1 GH-1 us/costs#1", "%0a%0dhax"),
     *("javascript:hax()", "java\nscript:hax()", "data:text/html,<script>hax()</script>"),
     *('https://hax.example/"onclick=hax()', "https://[hax", "//hax.example", "x" * 3000),
+    *("x" * 250, "x" * 2000, "\u00e9" * 130, "\u963f\u91cc", "x/" * 100, "../x", ".", "-"),
     "http://hax@hax.example/<b>?a=1&b=2#<i>",
 )
 _NUMBERS = (
@@ -126,8 +161,28 @@ def corpus(folder: Path) -> list[tuple[str, str, str]]:
         path = folder / "specs" / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
+    _copy_real(folder / "specs")
     paths = sorted((folder / "specs").rglob("*.toml"))
     return [(path.parent.name, path.stem, path.read_text("utf-8")) for path in paths]
+
+
+def _copy_real(specs: Path) -> None:
+    """Copy specs of this project, what they name, and the tables of their kinds."""
+    real = ROOT / "specs"
+    left = {real / kind / f"{name}.toml" for kind in _REAL for name in _REAL[kind].split()}
+    copied: set[Path] = set()
+    while left:
+        file = left.pop()
+        copied.add(file)
+        copy = specs / file.relative_to(real)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, copy)
+        named = set(re.findall(r'"([a-z0-9][a-z0-9._-]*)"', file.read_text("utf-8")))
+        ids = {f"{kind}/{name}.toml" for kind in KINDS for name in named}
+        left |= {path for name in ids if (path := real / name).is_file()} - copied
+    for table in real.rglob("*.csv"):
+        if (specs / table.parent.name).is_dir():
+            shutil.copyfile(table, specs / table.relative_to(real))
 
 
 def damaged(specs: Sequence[tuple[str, str, str]], number: int) -> tuple[str, bytes]:
@@ -211,23 +266,52 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = write_project(folder)
         self.specs = corpus(self.folder)
+        self.contradicting: set[str] = set()
         (self.folder / ".gitignore").write_text("/site/\n/.cache/\n", "utf-8")
         git(self.folder, "init", "--quiet", "--initial-branch=main")
         git(self.folder, "add", "--all")
         git(self.folder, "commit", "--quiet", "--message", "Begin")
 
-    def accepts(self, name: str, contents: bytes) -> bool:
-        """Whether a check of the specs with this one finds no fault; faults are read."""
-        path = self.folder / "specs" / name
-        path.write_bytes(contents)
-        faults = check_paths([self.folder / "specs"]).faults
+    def accepted(self, files: dict[int, tuple[str, bytes]]) -> frozenset[int]:
+        """The numbers of those in which a check of the specs with all finds no fault."""
+        paths = {number: self.folder / "specs" / name for number, (name, _) in files.items()}
+        for number, path in paths.items():
+            path.write_bytes(files[number][1])
+        try:
+            _, faults = spec_faults([self.folder / "specs"])
+        finally:
+            for path in paths.values():
+                path.unlink()
         for fault in faults:
             words = str(fault)
             assert words.isprintable(), f"not one line: {words!r}"
             assert is_ours(fault.message.removeprefix("invalid TOML: ")), words
             assert len(fault.message) < _LONGEST_FAULT, f"too long: {words!r}"
-        path.unlink()
-        return not faults
+        refused = {fault.path.absolute() for fault in faults}
+        assert refused <= set(paths.values()), f"faults of sound specs: {faults}"
+        return frozenset(number for number, path in paths.items() if path not in refused)
+
+    def require_in_place(self, name: str, contents: bytes, number: int) -> bool:
+        """Whether the spec is accepted in place of the one that it was, and then makes pages."""
+        path = self.folder / "specs" / name.replace(f"-{number}.toml", ".toml")
+        before = path.read_bytes()
+        path.write_bytes(contents.replace(f"{path.stem}-{number}".encode(), path.stem.encode()))
+        try:
+            if spec_faults([self.folder / "specs"])[1]:
+                return False
+            docs = self.folder / "docs"
+            results, cache = [docs / "data/results"], self.folder / ".cache"
+            inputs = read_inputs(load_catalogue(self.folder), results, docs, cache)
+            site = build(inputs, self.folder / "site_templates")
+            for figure in site.figures.values():
+                figure.chart.spec()
+            # A check of results says the same of those that no spec describes any more.
+            of_results = str(results[0])
+            strange = [line for line in inputs.problems if not line.startswith(of_results)]
+            assert not strange, strange
+            return True
+        finally:
+            path.write_bytes(before)
 
     def try_all(self, files: dict[str, bytes]) -> str:
         """What is wrong with a site of the sound specs and these; empty where nothing is."""
@@ -241,12 +325,13 @@ class Project:
             git(self.folder, "clean", "--quiet", "--force", "-d", "--", "specs", "docs")
 
     def _without_conflicts(self) -> str:
-        """Two that are sound may not be together, as two prices of one day are."""
-        while faults := check_paths([self.folder / "specs"]).faults:
+        """Remove what contradicts another, as two prices of one day do."""
+        while faults := spec_faults([self.folder / "specs"])[1]:
             sound = [one for one in faults if not one.path.is_file()]
             if sound:
                 return str(sound[0])
             for path in {one.path for one in faults}:
+                self.contradicting.add(f"{path.parent.name}/{path.name}")
                 path.unlink()
         return ""
 
@@ -268,18 +353,17 @@ class Project:
     def _site(self) -> str:
         site = self.folder / "site"
         shutil.rmtree(site, ignore_errors=True)
-        done = self._run("build")
+        done = self._run("build", "--strict")
         if done.returncode != 0 or "Traceback" in done.stderr:
             return f"build: {done.stderr[-3000:]}"
         return "\n".join(live_in_site(site)[:20])
 
     def _comment(self) -> str:
-        for form in ("text", "json"):
+        for form in ("text", "json", "comment"):
             if (done := self._run("diff", "HEAD", "--format", form)).returncode != 0:
                 return f"diff: {done.stderr[-3000:]}"
-        done = self._run("diff", "HEAD", "--format", "markdown")
-        live = shown(done.stdout)[1] + shown(_harmless(done.stdout))[1]
-        return "\n".join(f"comment: {one}" for one in live[:20])
+        live = shown(markdown(read_comment(done.stdout.encode()))).live
+        return "\n".join(f"comment: {text}" for text in live[:20])
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -306,38 +390,63 @@ class Project:
             raise AssertionError(f"{files[numbers[0]]}\n{wrong}")
 
 
-def _harmless(text: str) -> str:
-    path = ROOT / ".github/scripts/comment.py"
-    spec = importlib.util.spec_from_file_location("comment", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    written: Callable[[str], str] = module.harmless
-    return written(text)
-
-
 def run(first: int, count: int) -> collections.Counter[str]:
     """The outcomes of so many damages; raises at the first that is neither fault nor harmless."""
     found: collections.Counter[str] = collections.Counter()
     kept: dict[int, tuple[str, bytes]] = {}
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder) / "project")
-        for number in range(first, first + count):
-            name, contents = damaged(project.specs, number)
-            kind = name.partition("/")[0]
-            try:
-                accepted = project.accepts(name, contents)
-            except BaseException:
-                sys.stderr.write(f"mutation {number}\n")
-                raise
-            found[f"{'built' if accepted else 'refused'} of {kind}"] += 1
-            if accepted:
-                kept[number] = name, contents
-            if kept and (len(kept) == _TOGETHER or number == first + count - 1):
+        for begin in range(first, first + count, _CHECKED_TOGETHER):
+            end = min(begin + _CHECKED_TOGETHER, first + count)
+            files = {number: damaged(project.specs, number) for number in range(begin, end)}
+            accepted = _accepted(project, files)
+            found["refused"] += len(files) - len(accepted)
+            found["rendered in place of the sound one"] += _rendered(project, files, accepted)
+            kept |= {number: files[number] for number in sorted(accepted)}
+            if kept and (len(kept) >= _TOGETHER or end == first + count):
                 project.require_harmless(kept)
+                found["refused beside others"] += len(project.contradicting)
+                found.update(
+                    f"built of {name.partition('/')[0]}"
+                    for name, _ in kept.values()
+                    if name not in project.contradicting
+                )
+                project.contradicting.clear()
                 kept = {}
     return found
+
+
+def _accepted(project: Project, files: dict[int, tuple[str, bytes]]) -> frozenset[int]:
+    """The accepted numbers; one with which the check itself fails is named."""
+    try:
+        return project.accepted(files)
+    except BaseException:
+        for number, file in files.items():
+            with _named(number):
+                project.accepted({number: file})
+        raise
+
+
+def _rendered(
+    project: Project, files: dict[int, tuple[str, bytes]], accepted: frozenset[int]
+) -> int:
+    """How many of every fortieth are accepted in place of the sound spec too, and make pages."""
+    count = 0
+    for number in accepted:
+        if number % _ONE_IN_PLACE_OF == 0:
+            with _named(number):
+                count += project.require_in_place(*files[number], number)
+    return count
+
+
+@contextlib.contextmanager
+def _named(number: int) -> Iterator[None]:
+    """Name the number on standard error where what is done with it fails."""
+    try:
+        yield
+    except BaseException:
+        sys.stderr.write(f"mutation {number}\n")
+        raise
 
 
 def main() -> None:

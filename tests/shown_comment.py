@@ -7,44 +7,77 @@ addresses are looked for. Inside code nothing is.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
 
-# What the comment's own lines are made of; nothing of it refers to anything.
-_OWN = {"p", "h3", "strong", "br", "span", "code", "pre", "details", "summary", "ul", "li"}
+from epochcost.cli.request_comment import MARKER
+
+# The elements of the comment's own lines; none of them refers to anything.
+_OWN = {"p", "h3", "strong", "br", "code", "details", "summary", "ul", "li"}
 _TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
-_QUIET = {"code", "pre"}
+_ATTRIBUTES = {("open", ""), ("open", None), ("style", "text-align:right")}
 _FOUND_LATER = re.compile(
-    r"@[a-z0-9]|#[0-9]|\bgh-[0-9]|[a-z]://|www\.[a-z]|:[a-z0-9_+-]+:|\$[^$]*\$", re.IGNORECASE
+    r"@[a-z0-9]|#[0-9]|\bgh-[0-9]|[a-z]://|www\.[a-z]|:[a-z0-9_+-]+:|\$|\b[0-9a-f]{7,40}\b",
+    re.IGNORECASE,
 )
+_MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-class _Page(HTMLParser):
+@dataclass
+class ShownComment:
+    """A comment's text, its pieces of code, all around these, and whatever is alive."""
+
+    text: str = ""
+    codes: list[str] = field(default_factory=list)
+    frame: str = ""
+    live: list[str] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.live: list[str] = []
-        self.text = ""
-        self._quiet = 0
+        self.shown = ShownComment()
+        self._is_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = {("open", ""), ("open", None), ("style", "text-align:right")}
-        if tag not in _OWN | _TABLE or not set(attrs) <= known:
-            self.live.append(f"<{tag} {attrs}>")
-        self._quiet += tag in _QUIET
+        if self._is_code or tag not in _OWN | _TABLE or not set(attrs) <= _ATTRIBUTES:
+            self.shown.live.append(f"<{tag} {attrs}>")
+        self.shown.frame += f"<{tag} {attrs}>"
+        self._is_code = tag == "code"
+        if self._is_code:
+            self.shown.codes.append("")
 
     def handle_endtag(self, tag: str) -> None:
-        self._quiet -= tag in _QUIET
+        self._is_code = False
+        self.shown.frame += f"</{tag}>"
 
     def handle_data(self, data: str) -> None:
-        self.text += data
-        if not self._quiet:
-            self.live += [found[0] for found in _FOUND_LATER.finditer(data)]
+        self.shown.text += data
+        if self._is_code:
+            self.shown.codes[-1] += data
+        else:
+            self.shown.frame += data
+            self.shown.live += [match[0] for match in _FOUND_LATER.finditer(data)]
+
+    def handle_comment(self, data: str) -> None:
+        if f"<!--{data}-->" != MARKER:
+            self.shown.live.append(f"<!--{data}-->")
+
+    def handle_decl(self, decl: str) -> None:
+        self.shown.live.append(f"<!{decl}>")
+
+    def handle_pi(self, data: str) -> None:
+        self.shown.live.append(f"<?{data}>")
+
+    def unknown_decl(self, data: str) -> None:
+        self.shown.live.append(f"<![{data}]>")
 
 
-def shown(text: str) -> tuple[str, list[str]]:
-    """What a reader sees of a comment after its marker, and whatever in it is alive."""
-    page = _Page()
-    page.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text))
-    page.close()
-    return page.text.replace("\u200b", ""), page.live
+def shown(text: str) -> ShownComment:
+    """The comment as a reader sees it."""
+    reader = _Reader()
+    reader.feed(_MARKDOWN.render(text))
+    reader.close()
+    return reader.shown

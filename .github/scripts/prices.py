@@ -118,8 +118,10 @@ def gh(path: str, *options: str) -> str:
 
 
 def output(*command: str) -> str:
-    """What a command prints; one that fails ends this."""
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    """What a command prints; one that fails has said why and ends this."""
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(f"{' '.join(command[:3])}: ended with {done.returncode}, as said above")
     return done.stdout.decode("utf-8").strip()
 
 

@@ -55,7 +55,8 @@ _REMEDY = re.compile(
     r"(?:^|[;:,.(]|\bor|\band|\bto) (?:please |then )?"
     r"(?:bind|choose|convert|copy|cut|declare|drop|export|feed|fold|freeze|give|install|keep|"
     r"leave|list|make|name|pass|put|remove|rename|replace|run|set|shorten|simplify|sort|split|"
-    r"take|train|turn|update|use|write)\b(?!:)"
+    r"take|train|turn|update|use|write)\b(?!:)",
+    re.IGNORECASE,
 )
 _PLACE = re.compile(r"(?:node|value|input|output|tensor|initializer|parameter|dimension)s? '[^']+'")
 
@@ -66,7 +67,9 @@ def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
     What is said of an input, output or stored tensor, or of a file as a whole that cannot be read,
     needs no operator; a file that cannot be read needs no node.
     """
-    quoted = set(re.findall(r"'([^']+)'", message))
+    quoted = set(re.findall(r"'([^']+)'", message)) | set(
+        re.findall(r"name: ([^\s(),:]+)", message)
+    )
     if model is not None:
         ends = {value.name for value in (*model.graph.input, *model.graph.output)}
         ends |= {tensor.name for tensor in model.graph.initializer} | {"dimensions"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,13 @@ from oracle.suite import Array
 
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 _SIZES = (2, 3, 1, 4, 5, 8, 16, 32, 64, 128, 224)
-_MOST_TRIES = 200
+# Tries before one runs, and after it for a better one.
+_MOST_TRIES, _MORE_TRIES = 200, 12
+
+
+def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
+    """Different numbers along every axis: what scatters twice to one place has no meaning."""
+    return np.asarray(np.indices(shape).sum(0) % max(shape, default=1))
 
 
 def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
@@ -28,11 +34,11 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
 
 # What integers can be: indices, lengths, axes, shapes.
 _WHOLE: tuple[Callable[[tuple[int, ...], np.random.Generator], Array], ...] = (
+    _latin,
     lambda shape, draw: draw.integers(0, 2, shape),
     lambda shape, _: np.zeros(shape),
     lambda shape, _: np.ones(shape),
     lambda shape, _: np.full(shape, 2),
-    lambda shape, _: np.arange(int(np.prod(shape))).reshape(shape),
     _minus_one_first,
 )
 # The domains of most functions, of logarithms and roots, and of the inverse hyperbolic cosine.
@@ -45,10 +51,15 @@ class NoPointError(Exception):
 
 @dataclass(frozen=True)
 class Point:
-    """Inputs by name, and the sizes of the symbolic dimensions."""
+    """Inputs by name, and the sizes of the symbolic dimensions.
+
+    It is contrary if outputs have other shapes than the file declares, and integers that are fed
+    can be why.
+    """
 
     feeds: Mapping[str, Array]
     dimensions: Mapping[str, int]
+    is_contrary: bool = False
 
     def redrawn(self, seed: int) -> Point:
         """The same sizes and integers with floats a little beside."""
@@ -58,29 +69,49 @@ class Point:
             for name, x in self.feeds.items()
             if is_float(x)
         }
-        return Point({**self.feeds, **moved}, self.dimensions)
+        return replace(self, feeds={**self.feeds, **moved})
 
 
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
-    """The first point at which ``run`` yields finite floats, else the first at which it runs.
+    """The first point at which ``run`` yields finite floats in declared shapes, else the best.
 
     Raises NoPointError with the error of the first try.
     """
-    fallback, problem = None, ""
-    for count, point in enumerate(_candidates(model, folder)):
-        if count == _MOST_TRIES:
-            break
+    best, best_merit, problem, left = None, -1, "", _MOST_TRIES
+    for point in _candidates(model, folder):
+        left -= 1
         try:
             answers = run(point.feeds)
         except Exception as error:  # the runtime's exceptions share no base class
-            problem = problem or str(error)
-            continue
-        if all(np.isfinite(y).all() for y in answers.values() if is_float(y)):
-            return point
-        fallback = fallback or point
-    if fallback is None:
+            problem, answers = problem or str(error), None
+        if answers is not None:
+            merit = 2 * _as_declared(model, answers) + _is_finite(answers)
+            if merit > best_merit:
+                best, best_merit = point, merit
+            left = min(left, _MORE_TRIES)
+        if best_merit == 3 or left <= 0:
+            break
+    if best is None:
         raise NoPointError(problem or "an input is no tensor")
-    return fallback
+    by_data = not all(map(is_float, best.feeds.values()))
+    return replace(best, is_contrary=by_data and best_merit < 2)
+
+
+def _is_finite(answers: Mapping[str, Array]) -> bool:
+    return all(np.isfinite(y).all() for y in answers.values() if is_float(y))
+
+
+def _as_declared(model: onnx.ModelProto, answers: Mapping[str, Array]) -> bool:
+    """Whether no output contradicts the sizes that the file declares of it."""
+    for value in model.graph.output:
+        kind, answer = value.type.tensor_type, answers.get(value.name)
+        if kind.HasField("shape") and isinstance(answer, np.ndarray):
+            dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+            if len(dims) != answer.ndim:
+                return False
+            if any(dim not in (None, size) for dim, size in zip(dims, answer.shape, strict=True)):
+                return False
+    return True
 
 
 def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:

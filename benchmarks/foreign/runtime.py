@@ -7,28 +7,31 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 import onnx
 from onnx import helper
-from onnxruntime import InferenceSession
+from onnxruntime import GraphOptimizationLevel, InferenceSession
 
 from epochcost.graphs.tensors import one_line
 from oracle.evaluators import silent
 from oracle.suite import Array
 
-_NO_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "MemoryError")
+_OURS = ("bad_alloc", "bad allocation", "Failed to allocate", "MemoryError", "Numpy type")
 
 
 class RuntimeFailureError(Exception):
     """ONNX Runtime refuses a graph or fails in it."""
 
     @property
-    def is_of_memory(self) -> bool:
-        """Whether the limit of memory was met, which says nothing of the graph."""
-        return any(text in str(self) for text in _NO_MEMORY)
+    def is_of_the_benchmark(self) -> bool:
+        """Whether the limit of memory was met, or NumPy lacks a type: nothing that the graph is."""
+        return any(text in str(self) for text in _OURS)
 
 
-def open_session(model: str | bytes) -> InferenceSession:
+def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSession:
     """A session for a path or a serialized model. Raises RuntimeFailureError."""
+    options = silent()
+    if not optimised:
+        options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        return InferenceSession(model, silent(), providers=["CPUExecutionProvider"])
+        return InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's exceptions share no base class
         raise RuntimeFailureError(one_line(error)) from None
 

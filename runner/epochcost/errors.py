@@ -26,6 +26,7 @@ __all__ = [
     "Fault",
     "InputError",
     "ModelError",
+    "ModelWarning",
     "ResultError",
     "SpecError",
     "UsageError",
@@ -48,6 +49,10 @@ class InputError(EpochcostError):
 
 class ModelError(InputError):
     """An ONNX model cannot be read, bound or differentiated."""
+
+
+class ModelWarning(UserWarning):
+    """A file leaves something in doubt, or was repaired; commands print it and go on."""
 
 
 class ResultError(InputError):

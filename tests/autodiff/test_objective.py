@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from epochcost.autodiff import Term, evaluation_graph, training_step
@@ -70,6 +71,17 @@ def test_two_terms_may_share_an_output() -> None:
     second = moved([Term("l1", "side")], {"target": WIDE})
     for name in ("loss", "w", "v"):
         np.testing.assert_allclose(both[name], first[name] + 2 * second[name], rtol=1e-4, atol=1e-7)
+
+
+def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
+    """What is declared of a value goes with its node: its dimensions have names of their own."""
+    model = model_of_text(
+        "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
+        "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
+        "{ logits = MatMul(x, w) t = Relu(x) side = Neg(t) }"
+    )
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("t", 1, ["unk__3", 4]))
+    assert training_step(model, loss=[MAIN]).parameters == ("w",)
 
 
 def test_no_term_is_no_loss() -> None:

@@ -18,7 +18,7 @@ from epochcost.autodiff import (
 )
 from epochcost.autodiff.optimizers import OPTIMIZERS
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise
+from epochcost.graphs.parameters import materialise, with_parameters
 from graph_text import model_of_text, run
 
 LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
@@ -89,6 +89,20 @@ def test_frozen_parameters_are_not_touched() -> None:
     assert run(step.model, feeds(step, model, 0.1))["b.next"].shape == (3,)
 
 
+def test_wrt_trains_what_it_matches_alone() -> None:
+    """A constant among it is trained, too; every other parameter stays as it is."""
+    model = model_of_text(
+        "g (float[8,4] x) => (float[8,3] logits) "
+        "<float[4,3] w1 = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}, "
+        "float w_scale = {0.7}> { h = MatMul(x, w1) s = Mul(h, w_scale) logits = Add(s, b) }"
+    )
+    step = training_step(model, wrt=["w*"])
+    assert step.parameters == ("w1", "w_scale")
+    assert training_step(model, wrt=["*"], freeze=["w*"]).parameters == ("b",)
+    given = feeds(step, with_parameters("wrt", model, ["w*"]), 0.1)
+    assert run(step.model, given)["w_scale.next"] != given["w_scale"]
+
+
 def test_steps_learn() -> None:
     """Repeated steps bring the loss well below its start."""
     model = model_of_text(LINEAR)
@@ -142,6 +156,7 @@ def test_a_seed_repeats_the_masks() -> None:
         ({"optimizer": "adagradient"}, "optimizer 'adagradient' is unknown"),
         ({"output": "logit"}, "did you mean 'logits'"),
         ({"freeze": ["v"]}, "freeze 'v' is unknown"),
+        ({"wrt": ["w*t"]}, r"wrt 'w\*t' is unknown; choices are w, b"),
         ({"freeze": ["w", "b"]}, "no trainable parameter reaches"),
         ({"dimensions": {}}, "batch"),
     ],

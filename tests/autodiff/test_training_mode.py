@@ -148,6 +148,18 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
     assert results[0] == results[1]
 
 
+def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
+    """A graph in training form may yield what its nodes do: a step carries them as state."""
+    text = NETWORK
+    for inference, training in TRAINING_FORM:
+        text = text.replace(inference, training)
+    model = network(text=text.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)"))
+    plain = [info.name for info in evaluation_graph(network()).graph.output]
+    assert [info.name for info in evaluation_graph(model, output="y").graph.output] == plain
+    step = training_step(model, output="y", precision="bf16")
+    assert set(step.state) == set(RUNNING)
+
+
 def test_running_statistics_are_state_and_not_parameters() -> None:
     """They are carried from the model's values, take no gradient, and count for nothing."""
     model = network()

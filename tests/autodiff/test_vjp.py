@@ -9,6 +9,8 @@ import pytest
 
 from epochcost.autodiff import registry, training_step, vjp_graph
 from epochcost.errors import ModelError
+from epochcost.graphs.exported import separated
+from exports import merged
 from graph_text import model_of_text, run
 
 X = np.array([1.0, -2.0, 3.0], dtype=np.float32)
@@ -161,7 +163,7 @@ def test_an_operator_without_a_rule_is_named_with_its_path(
 
 
 @pytest.mark.parametrize(
-    ("wrt", "demand"), [("nothing", "expected an input or initializer"), ("n", "expected a float")]
+    ("wrt", "demand"), [("nothing", "wrt 'nothing' is unknown"), ("n", "expected a float")]
 )
 def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
     """Unknown names and integer tensors are refused in one line."""
@@ -170,6 +172,26 @@ def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
     )
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model, [wrt])
+
+
+def test_patterns_choose_what_is_differentiated() -> None:
+    """A pattern stands for the float inputs and initializers that it matches, each once."""
+    model = model_of_text(
+        "g (float[3] x, int64[3] xs) => (float[3] y, int64[3] m) <float[3] xw = {1,2,3}> "
+        "{ y = Mul(x, xw) m = Neg(xs) }"
+    )
+    outputs = [value.name for value in vjp_graph(model, ["xw", "x*"]).graph.output]
+    assert outputs == ["y", "m", "xw_gradient", "x_gradient"]
+
+
+def test_merged_tensors_are_differentiated_as_written() -> None:
+    """The file's own tensor gets the sum over all that read it, by whatever name."""
+    got = vjp_graph(merged(), ["0.norm.bias"])
+    apart = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
+    feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
+    parts = run(apart, feeds)
+    whole = parts["0.norm.bias_gradient"] + parts["1.norm.bias_gradient"]
+    np.testing.assert_allclose(run(got, feeds)["0.norm.bias_gradient"], whole, rtol=1e-5)
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
@@ -369,3 +391,45 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     got = run(vjp_graph(model, ["x", "w"]), feeds)
     for name, wanted in run(plain, feeds).items():
         np.testing.assert_array_equal(got[name], wanted)
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
+        ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
+        (f"OneHot <axis = {2**62}> (places, depth, pair)", f"axis {2**62}"),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: str) -> None:
+    """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
+    model = model_of_text(
+        "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
+        "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
+        f"{{ y = {made} }}"
+    )
+    with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
+        vjp_graph(model, ["x", "pair"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", ["MaxPool <kernel_shape = [2]>", "Dropout"])
+def test_an_output_left_out_by_an_empty_name_is_left_out(made: str) -> None:
+    """As where the node's list of outputs ends before it."""
+    model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {made} (x) }}")
+    plain = vjp_graph(model, ["x"])
+    model.graph.node[0].output.append("")
+    assert len(vjp_graph(model, ["x"]).graph.node) == len(plain.graph.node)
+
+
+def test_declared_values_without_a_node_are_left_out() -> None:
+    """Tools that cut a graph leave its values declared, under dimensions that nobody binds."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
+        "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"
+    )
+    for name in ("t", "gone"):
+        value = onnx.helper.make_tensor_value_info(name, 1, ["unk__3", 3])
+        model.graph.value_info.append(value)
+    step = training_step(model, loss="mse", output="y")
+    assert [carried.input for carried in step.carried] == ["w"]

@@ -90,6 +90,12 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
     ended = check(project, "specs/observations")
     assert ended.returncode == 1
     assert "specs/observations/others.toml:3:1: table: should be a file in" in ended.stdout
+    too_long = spec.read_text("utf-8").replace("others.csv", "o" * 300)
+    spec.write_text(too_long, encoding="utf-8")
+    ended = check(project, "specs/observations")
+    assert "specs/observations/others.toml:3:1: table: should be the name of" in ended.stdout
+    assert ended.stderr.endswith(" files checked, 1 fault\n")
+    spec.write_text(too_long.replace("o" * 300, "others.csv"), encoding="utf-8")
     header = ",".join(COLUMNS)
     row = "x,,m,,infer,fp32,,,plain,GPU,1,,,{},samples/s,,MIT"
     table = "\n".join([header, row.format("1"), row.format("fast"), row.format("-1")])

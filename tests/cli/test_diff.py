@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from epochcost.analysis.difference.words import HEADER
 from epochcost.cli.app import app
-from epochcost.cli.diff import MARKER, MOST_BYTES, as_markdown, escaped
+from epochcost.cli.diff import comment_of
+from epochcost.cli.request_comment import MARKER, Comment, markdown, read_comment
 from revisions import compared, edit, git, write_repository
-from shown_comment import shown
 
 
 @pytest.fixture
@@ -88,8 +89,19 @@ def test_the_comment(project: Path) -> None:
     edit(project, "prices/local-2025", "0.90", "0.45")
     text = run("HEAD", "--format", "markdown")
     assert text.startswith(f"{MARKER}\n")
-    assert "**1 cost changes (1 down)**" in text
-    assert "| net, full training, batch 32 | local (host f00d), cpu | local-2025 |" in text
+    assert "` 1 cost changes (1 down) `" in text
+    assert f"\n| {' | '.join(HEADER)} |\n" in text
+    assert (
+        "\n| ` net, full training, batch 32 ` | ` local (host f00d), cpu ` | ` local-2025 `" in text
+    )
+
+
+def test_the_data_of_the_comment(project: Path) -> None:
+    """What a workflow keeps as data is read and rendered to the same comment."""
+    assert read_comment(run("HEAD", "--format", "comment").encode()) == Comment()
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    comment = read_comment(run("HEAD", "--format", "comment").encode())
+    assert markdown(comment) == run("HEAD", "--format", "markdown")
 
 
 def test_a_comment_that_would_be_too_long(project: Path, tmp_path: Path) -> None:
@@ -97,32 +109,23 @@ def test_a_comment_that_would_be_too_long(project: Path, tmp_path: Path) -> None
     edit(project, "prices/local-2025", "0.90", "0.45")
     found = compared(project, tmp_path / "scratch")
     many = replace(found, costs=found.costs[1:] * 5000, problems=("x" * 500,) * 5000)
-    text = as_markdown(many)
-    assert len(text.encode()) <= MOST_BYTES
-    assert re.search(r"\nand [\d,]+ more: `epochcost diff` lists them all\n", text)
-    rows = text.count("| net, full training")
-    (more,) = re.findall(r"and ([\d,]+) more", text)
-    assert rows + int(more.replace(",", "")) == 5000
+    text = markdown(comment_of(many))
+    assert len(text.encode()) <= 60_000
+    left_out = re.findall(r"\nand ([\d,]+) more: `epochcost diff` lists them all\n", text)
+    more_costs, more_problems = (int(count.replace(",", "")) for count in left_out)
+    assert text.count("| ` net, full training") + more_costs == 5000
+    assert text.count("\n- ` xxx") + more_problems == 5000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a|b *c* _d_ ~~e~~ `f` \\g",
-        "@someone #1 us/costs#1 GH-1 $x$ :smile:",
-        "<script>1</script><!-- &#64;all &amp;",
-        "[x](javascript:y) ![x](y)",
-        "https://example.org www.x.org someone@example.org",
-    ],
-)
-def test_text_stays_text(text: str) -> None:
-    """Nothing that a spec or a file's name says is mark-up, a link or a mention on GitHub."""
-    assert shown(f"a {escaped(text)}\n") == (f"a {text}\n", [])
-
-
-def test_a_text_is_one_line() -> None:
-    """No text begins a heading or a list."""
-    assert shown("a " + escaped("line\n# end")) == ("a line # end\n", [])
+def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
+    """The names of a stranger's files are printed by their characters' numbers."""
+    path = project / "docs/data/results/lo\x1b[32mcal/x.json"
+    path.parent.mkdir()
+    path.write_text("{}", "utf-8")
+    for form in ("text", "markdown", "comment", "json"):
+        done = CliRunner().invoke(app, ["diff", "HEAD", "--format", form])
+        assert done.output
+        assert "\x1b" not in done.output
 
 
 @pytest.mark.usefixtures("project")

@@ -15,6 +15,7 @@ from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Result
 from epochcost.results.store import ResultStore
+from graph_text import model_of_text
 from heeded_signals import heeded_signals
 from sound_results import sound_results
 from tiny_project import write_tiny_project
@@ -57,6 +58,51 @@ def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "expected a file or folder of specs" in done.stderr
+
+
+# Lets onnx meet an equation that its inference never ends to read, as if nobody had checked it.
+_ENDLESS = """
+import sys, onnx
+from epochcost.graphs import inference
+inference._CHECKED = {}
+infer = inference.shape_inference.infer_shapes
+def begun(*arguments, **options):
+    print("begun", flush=True)
+    return infer(*arguments, **options)
+inference.shape_inference.infer_shapes = begun
+sys.argv = ["epochcost", *sys.argv[1:]]
+from epochcost.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "command", [["train-graph", "m.onnx", "-o", "s.onnx"], ["new", "model", "--graph", "m.onnx"]]
+)
+def test_a_library_that_never_returns_is_ended(
+    tmp_path: Path, command: list[str], number: signal.Signals
+) -> None:
+    """Its loop holds the interpreter, so no handler of Python's would ever run."""
+    model = model_of_text(
+        "g (float[2,3] x, float[3] w) => (float[a,b] y) "
+        '{ y = Einsum <equation = "......ij,j->ij"> (x, w) }'
+    )
+    model.graph.output[0].ClearField("type")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with (
+        heeded_signals(),
+        subprocess.Popen(
+            [sys.executable, "-c", _ENDLESS, *command],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        assert process.wait() == -number
 
 
 class Swallowing:

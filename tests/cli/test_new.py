@@ -283,6 +283,15 @@ def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) ->
     assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)
 
 
+def test_what_a_killed_command_copied_is_taken(project: Path, graph: Path) -> None:
+    """Its graph is in models/ and its spec is not: the same command writes the spec."""
+    shutil.copyfile(graph, project / "models" / graph.name)
+    words = ("--task", "tests", "--example", "a few words", *SOURCE)
+    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
+    done = CliRunner().invoke(app, ["new", "model", "--graph", str(graph), *words, *sizes])
+    assert done.exit_code == 0, done.output
+
+
 def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> None:
     """Without the size of its vocabulary nothing is written and nothing copied."""
     words = ("--task", "tests", "--example", "a few words", *SOURCE, "--dim", "length=7")

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from exports import merged
 from graph_text import model_of_text, run
 
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -118,7 +119,8 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
         (["--dim", "batch"], 1, "name=value"),
         (["--dim", "batch=many"], 1, "expected a size"),
         (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
-        (["--dim", "batch=8", "--wrt", "v"], 1, "--wrt 'v' is unknown"),
+        (["--dim", "batch=8", "--wrt", "v*"], 1, "--wrt 'v*' is unknown"),
+        (["--dim", "batch=8", "--train", "v"], 1, "--train 'v' is unknown"),
         (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected one shape"),
         (["--dim", "bach=8"], 1, "did you mean 'batch'"),
         (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
@@ -183,3 +185,20 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
     told = json.loads(train_graph(*given, "--train", "mask", "--format", "json").stdout)
     assert [carried["input"] for carried in told["carried"]] == ["l.weight", "l.bias", "mask"]
     assert told["not_trained"] == {}
+
+
+def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
+    """--wrt and --freeze take patterns; each merged tensor has its first values; stderr warns."""
+    model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
+    onnx.save(merged(), model)
+    given = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")
+    done = train_graph(*given, "--format", "json")
+    told = json.loads(done.stdout)
+    assert told["trained"] == ["0.norm.weight", "1.norm.weight"]
+    assert told["not_trained"] == dict.fromkeys(
+        ["0.weight", "1.weight", "0.norm.bias", "1.norm.bias"], "frozen"
+    )
+    assert {*told["trained"]} == set(np.load(out.with_suffix(".initial.npz")))
+    [warning] = told["warnings"]
+    assert done.stderr == f"warning: {warning}\n"
+    assert "1.norm.weight" in warning

@@ -8,11 +8,12 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from epochcost.graphs.constants import as_parameters, constants
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameters, untrained
+from exports import WEIGHTS, optimised, traced
 from graph_text import model_of_text
 
 FAULTS = Path(__file__).parents[1] / "faults"
@@ -43,6 +44,8 @@ TRAINED = {
     "a scale that begins at nothing": ("y = Mul(h, a)", 0.0),
     "a scale of a layer": ("y = Mul(h, a)", [1e-6, 1e-6]),
     "a temperature": ("e = Exp(a) y = Mul(h, e)", 2.6592600369),
+    "a temperature of few digits": ("e = Exp(a) y = Mul(h, e)", 2.6592),
+    "a gate behind a sigmoid": ("e = Sigmoid(a) y = Mul(h, e)", 0.5),
     "a product's factor": ("y = MatMul(h, a)", [[1.0, 2.0], [3.0, 4.0]]),
     "an embedding": ("e = Gather(a, tokens) y = Add(h, e)", [[0.113, 2.347], [0.571, 0.299]]),
 }
@@ -106,3 +109,43 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
     """Where all weights look written, as those of an example do, they are weights."""
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
+
+
+def test_single_numbers_of_a_traced_module_are_trained() -> None:
+    """In a traced file the program's numbers are Constant nodes, or named after an operator."""
+    tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
+    nodes += [
+        helper.make_node("Mul", [f"h{index}", name], [f"h{index + 1}" if index < 4 else "y"])
+        for index, name in enumerate(tensors)
+    ]
+    model = traced(nodes, {"w": WEIGHTS[0], **tensors})
+    assert list(constants(model)) == ["onnx::Mul_7", "embed_scale", "low"]
+    model.producer_name = ""
+    assert list(constants(model)) == list(tensors)
+
+
+ROWS = np.random.default_rng(2).standard_normal((8, 4))
+COMPUTED = {
+    "a turned weight": (["qkv.weight"], ROWS, ""),
+    "rows of a table": (["wpe.weight", "arange", "embedding", "val_1"], ROWS, ""),
+    "one and a fresh weight": (["norm.weight", "add", "val_1"], np.ones(4), ""),
+    "a fresh token for each example": (["cls", "expand"], np.zeros((8, 4)), ""),
+    "repeated rows": (
+        ["types.weight", "zeros", "embedding"],
+        np.repeat(ROWS[:1], 8, 0),
+        "repeated",
+    ),
+    "fresh biases by distance": (["table.weight", "arange_1"], np.zeros((8, 4)), "repeated"),
+    "an angle": (["rotary.inv_freq", "cos", "mul_1"], ROWS, "no parameter"),
+    "a mask": (["arange_2", "ge", "where"], np.zeros((8, 4)), "no parameter"),
+    "a zero state": (["val_1", "val_2"], np.zeros(4), "no parameter"),
+}
+
+
+@pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
+def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
+    """Made of no parameter, or of one whose numbers it repeats, a tensor is none to train."""
+    reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
+    assert why in reasons.get("val_9", "")
+    assert bool(reasons) == bool(why)

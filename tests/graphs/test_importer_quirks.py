@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from epochcost.autodiff import vjp_graph
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.loading import load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters
@@ -108,6 +108,31 @@ def test_what_only_the_checker_demands_is_completed() -> None:
     read = loaded(model)
     onnx.checker.check_model(read)
     assert [parameter.name for parameter in parameters(read)] == ["w"]
+
+
+def test_unsorted_nodes_are_sorted() -> None:
+    """ONNX Runtime sorts nodes by itself; so does the loader, and says so, in branches too."""
+    model = model_of_text(
+        "g (float[2] x, bool c) => (float[2] y) "
+        "{ a = Neg(x) y = If (c) <then_branch = t () => (float[2] u) { s = Neg(a) u = Relu(s) }, "
+        "else_branch = e () => (float[2] v) { v = Identity(a) }> }"
+    )
+    branch = model.graph.node[1].attribute[0].g
+    for graph in (branch, model.graph):
+        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
+        del graph.node[:]
+        graph.node.extend(reversed(nodes))
+    with pytest.warns(ModelWarning, match="not in the order of their computation"):
+        read = loaded(model)
+    assert [node.op_type for node in read.graph.node] == ["Neg", "If"]
+
+
+def test_a_circle_of_nodes_is_refused() -> None:
+    """Nodes that read each other have no order; the checker names the value."""
+    model = model_of_text("g (float[2] x) => (float[2] y) { a = Neg(x) y = Relu(a) }")
+    model.graph.node[0].input[0] = "y"
+    with pytest.raises(ModelError, match="topologically sorted"):
+        loaded(model)
 
 
 def test_empty_scales_beside_sizes_are_left_out() -> None:

@@ -22,7 +22,10 @@ from epochcost.graphs.parameters import (
     materialise,
     parameter_count,
     parameters,
+    with_parameters,
+    with_values,
 )
+from exports import merged
 
 MODELS = Path(__file__).parents[2] / "models"
 FLOAT = onnx.TensorProto.FLOAT
@@ -138,3 +141,31 @@ def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: i
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
+
+
+def test_merged_tensors_have_values_of_their_own() -> None:
+    """The file lists them as one; each has a first value, and a place once it is trained."""
+    model = merged()
+    names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
+    assert [held.name for held in parameters(model)] == names
+    values = materialise(model)
+    assert list(values) == [*names, "1.norm.weight", "1.norm.bias"]
+    values["1.norm.bias"] = np.full(4, 7, np.float32)
+    trained = with_values(model, values)
+    onnx.checker.check_model(trained)
+    np.testing.assert_array_equal(materialise(trained)["1.norm.bias"], [7, 7, 7, 7])
+    np.testing.assert_array_equal(materialise(trained)["0.norm.bias"], [0, 0, 0, 0])
+
+
+def test_constants_become_parameters_by_pattern() -> None:
+    """A pattern matches parameters and constants; one that matches nothing names the nearest."""
+    text = (
+        "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
+        "{ s = Mul(x, w) y = Mul(s, step) }"
+    )
+    model = onnx.parser.parse_model(HEADER + text)
+    assert [held.name for held in parameters(model)] == ["w"]
+    chosen = with_parameters("wrt", model, ["s*", "w"])
+    assert [held.name for held in parameters(chosen)] == ["w", "step"]
+    with pytest.raises(ModelError, match=r"wrt 'stp\*' is unknown; choices are .*step"):
+        with_parameters("wrt", model, ["stp*"])

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model
+from epochcost.graphs.loading import load_model, load_model_bytes
 from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.weightless import weightless
+from exports import merged
 from graph_text import model_of_text
 
 NORMALISED = (
@@ -51,6 +53,56 @@ def test_running_statistics_are_state(tmp_path: Path) -> None:
     assert [one.name for one in state(drawn)] == ["m", "v"]
 
 
+@pytest.mark.parametrize("values", [[1.0, 2, 3, 4, 5, 6], []])
+def test_initializers_among_the_inputs_are_drawn(tmp_path: Path, values: list[float]) -> None:
+    """As IR version 3 lists them, one without elements too: each is an input once."""
+    width = len(values) // 3
+    model = model_of_text(
+        f"g (float[n,3] x, float[3,{width}] w) => (float[n,3] y) <float[3] b = {{1, 2, 3}}> "
+        "{ a = MatMul(x, w) s = ReduceSum <keepdims = 0> (a) c = Add(x, s) y = Mul(c, b) }",
+    )
+    array = np.array(values, np.float32).reshape(3, width)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
+    model.ir_version = 3
+    onnx.save(model, tmp_path / "model.onnx")
+    drawn = weightless(tmp_path / "model.onnx")
+    assert [value.name for value in drawn.graph.input] == ["x", "w"]
+    assert materialise(load_model_bytes(drawn.SerializeToString()))["w"].shape == (3, width)
+
+
+def test_weights_in_constant_nodes_are_drawn(tmp_path: Path) -> None:
+    """Where the loader takes constants for parameters, they are the file's weights here too."""
+    text = (
+        "g (float[n,2] x) => (float[n,2] y) { w = Constant <value = float[2] {3,4}> () "
+        "y = Mul(x, w) }"
+    )
+    onnx.save(model_of_text(text), tmp_path / "model.onnx")
+    assert [one.name for one in parameters(weightless(tmp_path / "model.onnx"))] == ["w"]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, number: float) -> None:
+    """No deviation can be drawn of what is no number; a file that stood there stays."""
+    model = model_of_text(NORMALISED)
+    weights = np.array([[number, 1], [2, 3]], np.float32)
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "model.onnx")
+    (tmp_path / "drawn.onnx").write_text("before")
+    done = run(tmp_path, "model.onnx", "-o", "drawn.onnx")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("model.onnx: ")
+    assert (tmp_path / "drawn.onnx").read_text() == "before"
+
+
+def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
+    """In one line, before anything is drawn."""
+    model = model_of_text(NORMALISED)
+    model.graph.initializer[0].dims[0] = 3
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(ModelError, match="tensor 'w': expected data that fills the shape"):
+        weightless(tmp_path / "model.onnx")
+
+
 @pytest.mark.parametrize("four_bits", [False, True])
 def test_a_file_without_floats_is_refused(tmp_path: Path, four_bits: bool) -> None:
     """One of codes, which nobody can draw, and one that has no weights as it is."""
@@ -77,7 +129,43 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     assert run(tmp_path, "built.onnx", "-o", "drawn").returncode == 2
 
 
+def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
+    """IR version 3 lists initializers among the inputs: each parameter is an input once."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 8]> '
+        "g (float[2,3] x, float[3,4] w) => (float[2,4] y) "
+        f"<float[3,4] w = {{{', '.join(map(str, range(12)))}}}> {{ y = MatMul(x, w) }}"
+    )
+    model.graph.input.add().CopyFrom(helper.make_tensor_value_info("w", 1, [3, 4]))
+    onnx.save(model, tmp_path / "old.onnx")
+    drawn = load_model_bytes(weightless(tmp_path / "old.onnx").SerializeToString())
+    assert [value.name for value in drawn.graph.input] == ["x", "w"]
+    assert [one.name for one in parameters(drawn)] == ["w"]
+
+
+def test_a_weight_without_elements_stays_empty(tmp_path: Path) -> None:
+    """An adapter of rank 0 has nothing to draw."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> '
+        "g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> "
+        "{ a = MatMul(x, w) l = MatMul(x, down) u = MatMul(l, up) y = Add(a, u) }"
+    )
+    for name, shape in (("down", (3, 0)), ("up", (0, 3))):
+        model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape, np.float32), name))
+    onnx.save(model, tmp_path / "adapted.onnx")
+    assert materialise(weightless(tmp_path / "adapted.onnx"))["down"].shape == (3, 0)
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "epochcost", "weightless", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_merged_tensors_are_drawn_apart(tmp_path: Path) -> None:
+    """Each tensor that the exporter merged is an input of its own."""
+    path = tmp_path / "merged.onnx"
+    onnx.save(merged(), path)
+    drawn = weightless(path)
+    onnx.checker.check_model(drawn)
+    assert {"0.norm.weight", "1.norm.weight"} <= {value.name for value in drawn.graph.input}

@@ -71,7 +71,8 @@ def fuzz(first: int, count: int) -> dict[str, int]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
-    return {outcome: int(times) for times, outcome in lines}
+    # Those in place of a sound one are built or refused, too.
+    return {outcome: int(times) for times, outcome in lines if "in place" not in outcome}
 
 
 def test_damaged_specs() -> None:

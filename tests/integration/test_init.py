@@ -145,6 +145,22 @@ def test_a_fresh_clone_is_empty(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["init", str(tmp_path)]).exit_code == 0
 
 
+def test_a_killed_one_is_repeated(tmp_path: Path) -> None:
+    """By the same command, which finds nothing in the folder and removes what was begun."""
+    (tmp_path / ".mine.making-dead/project").mkdir(parents=True)
+    code = """
+import os
+from epochcost.cli import app, project
+project.schema_files = lambda: os.kill(os.getpid(), 9)
+app.main()
+"""
+    command = [sys.executable, "-c", code, "init", "mine"]
+    killed = subprocess.run(command, cwd=tmp_path, check=False)
+    assert killed.returncode == -9
+    assert CliRunner().invoke(app, ["init", str(tmp_path / "mine")]).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
 @pytest.mark.slow
 def test_make_report_measures_and_publishes(project: Path) -> None:
     """One command in the new folder measures this machine and shows what its steps cost."""

@@ -84,12 +84,12 @@ def test_a_measurement_goes_from_a_machine_to_the_published_site(tmp_path: Path)
     project.script("propose.sh")
     brought = project.git("diff", "--name-only", "main").split()
     assert {Path(name) for name in brought} == {Path("docs/data") / path for path in kept}
-    project.script("compare.sh", "origin/main", "comment")
-    text = (project.folder / "comment/comment.md").read_text("utf-8")
-    assert "commented on pull request 7" in github.comment(text)
-    read, live = shown(github.comments[1])
-    assert "Results added" in read
-    assert live == []
+    project.script("compare.py", "origin/main", "comment")
+    done = github.renew(project.folder / "comment/comment.json")
+    assert "commented on pull request 7" in done.stdout
+    comment = shown(github.comments[1])
+    assert "Results added" in comment.text
+    assert comment.live == []
     project.git("switch", "--quiet", "main")
     project.git("merge", "--quiet", "--no-ff", "--message", "Merge", "results-box-12")
     project.script("publish.sh", "site")

@@ -18,6 +18,8 @@ _GH = """#!{python}
 import json, pathlib, sys
 state = pathlib.Path({state!r})
 words = sys.argv[1:]
+if words[:1] == (state / "refused.txt").read_text().split():
+    sys.exit("gh: Resource not accessible by integration (HTTP 403)")
 if words[0] != "api":
     body = words[words.index("--body-file") + 1] if "--body-file" in words else None
     text = pathlib.Path(body).read_text() if body else ""
@@ -52,6 +54,7 @@ _AZURE = """// generated at 2026-11-21T01:02:03Z
 def state_fixture(tmp_path: Path) -> Path:
     """What GitHub knows, and the program that answers for it."""
     (tmp_path / "licence.txt").write_text("Apache-2.0", "utf-8")
+    (tmp_path / "refused.txt").write_text("", "utf-8")
     (tmp_path / "aws.go").write_text(_AWS, "utf-8")
     (tmp_path / "azure.go").write_text(_AZURE, "utf-8")
     gh = tmp_path / "bin/gh"
@@ -75,6 +78,12 @@ def clone_fixture(tmp_path: Path) -> Path:
 
 
 def _propose(clone: Path, state: Path) -> str:
+    done = _run(clone, state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _run(clone: Path, state: Path) -> subprocess.CompletedProcess[str]:
     program = state / "epochcost"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
     program.chmod(0o755)
@@ -85,12 +94,10 @@ def _propose(clone: Path, state: Path) -> str:
         "REPOSITORY": "us/costs",
         "RUN_ID": "12",
     }
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, ROOT / ".github/scripts/prices.py"],
         cwd=clone, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
@@ -117,3 +124,18 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
     assert "aws/karpenter-provider-aws: left out: its licence is NOASSERTION" in said
     assert "nothing to propose" in said
     assert git(clone, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("call", ["api", "pr"])
+def test_a_token_that_may_not_is_told_without_a_traceback(
+    clone: Path, state: Path, call: str
+) -> None:
+    """What GitHub says, then the call that it refused."""
+    (state / "refused.txt").write_text(call, "utf-8")
+    done = _run(clone, state)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    said, ended = done.stderr.splitlines()[-2:]
+    assert said.endswith("(HTTP 403)")
+    assert ended.startswith(f"gh {call} ")
+    assert ended.endswith(": ended with 1, as said above")

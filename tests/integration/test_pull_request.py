@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.cli.request_comment import MARKER, markdown, read_comment
 from report_project import write_project
+from revisions import write_spec
 from shared_builds import SharedBuilds
 from shown_comment import shown
 
 SCRIPTS = Path(__file__).parents[2] / ".github/scripts"
-MARKER = "<!-- epochcost diff -->"
 # In the project an hour of `box` costs 0.80 dollars on demand since July.
 _NEWER = """
 id = "box-2026-11"
@@ -28,6 +29,14 @@ amount = {amount}
 source = "https://example.org/prices"
 as_of = 2026-11-20
 """
+_BUDGET = """
+id = "brief"
+name = "Brief"
+models = ["net"]
+hardware = ["box"]
+[budget]
+limits = [{ model = "net", goal = "epoch", at_most = 0.01 }]
+"""
 _IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
@@ -36,6 +45,7 @@ class Clone:
 
     def __init__(self, folder: Path, shared: SharedBuilds) -> None:
         self.folder = shared.into(write_project(folder / "clone"))
+        self.summary = folder / "summary.md"
         # Made up for pages: no machine could have given them, and a check says so.
         shutil.rmtree(self.folder / "docs/data/results")
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
@@ -62,7 +72,8 @@ class Clone:
         program = self.folder.parent / "epochcost"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
         program.chmod(0o755)
-        environment = {**os.environ, "EPOCHCOST": str(program), "NO_MKDOCS_2_WARNING": "1"}
+        chosen = {"EPOCHCOST": str(program), "NO_MKDOCS_2_WARNING": "1"}
+        environment = {**os.environ, **chosen, "GITHUB_STEP_SUMMARY": str(self.summary)}
         command = [str(SCRIPTS / name), *words]
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
@@ -70,8 +81,8 @@ class Clone:
 
     @property
     def comment(self) -> str:
-        """What the comparison left for the pull request."""
-        return (self.folder / "comment/comment.md").read_text("utf-8")
+        """The text of what the comparison left for the pull request."""
+        return markdown(read_comment((self.folder / "comment/comment.json").read_bytes()))
 
 
 @pytest.fixture(name="clone")
@@ -94,10 +105,11 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     """The comment has the changed rows and amounts; the site has the new price and the old one."""
     before = clone.git("rev-parse", "HEAD").strip()
     add_price(clone, "0.40")
-    compared = clone.script("compare.sh", "main", "comment")
+    compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 0, compared.stdout + compared.stderr
     text = clone.comment
     assert text.startswith(MARKER)
+    assert clone.summary.read_text("utf-8") == text
     rows = [line for line in text.splitlines() if line.startswith("|") and "box" in line]
     assert rows
     assert all("50" in row and "box-2026-11" in row for row in rows), text
@@ -124,7 +136,7 @@ def test_a_request_that_changes_no_cost_leaves_no_comment(clone: Clone) -> None:
     path = clone.folder / "specs/hardware/bare.toml"
     path.write_text(path.read_text("utf-8").replace("without a price", "with no price"), "utf-8")
     clone.commit("Word a name otherwise")
-    compared = clone.script("compare.sh", "main", "comment")
+    compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 0, compared.stdout + compared.stderr
     assert clone.comment == ""
 
@@ -132,11 +144,30 @@ def test_a_request_that_changes_no_cost_leaves_no_comment(clone: Clone) -> None:
 def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
     """The comment names file, line and what was expected, and the check fails."""
     add_price(clone, '"cheap"')
-    compared = clone.script("compare.sh", "main", "comment")
+    compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
     assert clone.comment.startswith(MARKER)
     assert "specs/prices/box-2026-11.toml:7:" in clone.comment
     assert "found faults" in clone.comment
+    assert clone.summary.read_text("utf-8") == clone.comment
+
+
+def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> None:
+    """The check fails, and the comment has the budget's line and the changed costs."""
+    add_price(clone, "40")
+    write_spec(clone.folder, "studies/brief", _BUDGET)
+    compared = clone.script("compare.py", "main", "comment")
+    assert compared.returncode == 1
+    assert "**epochcost check --budgets found faults:**" in clone.comment
+    assert "What this changes in cost" in clone.comment
+
+
+def test_a_base_that_is_none_leaves_no_comment(clone: Clone) -> None:
+    """A clone without the base's commits: git says so, and there is nothing to comment."""
+    compared = clone.script("compare.py", "0" * 40, "comment")
+    assert compared.returncode != 0
+    assert "Traceback" not in compared.stderr
+    assert not (clone.folder / "comment/comment.json").exists()
 
 
 def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
@@ -146,9 +177,9 @@ def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('{"format_version": NaN}', "utf-8")
     clone.commit("Measure box")
-    compared = clone.script("compare.sh", "main", "comment")
+    compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
-    expected = "docs/data/results/box/fast```.json:1:1: expected finite numbers, got NaN"
-    read, live = shown(clone.comment)
-    assert read.count(expected) == 1
-    assert live == []
+    expected = "docs/data/results/box/fast'''.json:1:1: expected finite numbers, got NaN"
+    comment = shown(clone.comment)
+    assert comment.codes.count(expected) == 1
+    assert comment.live == []

@@ -175,3 +175,40 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
     assert psutil.wait_procs(children, timeout=crowded(_WAIT_SECONDS))[1] == []
     assert "Traceback" not in said
     assert process.returncode == (130 if number is signal.SIGINT else -number)
+
+
+def test_a_killed_build_leaves_the_former_site_and_is_repeated(
+    tmp_path: Path, shared: SharedBuilds
+) -> None:
+    """By the same command, which also removes what the killed one left beside the site."""
+    folder = small(tmp_path, shared)
+    former = build(folder)
+    price = folder / "specs/prices/box-2026.toml"
+    price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
+    with subprocess.Popen([*_COMMAND, "build"], cwd=folder, stderr=subprocess.DEVNULL) as process:
+        while not list(folder.glob(".site.building-*/new/*.html")):
+            assert process.poll() is None, "the build ended before it wrote a page"
+            time.sleep(0.01)
+        process.kill()
+    now = {name: (folder / "site" / name).read_bytes() for name in former.files}
+    assert now == dict(former.files)
+    assert build(folder).files["prices.html"] != former.files["prices.html"]
+    assert not list(folder.glob(".site.*"))
+
+
+def test_a_strict_build_that_fails_leaves_the_former_site(
+    tmp_path: Path, shared: SharedBuilds
+) -> None:
+    """Where its only fault is a warning, and where it cannot be built at all."""
+    folder = small(tmp_path, shared)
+    former = build(folder)
+    for path, text in (("docs/linking.md", "[nowhere](nowhere.md)"), ("specs/prices/a.toml", "a")):
+        (folder / path).write_text(text, encoding="utf-8")
+        command = [*_COMMAND, "build", "--strict"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+        (folder / path).unlink()
+    now = {name: (folder / "site" / name).read_bytes() for name in former.files}
+    assert now == dict(former.files)
+    assert not list(folder.glob(".site.*"))

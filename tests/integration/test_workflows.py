@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from fake_github import MARKER, SCRIPTS, GitHub
+from epochcost.cli.request_comment import (
+    MARKER,
+    MOST_BYTES,
+    Comment,
+    Part,
+    markdown,
+    write_comment,
+)
+from fake_github import SCRIPTS, GitHub
 from shown_comment import shown
 
 ROOT = Path(__file__).parents[2]
@@ -24,104 +35,144 @@ def github(tmp_path: Path) -> GitHub:
     return GitHub(tmp_path)
 
 
+CHEAPER, DEARER = Comment(summary="A costs less"), Comment(summary="B costs more")
+
+
 def test_a_comment_is_made_once_and_renewed_in_place(github: GitHub) -> None:
     """A second run of a request changes the first one's comment and adds none."""
-    assert "commented on pull request 7" in github.comment(f"{MARKER}\nA costs less.\n")
-    assert "renewed" in github.comment(f"{MARKER}\nB costs more.\n")
-    assert github.comments == [f"{MARKER}\nquoted", f"{MARKER}\nB costs more."]
+    assert "commented on pull request 7" in github.comment(CHEAPER)
+    assert "renewed" in github.comment(DEARER)
+    assert github.comments == [f"{MARKER}\nquoted", markdown(DEARER)]
 
 
 def test_nothing_is_said_where_nothing_changes(github: GitHub) -> None:
     """No change makes no comment, and takes back one that said there was a change."""
-    assert "no comment" in github.comment("")
+    assert "no comment" in github.comment(Comment())
     assert len(github.comments) == 1
-    github.comment(f"{MARKER}\nA costs less.\n")
-    github.comment("\n")
+    github.comment(CHEAPER)
+    github.comment(Comment())
     assert github.comments[1] == f"{MARKER}\nNo cost changes any more."
 
 
-def test_a_run_that_left_no_text_says_nothing(github: GitHub) -> None:
+def test_a_run_that_left_no_comparison_changes_no_comment(github: GitHub) -> None:
     """A run that failed before its comparison leaves an artifact without the file."""
-    github.comment(f"{MARKER}\nA costs less.\n")
-    github.leave({"other.md": "text"})
-    github.renew()
-    assert "No cost changes any more." in github.comments[1]
+    github.comment(CHEAPER)
+    github.leave({"other.json": b"{}"})
+    assert "left no comparison" in github.renew().stdout
+    assert "left no comparison" in github.renew(github.state / "nowhere").stdout
+    assert github.comments[1] == markdown(CHEAPER)
 
 
-@pytest.mark.parametrize("what", ["too large", "no archive", "a bomb"])
-def test_no_more_is_read_than_a_comment_holds(github: GitHub, what: str) -> None:
-    """An archive that compare.sh cannot have made changes no comment; a bomb is cut."""
-    github.comment(f"{MARKER}\nA costs less.\n")
-    archive = github.state / "comment.zip"
-    if what == "a bomb":
-        github.leave({"comment.md": "a\n" * 50_000_000})
-        assert archive.stat().st_size < 150_000
-        assert "renewed" in github.renew()
-        assert len(github.comments[1]) < 65_536
-        return
-    archive.write_bytes(os.urandom(300_000 if what == "too large" else 100))
-    assert ", got " in github.renew()
-    assert github.comments[1] == f"{MARKER}\nA costs less."
+def _damaged_archives() -> dict[str, bytes]:
+    sound = io.BytesIO()
+    with zipfile.ZipFile(sound, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("comment.json", write_comment(CHEAPER))
+    return {
+        "too large": bytes(MOST_BYTES + 1),
+        "no archive": bytes(100),
+        "damaged": sound.getvalue().replace(b"format_version", b"format-version", 1)[:-3],
+        "of a damaged method": sound.getvalue().replace(b"\x5d\0\0", b"\xff\0\0"),
+    }
+
+
+_ARCHIVES = _damaged_archives()
+
+
+@pytest.mark.parametrize("archive", _ARCHIVES.values(), ids=_ARCHIVES)
+def test_a_damaged_archive_changes_no_comment(github: GitHub, archive: bytes) -> None:
+    """An archive that compare.py cannot have left ends the script in one line."""
+    github.comment(CHEAPER)
+    (github.state / "comment.zip").write_bytes(archive)
+    done = github.renew()
+    assert done.returncode == 1
+    assert "expected an archive" in done.stderr
+    assert github.comments[1] == markdown(CHEAPER)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b" " * 100_000_000,
+        b"[" * 100_000,
+        b"\xff",
+        b"::error::forged",
+        b'{"format_version": 1, "::error::forged": 1}',
+        write_comment(CHEAPER).replace(b"less", b"x" * 501),
+    ],
+    ids=["a bomb", "deep", "no text", "no JSON", "another key", "a long text"],
+)
+def test_other_data_than_ours_change_no_comment(github: GitHub, data: bytes) -> None:
+    """The script reads no more than its limit, and its one line repeats nothing of the data."""
+    github.comment(CHEAPER)
+    github.leave({"comment.json": data})
+    assert (github.state / "comment.zip").stat().st_size < 150_000
+    done = github.renew()
+    assert done.returncode == 1
+    assert done.stderr.startswith("no comment: not what compare.py leaves: ")
+    assert "forged" not in done.stderr
+    assert github.comments[1] == markdown(CHEAPER)
+
+
+_FORBIDDEN = "Resource not accessible by integration (HTTP 403)"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str) -> None:
+    """A request of a fork: one line says so, and leads to the summary that has the text."""
+    file = github.state / "comment.json"
+    file.write_bytes(write_comment(CHEAPER))
+    github.refuse(method, _FORBIDDEN)
+    done = github.renew(file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert _FORBIDDEN in done.stdout
+    assert "the summary of the job that compared has it" in done.stdout
+
+
+def test_another_error_of_github_is_one_line(github: GitHub) -> None:
+    """What GitHub says ends the script, without a traceback."""
+    github.refuse("GET", "Bad credentials (HTTP 401)")
+    done = github.renew()
+    assert (done.returncode, done.stderr) == (1, "no comment: gh: Bad credentials (HTTP 401)\n")
+
+
+def test_a_machine_without_the_program_of_github(github: GitHub) -> None:
+    """A runner of one's own may lack it."""
+    done = github.renew(PATH="")
+    assert done.returncode == 1
+    assert "no comment: GitHub's `gh` cannot be run" in done.stderr
 
 
 def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None:
     """A run whose commit is not its request's newest one has nothing to say any more."""
-    assert "nothing to comment" in github.comment(f"{MARKER}\nold\n", HEAD_SHA="older")
+    assert "nothing to comment" in github.comment(CHEAPER, HEAD_SHA="older")
     assert len(github.comments) == 1
 
 
-# Ways to be heard that a fork may try: each with what a reader should see of it.
-_HOSTILE = [
-    ("@everyone #1 GH-1 us/costs#1 https://example.org www.example.org a@example.org", None),
-    (
-        "&#64;everyone &#35;1 &commat;all &num;1 https&#58;//example.org",
-        "@everyone #1 @all #1 https",
-    ),
-    ("&amp;#64;everyone \\&#64;all", "&#64;everyone"),
-    ("<img src=x onerror=y> <script>1</script> <!-- <details>", None),
-    ("![x](https://example.org/x.png) [x](javascript:y) [x][y]", None),
-    ("[y]: https://example.org", None),
-    ("`a` ``@b`` **c** _d_ ~~e~~ $f$ :smile:", None),
-    ("```python\n@everyone\n```", "@everyone"),
-    ("~~~\n</details>\n~~~\n@everyone", "@everyone"),
-    ("```\n````\n@everyone\n```\n@all", "@all"),
-    ("- @all\n# @all\n> @all\n1. @all\n===\n* * *\n+ a", "@all"),
-    ("| @all | `@b \\| &#64;c` |\n| --- | ---: |\n| <b>1</b> | #2 |", "@all"),
-    ("<details><summary>@all</summary></details>", "@all"),
-    ("**@all** [x](y)**  ", "@all"),
-    ("\u202e@all \x1b[1m\x00", "@all"),
-]
+def test_an_html_block_hides_no_fence(github: GitHub) -> None:
+    """A forger closed a fold and opened a fence at once, which Markdown takes for HTML."""
+    forged = "</details>\n```\n[click](https://example.org) <img src=x> @everyone\n```"
+    parts = {"winners": Part(((forged,),)), "faults": Part(tuple((f,) for f in forged.split("\n")))}
+    github.comment(Comment("check", forged, forged, forged, parts))
+    assert shown(github.comments[1]).live == []
 
 
-@pytest.mark.parametrize(("text", "seen"), _HOSTILE)
-def test_hostile_text_stays_text(github: GitHub, text: str, seen: str | None) -> None:
-    """Whatever a fork leaves is shown, calls for nobody and refers to nothing."""
-    github.comment(text)
-    read, live = shown(github.comments[1])
-    assert live == []
-    assert (seen or text) in read
-
-
-def test_what_compare_leaves_stays_as_it_is(github: GitHub) -> None:
-    """Tables, folds and fences are as they were meant, their own escapes resolved once."""
-    text = (
-        "### What this changes in cost\n\n**1 cost changes (1 down)**  \nBetween a\\_b and c.\n\n"
-        "| What | Change |\n| --- | ---: |\n| a\\|b @&#8203;x | <span>$</span>1 |\n\n"
-        "<details open><summary>Results added: 1</summary>\n\n- one on box\n\n</details>\n\n"
-        "```\nspecs/a.toml:1:1: `x`\n```"
-    )
-    github.comment(f"{MARKER}\n{text}\n")
-    written = github.comments[1].replace("\u200b", "").replace("\\(", "(").replace("\\)", ")")
-    assert written == f"{MARKER}\n{text}".replace("&#8203;", "")
-
-
-def test_a_comment_fits(github: GitHub) -> None:
-    """GitHub takes 65,536 characters."""
-    github.comment("one\n" + "x" * 70_000)
-    body = github.comments[1]
-    assert body.startswith(f"{MARKER}\none")
-    assert len(body) < 65_536
-    assert "shortened" in body
+def test_the_trusted_side_has_all_that_its_script_imports(tmp_path: Path, github: GitHub) -> None:
+    """The workflow checks out a few folders, in one of which the script's module is."""
+    text = (ROOT / ".github/workflows/comment.yml").read_text("utf-8")
+    (block,) = re.findall(r"sparse-checkout: \|\n((?: {12}\S+\n)+)", text)
+    _git(tmp_path, "clone", "--quiet", "--no-checkout", str(ROOT), "base")
+    _git(tmp_path / "base", "sparse-checkout", "set", *block.split())
+    _git(tmp_path / "base", "checkout", "--quiet")
+    assert not (tmp_path / "base/runner/epochcost/specs").exists()
+    github.leave({"comment.json": write_comment(CHEAPER)})
+    script = tmp_path / "base/.github/scripts/comment.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path, env=github.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "commented" in done.stdout
+    assert _git(tmp_path / "base", "status", "--porcelain", "--ignored") == ""
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -252,6 +303,14 @@ def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
         else:
             assert os.access(ROOT / words[0], os.X_OK) or words[0].endswith(".py"), line
             assert (ROOT / words[0]).is_file(), line
+
+
+def test_the_action_runs_scripts_that_exist() -> None:
+    """What other repositories use is here."""
+    text = (ROOT / "action.yml").read_text("utf-8")
+    scripts = re.findall(r"\$GITHUB_ACTION_PATH/([^\s\"]+)", text)
+    assert {Path(script).name for script in scripts} == {"compare.py", "comment.py"}
+    assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_bash_reads_every_script() -> None:

@@ -201,6 +201,34 @@ def test_what_cannot_be_true_is_a_fault(
     assert said in fault.message
 
 
+@pytest.mark.parametrize(
+    ("made_up", "said"),
+    [
+        (ceiling(1, 4.5e13, 2e11), "product_seconds: expected at most 3.64e13 FLOP/s"),
+        (ceiling(1, 2e13, 6e11), "copy_seconds: expected at most 3.60e11 bytes/s"),
+    ],
+)
+def test_a_gpu_is_held_to_the_peaks_of_its_device(
+    tmp_path: Path, made_up: Ceiling, said: str
+) -> None:
+    """Those of the L4 by 1.2, without the room that convolutions need."""
+    known, root = load_catalogue(REPOSITORY), tmp_path / "results"
+    l4 = Gpu(name="NVIDIA L4", memory_bytes=24 * 2**30, driver="570")
+    machine = {"cpu": "AMD EPYC 7R13", "memory_bytes": 16 * 2**30, "logical_cpus": 4}
+    host = with_own_fingerprint(HOST.model_copy(update={**machine, "gpus": (l4,)}))
+    sound = ceiling(1, 3e13, 2.8e11)
+    at_g6 = partial(make_ceilings, host, hardware="g6.xlarge", provider="cuda")
+    path = write_ceilings(root, at_g6(ceilings=(sound,)))
+    assert list(ceiling_faults(known, root, NOW)) == []
+    path.rename(path.with_name("cuda-copy.json"))
+    (misnamed,) = ceiling_faults(known, root, NOW)
+    assert misnamed.message == f"expected the name {path.name}, got 'cuda-copy.json'"
+    path.with_name("cuda-copy.json").unlink()
+    write_ceilings(root, at_g6(ceilings=(made_up,)))
+    (fault,) = ceiling_faults(known, root, NOW)
+    assert said in fault.message
+
+
 def test_another_machines_ceilings_are_refused_unless_they_say_so(
     catalogue: Catalogue, tmp_path: Path
 ) -> None:
@@ -225,7 +253,9 @@ def test_the_check_of_results_looks_at_ceilings(
     monkeypatch.chdir(tmp_path)
     root = Path("results")
     write_ceilings(root, make_ceilings(HOST))
-    assert check_results(catalogue, root, (), NOW).faults == ()
+    checked = check_results(catalogue, root, (), NOW)
+    assert checked.faults == ()
+    assert list(checked.files_by_remark()) == ["ceilings of local from a host without a result"]
     write_ceilings(root, make_ceilings(HOST, ceilings=(ceiling(1, 2e12, 1e10),)))
     checked = check_results(catalogue, root, (), NOW)
     assert checked.files == 0

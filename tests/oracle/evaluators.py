@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from exact_operators import (
+    LRN,
     AffineGrid,
     Erf,
     GlobalLpPool,
@@ -50,6 +51,7 @@ class Gelu(OpRun):
 
 
 _EXACT = [
+    LRN,
     AffineGrid,
     AveragePool,
     Erf,

@@ -70,11 +70,11 @@ class Verdict:
 
 
 # Whose answers do not count: known flaws of onnx 1.23.2's reference evaluator.
-_FLAWED_FORWARD = {
+FLAWED_FORWARD = {
     "DynamicQuantizeLinear": "it rounds to float32",
     "LpNormalization": "its 1-norm adds up signed numbers",
 }
-_FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
+FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
 # What each evaluator of the gradient may err by, relative to the terms of the slope.
 _TOLERANCES = {"reference": 1e-6, "onnxruntime64": 1e-6, "onnxruntime32": 2e-3}
 # And relative to the terms of the projected outputs: what rounding them costs.
@@ -129,7 +129,7 @@ def _forward(
         *(order[::-1] if _is_large(question) else order),
         ("body", reference, forward_of(backward)),
     ]
-    return ways[1:] if op_type in _FLAWED_FORWARD else ways
+    return ways[1:] if op_type in FLAWED_FORWARD else ways
 
 
 def _is_large(question: Posed) -> bool:
@@ -200,7 +200,7 @@ def _against(
         except (CannotRunError, DisagreementError) as error:
             absent.append(f"{name}: {' '.join(str(error).split())}")
             continue
-        if case.op_type in _FLAWED_GRADIENT and name == "reference":
+        if case.op_type in FLAWED_GRADIENT and name == "reference":
             continue
         off = list(errors(got, found.by_input, _TOLERANCES[name], _FLOORS[name]))
         faults += [f"{name}: {fault}" for fault in off]

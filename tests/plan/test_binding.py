@@ -9,8 +9,10 @@ import pytest
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import symbolic_dimensions
+from epochcost.graphs.exported import taken_apart
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.specs.model import Input, Model
+from exports import merged
 from graph_text import model_of_text
 
 RECURRENT = """g (int64[batch, sequence] x, float[batch, 4] h)
@@ -136,3 +138,9 @@ def test_an_output_is_carried_once() -> None:
     declared = spec(dimensions={}, carried=pairs)
     with pytest.raises(ModelError, match="expected each output once, got 'y' twice"):
         carried_state(model, declared)
+
+
+def test_merged_tensors_are_taken_apart() -> None:
+    """Whatever a trial does with the graph, each layer has its own tensors."""
+    graph = bind_model(merged(), spec(dimensions={}), 8)
+    assert taken_apart(graph) == ["1.norm.weight", "1.norm.bias"]

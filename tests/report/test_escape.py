@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from epochcost.report.escape import markdown_text, one_line, page_title, with_links
+from epochcost.report.escape import file_stem, markdown_text, one_line, page_title, with_links
 from report_project import HOSTILE, cells
 
 _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
@@ -87,3 +87,24 @@ def test_a_repositorys_commit_becomes_a_link() -> None:
         made
     )
     assert shown(made) == f"aws/karpenter-provider-aws@6fc13b5, pkg/a.go; main.py@{commit}"
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [
+        ("AWS EC2, an eighth", "AWS-EC2-an-eighth"),
+        ("g6.xlarge-f00d-cuda", "g6.xlarge-f00d-cuda"),
+        ("\u963f\u91cc\u4e91", "e16fc821"),
+        ("...", "ab5df625"),
+    ],
+)
+def test_a_text_is_part_of_a_files_name(text: str, stem: str) -> None:
+    """Of letters that every file system and address takes."""
+    assert file_stem(text) == stem
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    """What was cut off is in the digest."""
+    stems = {file_stem("x" * 250 + end) for end in ("", "y", "z")}
+    assert len(stems) == 3
+    assert max(map(len, stems)) < 120

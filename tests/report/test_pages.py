@@ -231,6 +231,29 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
     assert "0.66 J, RAPL package-0 + RAPL dram" in html.unescape(page)
 
 
+def test_names_of_files_are_bounded(tmp_path: Path) -> None:
+    """Of a provider's and a GPU's name as long as they may be, and of names without a letter."""
+    gpus = (Gpu(name="G" * 5000, memory_bytes=None, driver=None),)
+    result = make_result()
+    trial = result.trial.model_copy(update={"provider": "cuda"})
+    with_gpu = result.environment.model_copy(update={"gpus": gpus})
+    on_gpu = result.model_copy(
+        update={"environment": with_gpu, "trial": trial, "trial_id": trial.id}
+    )
+    folder = write_project(tmp_path, [result, on_gpu])
+    price = (folder / "specs/prices/box-2026.toml").read_text("utf-8")
+    for number, name in enumerate(("x" * 250, "x" * 251, "\u963f\u91cc", "\u817e\u8baf")):
+        for day in ("06-01", "07-01"):
+            own = f"box-{number}-{day}"
+            text = price.replace("box-2026", own).replace('"Cloud"', f'"{name}"')
+            text = text.replace("2026-07-01", f"2026-{day}")
+            (folder / f"specs/prices/{own}.toml").write_text(text, "utf-8")
+    site = build(inputs_of(folder), folder / "site_templates")
+    names = [*site.pages, *site.files, *site.cards, *site.embedded, *site.results]
+    assert max(len(part) for name in names for part in name.split("/")) < 250
+    assert sum(identifier.startswith("prices-history-") for identifier in site.figures) == 5
+
+
 def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
     """What stood between the work and the hardware, and which code measured."""
     result = make_result()

@@ -16,7 +16,7 @@ from epochcost.results.environment import fingerprint
 from epochcost.results.format import parse_result, serialise_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
 from epochcost.results.submission import MOST_BYTES
-from epochcost.results.submissions import check_results, files_by_remark
+from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
 from report_project import REPOSITORY
 from revisions import STEPS
@@ -199,9 +199,7 @@ def test_work_of_another_day(project: Path) -> None:
     assert "graph_sha256: expected that of the model's ONNX file" in the_fault(project, path)
     found = checked(project)
     assert not found.faults
-    assert any(
-        remark.startswith("stale: graph_sha256") for remark in files_by_remark(found.submissions)
-    )
+    assert any(remark.startswith("stale: graph_sha256") for remark in found.files_by_remark())
 
 
 def test_times_without_a_spread(project: Path) -> None:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import stat
 import tarfile
 import zipfile
@@ -144,6 +145,16 @@ def test_a_packed_bomb_is_one_line(tmp_path: Path, form: str) -> None:
     limit = 100 * path.stat().st_size + 2**20
     with pytest.raises(InputError, match=f"got more than the {limit:,} bytes that it may unpack"):
         read_file(path, PLAIN, form)  # type: ignore[arg-type]
+
+
+def test_a_long_file_unpacks_to_a_bounded_length(tmp_path: Path) -> None:
+    """64 MiB without a word in the spec: a text takes some twenty times its length."""
+    path = tmp_path / "data"
+    path.write_bytes(gzip.compress(random.Random(0).randbytes(2**20) + bytes(2**26), 1))
+    with pytest.raises(InputError, match=r"the 67,108,864 bytes .* unpacked_bytes in"):
+        read_file(path, PLAIN, "text")
+    declared = PLAIN.model_copy(update={"unpacked_bytes": 2**26 + 2**20})
+    assert len(members(path, declared)[0]) == 2**26 + 2**20
 
 
 def test_arrays_of_an_npz_are_held_to_the_limit_too(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_idx_is_read_plain_and_packed(tmp_path: Path, pack: Any) -> None:
         (idx(LABELS)[:-1], "got 4 bytes of numbers where its header announces 5"),
         (idx(LABELS) + b"x", "more bytes of numbers"),
         (gzip.compress(idx(LABELS), mtime=0)[:-9], "ended before|Compressed file"),
-        (b"\0\0\x08\x01\xff\xff\xff\xff", "0 bytes of numbers where its header announces 4,294"),
+        (b"\0\0\x08\x01\xff\xff\xff\xff", "a header that announces 4,294,967,295 bytes of at most"),
         (b"\0\0\x0e\x02\xff\xff\xff\xff\xff\xff\xff\xff", "a header that announces 147,57"),
         (b"\x89PNG", "no IDX header"),
         (b"", "expected a whole file in the format idx"),
@@ -130,6 +130,7 @@ class _Evil:
     [
         {"data": np.zeros((1, 3072)), "labels": [0]},
         {"data": np.array([{}]), "labels": [0]},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [[[0] * 9] * 9] * 9},
         {"labels": [0]},
         [1, 2],
     ],

@@ -13,6 +13,7 @@ from epochcost.autodiff.step import (
     evaluation_graph,
     training_step,
 )
+from epochcost.autodiff.trained_set import LeftOut, TrainedSet
 from epochcost.autodiff.update import Carried
 from epochcost.autodiff.vjp import vjp_graph
 
@@ -22,12 +23,14 @@ __all__ = [
     "Adagrad",
     "Adam",
     "Carried",
+    "LeftOut",
     "LossScaling",
     "Momentum",
     "Precision",
     "RmsProp",
     "Sgd",
     "Term",
+    "TrainedSet",
     "TrainingStep",
     "evaluation_graph",
     "training_step",

@@ -15,10 +15,14 @@ from epochcost.autodiff.builder import Builder, Value
 from epochcost.autodiff.cotangent_sums import add_cotangents, unbroadcast
 from epochcost.autodiff.registry import Node
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs.nodes import reads
+from epochcost.graphs.nodes import node_attributes, reads
+from epochcost.graphs.tensors import one_line
 
 # numpy's ValueError for an array beyond any address space.
 _TOO_BIG = "array is too big"
+# What a rule meets that divides by, indexes with or unpacks what an operator does not allow.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_LONGEST = 300
 
 
 def pull_back(
@@ -40,7 +44,10 @@ def pull_back(
     for proto in reversed(nodes):
         if dependent.isdisjoint(proto.output):
             continue
-        received = [_total(sums, name) for name in proto.output if not name or _is_float(op, name)]
+        named = list(proto.output)
+        while not named[-1]:  # as if the last outputs were not written: "" leaves them out too
+            named.pop()
+        received = [_total(sums, name) for name in named if not name or _is_float(op, name)]
         if any(value is not None for value in received):
             node = Node(op, proto, dependent)
             for name, value in _node_cotangents(node, received, nodes, targets):
@@ -82,18 +89,33 @@ def _node_cotangents(
         raise registry.undifferentiable(node, known, nodes, targets)
     try:
         given = known.rule(node.op, node, *received)
+        cotangents = [given] if isinstance(given, Value) else list(given)
+        for name, value in zip(node.proto.input, cotangents, strict=False):
+            if value is not None and name in node.wanted:
+                yield name, unbroadcast(value, node.op.values[name].shape)
     except ModelError as error:
         raise _of_node(node, error) from None
-    except (MemoryError, ValueError) as error:
-        if isinstance(error, ValueError) and _TOO_BIG not in str(error):
-            raise
-        raise CapabilityError(
-            f"{node.label}: its gradient needs constants larger than this machine's memory"
-        ) from None
-    cotangents = [given] if isinstance(given, Value) else list(given)
-    for name, value in zip(node.proto.input, cotangents, strict=False):
-        if value is not None and name in node.wanted:
-            yield name, unbroadcast(value, node.op.values[name].shape)
+    except (MemoryError, *_MISFITS) as error:
+        if isinstance(error, MemoryError) or _TOO_BIG in str(error):
+            raise CapabilityError(
+                f"{node.label}: its gradient needs constants larger than this machine's memory"
+            ) from None
+        raise _misfit(node, error) from error
+
+
+def _misfit(node: Node, error: Exception) -> ModelError:
+    """The refusal of a node whose attributes or inputs the operator does not allow.
+
+    Runtimes may run it, and onnx checks few of them, so rules trust all.
+    """
+    given = node_attributes(node.proto).items()
+    written = " ".join(", ".join(f"{key} {value!r}" for key, value in given).split())
+    shapes = ", ".join("none" if x is None else str(list(x.shape)) for x in node.inputs)
+    return ModelError(
+        f"{node.label}: its gradient cannot be built with inputs of the shapes {shapes} and "
+        f"{written[:_LONGEST] or 'no attributes'}, which do not fit the operator "
+        f"({one_line(error)}); correct the node, or export the model again"
+    )
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:

@@ -19,6 +19,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
 from epochcost.graphs import contrib
+from epochcost.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
@@ -231,7 +232,7 @@ class Builder:
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
         )
-        if value.size <= contrib.MAX_SHAPE_CONSTANT:
+        if value.size <= MAX_SHAPE_CONSTANT:
             self._constants[tensor.name] = numpy_helper.to_array(tensor)
         return value
 
@@ -279,7 +280,7 @@ class Builder:
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
         """Remember what a Constant node yields."""
-        if array.size <= contrib.MAX_SHAPE_CONSTANT:
+        if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 
     def fresh(self, hint: str) -> str:
@@ -339,10 +340,10 @@ class Builder:
             return contrib.output_types(node, types)
         schema = self.schema(node)
         try:
-            return contrib.inferred_types(
+            return inferred_types(
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
-        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+        except shape_inference.InferenceError as error:
             shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None

@@ -59,8 +59,10 @@ def open_model(
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
+    # A file may declare values whose nodes are gone, under dimensions that nobody binds.
+    made = {name for node in graph.node for name in node.output}
     for info in [*graph.value_info, *graph.output]:
-        if info.name not in op.values:
+        if info.name in made and info.name not in op.values:
             op.declare(info.name, info.type)
     for node in graph.node:
         _adopt(op, node)

@@ -6,6 +6,7 @@ device and never copy them. Nothing is executed here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +37,7 @@ from epochcost.autodiff.optimizers import OPTIMIZERS, Optimizer
 from epochcost.autodiff.passes import lower, prepare, recompute, upgrade
 from epochcost.autodiff.passes.recompute import Rematerialisation, recompute_segments
 from epochcost.autodiff.passes.training_mode import in_inference_mode, in_training_mode
+from epochcost.autodiff.trained_set import TrainedSet, trained_set
 from epochcost.autodiff.update import (
     Carried,
     Transition,
@@ -44,10 +46,17 @@ from epochcost.autodiff.update import (
     reset_to_zero,
     updates,
 )
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.choices import choose, match_names, unknown_name
 from epochcost.graphs.contrib import ML_DOMAIN
-from epochcost.graphs.parameters import data_inputs, parameters, state, untrained
+from epochcost.graphs.exported import separated
+from epochcost.graphs.parameters import (
+    data_inputs,
+    parameters,
+    state,
+    untrained,
+    with_parameters,
+)
 from epochcost.graphs.precision import in_mixed_precision
 
 # What the graph of a step needs of its opset.
@@ -76,8 +85,9 @@ class TrainingStep:
 
     ``inputs`` are the model's data inputs, ``frozen`` the parameters that are fed and stay as they
     are, ``targets`` what each term of the loss compares with (None: nothing), ``learning_rate`` a
-    float32 scalar input, ``loss`` the scalar output. ``accumulation`` runs first, once for each
-    micro-batch but the last.
+    float32 scalar input, ``loss`` the scalar output. ``trained_set`` says what of the model is
+    trained, what is not, and why. ``accumulation`` runs first, once for each micro-batch but the
+    last.
     """
 
     model: onnx.ModelProto
@@ -87,6 +97,7 @@ class TrainingStep:
     learning_rate: str
     loss: str
     carried: tuple[Carried, ...]
+    trained_set: TrainedSet
     accumulation: Accumulation | None = None
 
     @property
@@ -121,14 +132,18 @@ class _Tensors:
 
 
 def _tensors(
-    model: onnx.ModelProto, freeze: Collection[str], no_weight_decay: Collection[str] = ()
+    model: onnx.ModelProto,
+    freeze: Collection[str],
+    wrt: Collection[str] = (),
+    no_weight_decay: Collection[str] = (),
 ) -> _Tensors:
     trainable = tuple(parameter.name for parameter in parameters(model))
     statistics = tuple(statistic.name for statistic in state(model))
+    others = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
     return _Tensors(
         trainable,
         statistics,
-        frozen=match_names("freeze", freeze, [*trainable, *statistics, *untrained(model)]),
+        frozen=match_names("freeze", freeze, [*trainable, *statistics, *untrained(model)]) | others,
         undecayed=match_names("no_weight_decay", no_weight_decay, trainable),
     )
 
@@ -165,6 +180,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     optimizer: str | Optimizer = "sgd",
     output: str | None = None,
     freeze: Collection[str] = (),
+    wrt: Collection[str] = (),
     no_weight_decay: Collection[str] = (),
     dimensions: Mapping[str, int] | None = None,
     seed: int | None = None,
@@ -180,8 +196,10 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
 
     ``output`` is what the loss is taken of (default: the only float output); several losses are a
     list of terms. ``freeze`` names parameters that stay as they are (and running statistics, which
-    their BatchNormalization then normalizes by), ``no_weight_decay`` those that the optimizer does
-    not decay; both take shell patterns. ``dimensions`` binds symbolic dimensions, ``seed`` makes
+    their BatchNormalization then normalizes by), ``wrt`` the only ones that are trained, and
+    constants or buffers of the file to train too (``materialise(with_parameters("wrt", model,
+    wrt))`` has their first values), ``no_weight_decay`` those that the optimizer does not decay;
+    all three take shell patterns. ``dimensions`` binds symbolic dimensions, ``seed`` makes
     Dropout repeatable, ``clip_norm`` bounds the global norm of the gradients before they are
     decayed, and with ``micro_batches`` above one the
     gradients of so many runs are averaged before each update. ``provider`` allows forms that only
@@ -192,11 +210,12 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
     GradScaler does). ``rematerialise`` "sqrt" keeps only some values of the forward pass and
     computes the others again in the backward pass: less memory for more time. A parameter that does
-    not reach the output is not trained. Raises ModelError for unknown names and for what cannot be
-    differentiated.
+    not reach the output is not trained. Warns with ModelWarning where the file leaves in doubt what
+    its author trains. Raises ModelError for unknown names and for what cannot be differentiated.
     """
     terms, rule = terms_of(loss, output), _optimizer(optimizer)
-    tensors, half = _tensors(model, freeze, no_weight_decay), TYPE_OF_PRECISION.get(precision)
+    model = with_parameters("wrt", separated(model), wrt)
+    tensors, half = _tensors(model, freeze, wrt, no_weight_decay), TYPE_OF_PRECISION.get(precision)
     masters = frozenset([*tensors.parameters, *tensors.statistics])
     ready = prepare(
         keep_term_outputs(model, terms, (carry or {}).values()),
@@ -218,6 +237,9 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
     data = {data.name for data in data_inputs(model)}
+    account = trained_set(model, pulled.gradients, tensors.frozen)
+    for doubt in account.doubts:
+        warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
         inputs=tuple(value.name for value in pulled.given if value.name in data),
@@ -226,6 +248,7 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
         learning_rate=rate.name,
         loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
+        trained_set=account,
         accumulation=_accumulation(pulled, sums) if sums else None,
     )
 
@@ -246,6 +269,7 @@ def evaluation_graph(
     With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
     ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
     """
+    model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
     if batch_statistics:
         tensors = _tensors(model, freeze)

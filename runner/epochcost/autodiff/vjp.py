@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import onnx
 
@@ -11,6 +12,8 @@ from epochcost.autodiff.builder import Value
 from epochcost.autodiff.forward import Forward, close_model, open_model
 from epochcost.autodiff.passes import prepare
 from epochcost.errors import ModelError
+from epochcost.graphs.choices import unknown_name
+from epochcost.graphs.tensors import FLOAT_TYPES
 
 
 def vjp_graph(
@@ -19,14 +22,16 @@ def vjp_graph(
     """The model, differentiated exactly as written.
 
     To the model's inputs and outputs come, for each float output ``y``, an input ``y_cotangent``
-    of the same shape and, for each name in ``wrt`` (float inputs or initializers), an output
-    ``<name>_gradient`` of that value's shape; zeros where nothing depends on it. ``dimensions``
-    binds symbolic dimensions. Raises ModelError for unknown names, unbound dimensions and
-    operators that cannot be differentiated (naming node, operator, version and path).
+    of the same shape and, for each float input or initializer in ``wrt`` (names, or shell patterns
+    of them), an output ``<name>_gradient`` of that value's shape; zeros where nothing depends on
+    it. ``dimensions`` binds symbolic dimensions. Raises ModelError for unknown names, unbound
+    dimensions and operators that cannot be differentiated (naming node, operator, version and
+    path).
     """
-    forward = open_model(prepare(model, dimensions=dimensions, varying=wrt))
+    chosen = _chosen(model, wrt)
+    forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
     op = forward.op
-    sources = [_source(forward, name) for name in wrt]
+    sources = _sources(forward, chosen)
     cotangents = {
         y.name: op.input(f"{y.name}_cotangent", y.shape, y.elem_type)
         for y in forward.outputs
@@ -48,14 +53,29 @@ def vjp_graph(
     )
 
 
-def _source(forward: Forward, name: str) -> Value:
+def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
+    """The float inputs and initializers that shell patterns match; names stand for themselves."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in kinds:
+            chosen[pattern] = None
+        else:
+            matches = [name for name in floats if fnmatchcase(name, pattern)]
+            chosen |= dict.fromkeys(matches or [pattern])
+    return list(chosen)
+
+
+def _sources(forward: Forward, names: Iterable[str]) -> list[Value]:
     op = forward.op
-    held = [tensor.name for tensor in op.initializers]
-    choices = [*(value.name for value in forward.inputs), *held]
-    if name not in choices:
-        raise ModelError(
-            f"wrt {name!r}: expected an input or initializer; choices are {', '.join(choices)}"
-        )
-    if not op.values[name].is_float:
-        raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
-    return op.values[name]
+    choices = dict.fromkeys([value.name for value in forward.inputs])
+    choices |= dict.fromkeys(tensor.name for tensor in op.initializers)
+    for name in names:
+        if name not in choices:
+            raise unknown_name("wrt", name, list(choices))
+        if not op.values[name].is_float:
+            raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
+    return [op.values[name] for name in names]

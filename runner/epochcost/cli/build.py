@@ -92,13 +92,13 @@ def _config() -> Path:
 
 
 def _check_site_dir(folder: Path) -> None:
-    """MkDocs empties the folder first, so it must hold nothing but a former site."""
+    """Refuse a folder that holds anything but a former site: the new site replaces it."""
     if not folder.exists() or (folder / "sitemap.xml").is_file():
         return
     if not folder.is_dir() or any(folder.iterdir()):
         raise InputError(
-            f"--site-dir: expected a new or empty folder, or one with a former site, because it "
-            f"is emptied first, got {folder}"
+            f"--site-dir: expected a new or empty folder, or one with a former site, because the "
+            f"new site replaces it, got {folder}: name another folder, or remove this one"
         )
 
 

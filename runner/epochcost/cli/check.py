@@ -63,18 +63,24 @@ def check(
 
 
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
-    checked = check_paths(paths or [project_to_write() / FOLDER], _graph_fault)
-    # What the site would be asked to copy; MkDocs alone would follow it.
-    faults = checked.faults if paths else (*checked.faults, *link_faults(_DOCS), *_stale_faults())
-    faults = (*faults, *_table_faults(checked.files))
+    checked, faults = spec_faults(paths or [project_to_write() / FOLDER])
+    if not paths:
+        # What the site would be asked to copy; MkDocs alone would follow it.
+        faults = (*faults, *link_faults(_DOCS), *_stale_faults())
     if as_json:
-        print_json({"files": len(checked.files), "faults": faults})
+        print_json({"files": checked, "faults": faults})
     else:
         typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
-    files = count_words(len(checked.files), "file")
+    files = count_words(checked, "file")
     typer.echo(f"{files} checked, {count_words(len(faults), 'fault')}", err=True)
     if faults:
         raise typer.Exit(1)
+
+
+def spec_faults(paths: Sequence[Path]) -> tuple[int, tuple[Fault, ...]]:
+    """How many spec files there are at these paths, and their faults."""
+    checked = check_paths(paths, _graph_fault)
+    return len(checked.files), (*checked.faults, *_table_faults(checked.files))
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
@@ -109,7 +115,7 @@ def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
     from epochcost.analysis.gc_pause import gc_paused  # noqa: PLC0415
-    from epochcost.results.submissions import check_results, files_by_remark  # noqa: PLC0415
+    from epochcost.results.submissions import check_results  # noqa: PLC0415
 
     catalogue = own_catalogue()
     with gc_paused():
@@ -117,7 +123,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     if as_json:
         print_json(_results_as_json(checked), indent=1)
     else:
-        _show_results(checked, files_by_remark(checked.submissions), named=bool(paths))
+        _show_results(checked, checked.files_by_remark(), named=bool(paths))
     files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
     typer.echo(f"{files} checked, {faults}", err=True)
     if checked.faults:
@@ -157,6 +163,7 @@ def _results_as_json(checked: ResultsCheck) -> dict[str, Any]:
         "files": checked.files,
         "faults": checked.faults,
         "results": [_result_as_json(one) for one in checked.submissions],
+        "beside": [{"path": display_path(path), "remark": words} for words, path in checked.beside],
     }
 
 

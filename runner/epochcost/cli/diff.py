@@ -1,16 +1,11 @@
-"""`epochcost diff`: which costs change between two git revisions, by how much and why.
-
-As Markdown it is one comment on a pull request: its first line is a mark that no reader sees, by
-which a workflow finds its own comment again, and what a file says is only ever shown as text.
-"""
+"""`epochcost diff`: which costs change between two git revisions, by how much and why."""
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -28,26 +23,13 @@ from epochcost.analysis.difference.words import (
     winner_words,
 )
 from epochcost.analysis.priced_jobs import PricedWork
+from epochcost.cli.request_comment import TITLES, Comment, bounded, markdown, part, write_comment
 from epochcost.cli.terminal import print_json, say
 from epochcost.cost import Cost
 from epochcost.cost.estimate import Unpriced
+from epochcost.specs.wording import printable
 
-Form = Literal["text", "markdown", "json"]
-ItemT = TypeVar("ItemT")
-MARKER = "<!-- epochcost diff -->"
-# GitHub refuses a comment of more than 65,536 characters; the rest is left to whoever adds to it.
-MOST_BYTES = 60_000
-# The rows that a reader sees before unfolding the others.
-_ROWS_ABOVE = 20
-_MARKUP = "\\`*_[]|~"
-# These marks, tags, and what GitHub finds when Markdown is done, so that entities do not hide it:
-# links by themselves, people, issues, pictures of words, formulas.
-_SPECIAL = re.compile(
-    r"[\\`*_\[\]|~<>&@#$]|:(?=//|[\w+-]+:)|(?<=www)(?=\.)|(?<=GH)-", re.IGNORECASE
-)
-_NO_WIDTH = "&#8203;"
-# What writes a section into so many bytes, and says how much it left out.
-_Section = Callable[[int], str]
+Form = Literal["text", "markdown", "comment", "json"]
 
 
 def diff(
@@ -59,7 +41,7 @@ def diff(
     form: Annotated[
         Form,
         typer.Option(
-            "--format", help="A table, the text of a comment, or JSON with exact amounts."
+            "--format", help="A table; a comment's text or its data; or JSON with exact amounts."
         ),
     ] = "text",
 ) -> None:
@@ -69,10 +51,10 @@ def diff(
     touched.
     """
     with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
-        found = _difference(Path(folder), base, head)
-        for problem in found.problems:
-            say(problem, err=True)
-        _show(found, form)
+        difference = _difference(Path(folder), base, head)
+        for problem in difference.problems:
+            say(printable(problem), err=True)
+        _show(difference, form)
 
 
 def _difference(folder: Path, base: str, head: str | None) -> Difference:
@@ -90,31 +72,46 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _show(found: Difference, form: Form) -> None:
+def _show(difference: Difference, form: Form) -> None:
     if form == "json":
-        print_json(as_json(found), indent=1)
+        print_json(as_json(difference), indent=1)
+    elif form == "comment":
+        typer.echo(write_comment(comment_of(difference)))
     elif form == "markdown":
-        typer.echo(as_markdown(found), nl=False)
-    elif not found.is_empty:
-        _show_text(found)
+        typer.echo(markdown(comment_of(difference)), nl=False)
+    elif not difference.is_empty:
+        _show_text(difference)
 
 
-def _show_text(found: Difference) -> None:
-    say(f"{found.before} → {found.after}: {summary(found)}")
-    costs = by_size(shown_costs(found))
+def _show_text(difference: Difference) -> None:
+    say(f"{difference.before} → {difference.after}: {summary(difference)}")
+    costs = by_size(shown_costs(difference))
     if costs:
         say("")
         typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
-    sections: dict[str, Iterable[str]] = {
-        "Cheapest now": map(winner_words, found.winners),
-        "Predictions": prediction_words(found.predictions),
-        "Changes other than costs": map(figure_words, found.figures),
+    for name, sentences in _sentences(difference).items():
+        if sentences and name != "left_out":
+            say("\n  ".join([f"\n{TITLES[name]}:", *sentences]))
+
+
+def _sentences(difference: Difference) -> dict[str, Sequence[str]]:
+    """The lists under the names of a comment's parts."""
+    results = {
+        f"results_{kind.replace(' ', '_')}": [_file_words(file) for file in files]
+        for kind, files in difference.results.by_kind().items()
     }
-    for kind, files in found.results.by_kind().items():
-        sections[f"Results {kind}"] = map(_file, files)
-    for title, sentences in sections.items():
-        for number, words in enumerate(sentences):
-            say(f"  {words}" if number else f"\n{title}:\n  {words}")
+    return {
+        "winners": [winner_words(winner) for winner in difference.winners],
+        "predictions": prediction_words(difference.predictions),
+        "figures": [figure_words(figure) for figure in difference.figures],
+        **results,
+        "left_out": difference.problems,
+    }
+
+
+def _file_words(file: ResultFile) -> str:
+    doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
+    return printable(f"{file.title} on {file.hardware}{doubts}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -210,109 +207,19 @@ def _choice(work: PricedWork | None) -> dict[str, Any] | None:
     }
 
 
-def as_markdown(difference: Difference) -> str:
-    """The comment, at most ``MOST_BYTES`` in UTF-8; empty where nothing changes."""
+def comment_of(difference: Difference) -> Comment:
+    """What a comment says of a difference; all empty if nothing changes."""
     if difference.is_empty:
-        return ""
+        return Comment()
     costs = by_size(shown_costs(difference))
-    title = f"**{escaped(summary(difference))}**"
-    between = f"Between {escaped(difference.before)} and {escaped(difference.after)}."
-    head = [MARKER, "### What this changes in cost", "", f"{title}  \n{between}", ""]
-    text = "\n".join(head) + "\n"
-    for section in (
-        _markdown_table(costs[:_ROWS_ABOVE]),
-        _listed("Cheapest now", difference.winners, lambda one: escaped(winner_words(one))),
-        _listed("Predictions", prediction_words(difference.predictions), escaped),
-        _listed(
-            "Changes other than costs",
-            difference.figures,
-            lambda one: escaped(figure_words(one)),
-        ),
-        *_results(difference),
-        _folded("More costs", costs[_ROWS_ABOVE:]),
-        _listed("Left out", difference.problems, escaped),
-    ):
-        text += section(MOST_BYTES - _size(text))
-    return text
-
-
-def _markdown_table(costs: Sequence[ChangedCost]) -> _Section:
-    head = f"| {' | '.join(HEADER)} |\n| --- | --- | --- | ---: | ---: | ---: | --- |\n"
-    return lambda room: _fitting(head, [_row(one) for one in costs], "\n", room)
-
-
-def _folded(title: str, costs: Sequence[ChangedCost]) -> _Section:
-    opened = f"<details><summary>{title}: {len(costs):,}</summary>\n\n"
-    end = "\n</details>\n"
-
-    def write(room: int) -> str:
-        inside = _markdown_table(costs)(room - _size(opened + end))
-        return f"{opened}{inside}{end}" if inside else ""
-
-    return write
-
-
-def _results(difference: Difference) -> Iterator[_Section]:
-    for kind, files in difference.results.by_kind().items():
-        title = f"Results {kind}: {len(files):,}"
-        yield _listed(title, files, lambda one: escaped(_file(one)))
-
-
-def _file(file: ResultFile) -> str:
-    doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
-    return f"{file.title} on {file.hardware}{doubts}"
-
-
-def _listed(title: str, items: Sequence[ItemT], words: Callable[[ItemT], str]) -> _Section:
-    head = f"<details open><summary>{title}</summary>\n\n"
-    end = "\n</details>\n\n"
-
-    def write(room: int) -> str:
-        inside = _fitting("", [f"- {words(one)}\n" for one in items], "", room - _size(head + end))
-        return f"{head}{inside}{end}" if inside else ""
-
-    return write
-
-
-def _row(change: ChangedCost) -> str:
-    return f"| {' | '.join(escaped(cell) for cell in cells(change))} |\n"
-
-
-def _fitting(head: str, rows: Sequence[str], end: str, room: int) -> str:
-    """As many rows as fit, and how many more there are; nothing where not one fits."""
-    whole = head + "".join(rows) + end
-    if not rows or _size(whole) <= room:
-        return whole if rows else ""
-    kept: list[str] = []
-    more = "\nand {} more: `epochcost diff` lists them all\n"
-    size = _size(head + end + more) + 10
-    for row in rows:
-        size += _size(row)
-        if size > room:
-            break
-        kept.append(row)
-    if not kept:
-        return ""
-    return head + "".join(kept) + more.format(f"{len(rows) - len(kept):,}") + end
-
-
-def _size(text: str) -> int:
-    return len(text.encode())
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown and GitHub show as it is: no mark-up, no link, no mention."""
-    return _SPECIAL.sub(_as_text, " ".join(text.split()))
-
-
-def _as_text(found: re.Match[str]) -> str:
-    """Behind a backslash GitHub would still see a tag, a link, a mention or a formula.
-
-    What has no width keeps apart what it looks for; a dollar in a tag is its own way.
-    """
-    character = found[0]
-    if character and character in _MARKUP:
-        return f"\\{character}"
-    if character in ("<", ">", "&"):
-        return f"&#{ord(character)};"
-    return "<span>$</span>" if character == "$" else f"{character}{_NO_WIDTH}"
+    lists = {
+        name: part((sentence,) for sentence in sentences)
+        for name, sentences in _sentences(difference).items()
+        if sentences
+    }
+    return Comment(
+        summary=bounded(summary(difference)),
+        before=bounded(difference.before),
+        after=bounded(difference.after),
+        parts={**({"costs": part(map(cells, costs))} if costs else {}), **lists},
+    )

@@ -60,16 +60,8 @@ def interrupted_by_signals() -> Iterator[Interruption]:
     A signal that the caller has switched off (nohup) stays off.
     """
     interruption = Interruption()
-    before = {number: signal.getsignal(number) for number in _ENDINGS}
-    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
-    for number in heeded:
-        signal.signal(number, interruption.hear)
-    try:
-        with _quiet_when_lost():
-            yield interruption
-    finally:
-        for number in heeded:
-            signal.signal(number, before[number])
+    with _handled_by(interruption.hear), _quiet_when_lost():
+        yield interruption
     interruption.require_none()
 
 
@@ -83,12 +75,29 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         heard.append(number)
 
+    with _handled_by(note):
+        yield lambda: bool(heard)
+
+
+@contextlib.contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Let a signal end the process even while a library computes that lets no Python run.
+
+    For commands that leave nothing to put right.
+    """
+    with _handled_by(signal.SIG_DFL):
+        yield
+
+
+@contextlib.contextmanager
+def _handled_by(handler: Callable[..., None] | signal.Handlers) -> Iterator[None]:
+    """Hand the signals to a handler, but for those that the caller has switched off (nohup)."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
     for number in heeded:
-        signal.signal(number, note)
+        signal.signal(number, handler)
     try:
-        yield lambda: bool(heard)
+        yield
     finally:
         for number in heeded:
             signal.signal(number, before[number])

@@ -6,6 +6,7 @@ import datetime as dt
 import shutil
 from collections.abc import Sequence
 from decimal import Decimal
+from filecmp import cmp
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from onnx import ModelProto, TensorProto
 
 from epochcost.cli.answers import Id, Name, Source, answered, asked, require, typed, write
 from epochcost.cli.bundled import own_catalogue
+from epochcost.cli.interruption import ended_at_once
 from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError
@@ -187,7 +189,8 @@ def model(
     epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file."""
-    loaded = load_model(graph)
+    with ended_at_once():
+        loaded = load_model(graph)
     inputs = data_inputs(loaded)
     if any(data_input.name.startswith("past_key_values.") for data_input in inputs):
         raise InputError(
@@ -353,7 +356,11 @@ def _copied(graph: Path) -> list[Path]:
     wanted = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
     ]
-    new = [(file, copy) for file, copy in wanted if not (copy.exists() and copy.samefile(file))]
+    new = [
+        (file, copy)
+        for file, copy in wanted
+        if not (copy.exists() and cmp(copy, file, shallow=False))
+    ]
     for file, copy in new:
         if copy.exists():
             raise InputError(
@@ -362,5 +369,7 @@ def _copied(graph: Path) -> list[Path]:
             )
     for file, copy in new:
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
+        partial = copy.with_name(f".{copy.name}.partial")
+        shutil.copyfile(file, partial)
+        partial.replace(copy)
     return [copy for _, copy in new]

@@ -16,7 +16,7 @@ from epochcost import __version__
 from epochcost.cli.bundled import project_to_write
 from epochcost.errors import CapabilityError, Fault, InputError, SpecError
 from epochcost.report.dataset.columns import dictionary_page
-from epochcost.results.files import write_atomically
+from epochcost.results.files import workplace, write_atomically
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.layout import SCHEMAS, format_spec
 from epochcost.specs.loader import FOLDER, absolute_path, check_paths, tree_of
@@ -31,18 +31,15 @@ def init(
 ) -> None:
     """Make a project for your own models and prices."""
     _require_empty(folder)
+    origin = requirement_origin(distribution("epochcost").read_text("direct_url.json"), __version__)
+    place = folder.resolve()
     try:
-        ours = shutil.ignore_patterns("wheel.*")  # builds this package
-        shutil.copytree(_TEMPLATE, folder, dirs_exist_ok=True, ignore=ours)
-        (folder / SCHEMAS).mkdir(parents=True)
-        for name, text in schema_files().items():
-            (folder / SCHEMAS / name).write_text(text, "utf-8")
-        origin = requirement_origin(
-            distribution("epochcost").read_text("direct_url.json"), __version__
-        )
-        for file in (folder / "requirements").glob("*.txt"):
-            text = file.read_text("utf-8")
-            file.write_text(_REQUIREMENT.sub(lambda name: name[0] + origin, text), "utf-8")
+        # Beside its place: where this is killed, the same command does it again.
+        with workplace(place.parent, f".{place.name[:64]}.making-") as beside:
+            _write_project(beside / "project", origin)
+            place.mkdir(exist_ok=True)
+            for path in (beside / "project").iterdir():
+                path.rename(place / path.name)
     except (OSError, shutil.Error) as error:
         raise CapabilityError(f"{folder}: cannot be written: {error}") from None
     typer.echo(f"{folder} is a project: what it costs is declared in {folder / 'specs'}")
@@ -51,6 +48,18 @@ def init(
         f"Its requirements/ install epochcost{origin}{elsewhere if 'file:' in origin else ''}"
     )
     typer.echo(f"Next: cd {folder} && make report{_program()}")
+
+
+def _write_project(folder: Path, origin: str) -> None:
+    """The template with schemas, and requirements that install this very program."""
+    ours = shutil.ignore_patterns("wheel.*")  # builds this package
+    shutil.copytree(_TEMPLATE, folder, ignore=ours)
+    (folder / SCHEMAS).mkdir(parents=True)
+    for name, text in schema_files().items():
+        (folder / SCHEMAS / name).write_text(text, "utf-8")
+    for file in (folder / "requirements").glob("*.txt"):
+        text = file.read_text("utf-8")
+        file.write_text(_REQUIREMENT.sub(lambda name: name[0] + origin, text), "utf-8")
 
 
 def requirement_origin(origin: str | None, version: str) -> str:

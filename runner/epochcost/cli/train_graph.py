@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import onnx
 import typer
 from onnx import ModelProto
 
-from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
+from epochcost.autodiff import LeftOut, TrainingStep, evaluation_graph, training_step
 from epochcost.autodiff.objective import keep_term_outputs, terms_of
+from epochcost.cli.interruption import ended_at_once
 from epochcost.cli.terminal import Format, pairs, print_json
-from epochcost.errors import CapabilityError, InputError, UsageError
-from epochcost.graphs.choices import unknown_name
-from epochcost.graphs.constants import as_parameters
+from epochcost.errors import CapabilityError, InputError, ModelWarning, UsageError
+from epochcost.graphs.choices import first_names
 from epochcost.graphs.counting import flops
+from epochcost.graphs.exported import separated
 from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise, parameters, untrained
+from epochcost.graphs.parameters import materialise, with_parameters
 from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.plan.variant import NO_BF16_ON_CPUS
 
 LOSS_HELP = "softmax_cross_entropy, sigmoid_cross_entropy, nll, mse, l1, huber or own_output."
-# Of names in the text; --format json has them all.
-_MOST_LISTED = 8
+PATTERN_HELP = ", or a pattern such as '*.bias'. Repeatable."
 OPTIMIZER_HELP = "sgd, momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw."
 
 
+@ended_at_once()
 def train_graph(
     model: Annotated[Path, typer.Argument(help="Any ONNX file, with weights or weightless.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The step to write, .onnx.")],
@@ -43,14 +45,14 @@ def train_graph(
         list[str] | None, typer.Option(help="Size of a symbolic dimension: batch=32. Repeatable.")
     ] = None,
     freeze: Annotated[
-        list[str] | None, typer.Option(help="A parameter that is not trained. Repeatable.")
+        list[str] | None, typer.Option(help=f"A parameter that is not trained{PATTERN_HELP}")
     ] = None,
     wrt: Annotated[
-        list[str] | None, typer.Option(help="Train this parameter and no other. Repeatable.")
+        list[str] | None, typer.Option(help=f"Train this and nothing else{PATTERN_HELP}")
     ] = None,
     train: Annotated[
         list[str] | None,
-        typer.Option(help="A constant or buffer of the file that is trained too. Repeatable."),
+        typer.Option(help=f"A constant or buffer of the file to train, too{PATTERN_HELP}"),
     ] = None,
     carry: Annotated[
         list[str] | None,
@@ -82,37 +84,36 @@ def train_graph(
     if precision == "bf16" and provider != "cuda":
         raise CapabilityError(f"--precision bf16: {NO_BF16_ON_CPUS}; for a GPU add --provider cuda")
     dimensions = _dimensions(dim or ())
-    loaded = _with_parameters(load_model(model), train or [], wrt or [])
-    step = training_step(
-        loaded,
-        loss=loss,
-        optimizer=optimizer,
-        output=output,
-        freeze=_frozen(loaded, freeze or [], wrt or []),
-        dimensions=dimensions,
-        seed=seed,
-        clip_norm=clip_norm,
-        provider=provider,
-        carry=pairs("--carry", carry or (), "h0=hn"),
-        precision=precision,
-        rematerialise=rematerialise,
-    )
+    loaded = separated(load_model(model))
+    for option, patterns in {"--train": train, "--wrt": wrt}.items():
+        loaded = with_parameters(option, loaded, patterns or [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # said below, in the command's own form
+        step = training_step(
+            loaded,
+            loss=loss,
+            optimizer=optimizer,
+            output=output,
+            freeze=freeze or (),
+            wrt=wrt or (),
+            dimensions=dimensions,
+            seed=seed,
+            clip_norm=clip_norm,
+            provider=provider,
+            carry=pairs("--carry", carry or (), "h0=hn"),
+            precision=precision,
+            rematerialise=rematerialise,
+        )
     asked = keep_term_outputs(loaded, terms_of(loss, output))
     forward = evaluation_graph(asked, loss=loss, output=output, dimensions=dimensions)
     _write(step, loaded, destination, seed or 0)
-    left = _untrained(loaded, step)
-    written = _Written(step, flops(forward), model, destination, left)
+    written = _Written(step, flops(forward), model, destination)
+    for doubt in step.trained_set.doubts:
+        typer.echo(f"warning: {doubt}", err=True)
     if form == "json":
         print_json(_as_json(written))
     else:
         typer.echo(_as_text(written))
-
-
-class _Untrained(NamedTuple):
-    """A float tensor that stays as it is: how many numbers, and why."""
-
-    size: int
-    why: str
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,6 @@ class _Written:
     forward_flops: int
     source: Path
     destination: Path
-    untrained: Mapping[str, _Untrained]
 
     @property
     def backward_flops(self) -> int:
@@ -140,36 +140,6 @@ def _dimensions(options: Sequence[str]) -> dict[str, int]:
         if not size.isdecimal():
             raise InputError(f"--dim: expected a size, such as {name}=32, got {name}={size}")
     return {name: int(size) for name, size in sizes.items()}
-
-
-def _frozen(model: ModelProto, freeze: list[str], wrt: list[str]) -> list[str]:
-    """What is not trained: what is named, and with --wrt all parameters that it does not name."""
-    names = [parameter.name for parameter in parameters(model)]
-    for name in wrt:
-        if name not in names:
-            raise unknown_name("--wrt", name, names)
-    return [*freeze, *(name for name in names if wrt and name not in wrt)]
-
-
-def _with_parameters(model: ModelProto, train: list[str], wrt: list[str]) -> ModelProto:
-    """The model whose constants and buffers are parameters where the options name them."""
-    others = untrained(model)
-    for name in train:
-        if name not in others:
-            raise unknown_name("--train", name, others)
-    named = [*train, *(name for name in wrt if name in others)]
-    return as_parameters(model, named) if named else model
-
-
-def _untrained(model: ModelProto, step: TrainingStep) -> dict[str, _Untrained]:
-    """Float tensors of the model that the step leaves as they are, apart from its state."""
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-    found = {n: _Untrained(math.prod(shapes[n]), why) for n, why in untrained(model).items()}
-    for parameter in parameters(model):
-        if parameter.name not in step.parameters:
-            why = "frozen, or without a way to the output"
-            found[parameter.name] = _Untrained(math.prod(parameter.shape), why)
-    return found
 
 
 def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
@@ -205,7 +175,9 @@ def _as_json(written: _Written) -> dict[str, Any]:
         "learning_rate": step.learning_rate,
         "loss": step.loss,
         "carried": carried,
-        "not_trained": {name: one.why for name, one in written.untrained.items()},
+        "trained": step.trained_set.trained,
+        "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
+        "warnings": step.trained_set.doubts,
         "nodes": len(step.model.graph.node),
         "flops": {"forward": written.forward_flops, "backward": written.backward_flops},
         "peak_activation_bytes": written.activation_bytes,
@@ -218,8 +190,8 @@ def _as_text(written: _Written) -> str:
     lines = [
         f"{to}: one training step of {written.source}, {len(step.model.graph.node)} nodes",
         f"  parameters   {_size(step, 'parameter')}",
-        f"    {_listed(step.parameters)}",
-        *_untrained_lines(written.untrained),
+        f"    {first_names(step.parameters)}",
+        *_left_out_lines(step.trained_set.left_out),
         f"  state        {_size(step, 'state')}",
         f"  arithmetic   {written.forward_flops:,} FLOPs forward, "
         f"{written.backward_flops:,} backward",
@@ -238,17 +210,11 @@ def _size(step: TrainingStep, role: str) -> str:
     return f"{numbers:,} numbers in {len(tensors)} tensors"
 
 
-def _untrained_lines(untrained: Mapping[str, _Untrained]) -> Iterator[str]:
+def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     """How much is not trained, and what for which reason; nothing where all is."""
-    if untrained:
-        numbers = sum(one.size for one in untrained.values())
-        yield f"  not trained  {numbers:,} numbers in {len(untrained)} tensors"
-    for why in dict.fromkeys(one.why for one in untrained.values()):
-        names = [name for name, one in untrained.items() if one.why == why]
-        yield f"    {_listed(names)}: {why}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    left = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {left} more" if left > 0 else "")
+    if left_out:
+        numbers = sum(tensor.size for tensor in left_out)
+        yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"
+    for reason in dict.fromkeys(tensor.reason for tensor in left_out):
+        names = [tensor.name for tensor in left_out if tensor.reason == reason]
+        yield f"    {first_names(names)}: {reason}"

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli.interruption import ended_at_once
 from epochcost.errors import UsageError
-from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import parameter_count
 from epochcost.graphs.weightless import weightless as without_weights
 from epochcost.results.files import write_atomically
 from epochcost.units import memory
 
 
+@ended_at_once()
 def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data beside it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],
@@ -22,7 +23,9 @@ def weightless(
     """Write an ONNX file without its weights, which are drawn."""
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
-    data = without_weights(model).SerializeToString(deterministic=True)
+    drawn = without_weights(model)
+    data = drawn.SerializeToString(deterministic=True)
     write_atomically(destination, data)
-    numbers = parameter_count(load_model(destination))
-    typer.echo(f"{destination}: {memory(len(data))}; {numbers:,} parameters are drawn")
+    typer.echo(
+        f"{destination}: {memory(len(data))}; {parameter_count(drawn):,} parameters are drawn"
+    )

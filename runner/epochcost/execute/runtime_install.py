@@ -7,15 +7,11 @@ whoever looks sees a whole one or none, and two that make the same do not distur
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import importlib.metadata
-import os
 import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +30,7 @@ from epochcost.execute.runtimes import (
 )
 from epochcost.measure.runtime import RUNTIMES, RuntimeSupport, require_runtime
 from epochcost.measure.start import run_module
+from epochcost.results.files import locked, workplace
 
 Say = Callable[[str], None]
 
@@ -52,7 +49,7 @@ def install_runtime(runtime: str, say: Say) -> RuntimeEnvironment:
         say(f"{runtime}: is there")
         return found
     say(f"{runtime}: fetching {', '.join(requirements(runtime))} and what they need")
-    with _workplace() as folder:
+    with workplace(environments_folder(), _MAKING) as folder:
         environment = folder / "environment"
         _create(environment, runtime)
         _install(environment, folder / "constraints.txt", runtime)
@@ -63,40 +60,6 @@ def install_runtime(runtime: str, say: Say) -> RuntimeEnvironment:
     assert made is not None, "an environment that was placed is there"
     say(f"{runtime}: ready, reads opset {support.opset}; {made.folder}")
     return made
-
-
-@contextlib.contextmanager
-def _workplace() -> Iterator[Path]:
-    """An empty folder on the disk of the environments; those of makers that died are removed."""
-    root = environments_folder()
-    root.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as kept:
-        # Between the making of a folder and its lock it would be taken for a dead maker's.
-        with _locked(root, fcntl.LOCK_EX):
-            _remove_remains(root)
-            making = tempfile.TemporaryDirectory(
-                prefix=_MAKING, dir=root, ignore_cleanup_errors=True
-            )
-            folder = Path(kept.enter_context(making))
-            kept.enter_context(_locked(folder, fcntl.LOCK_EX))
-        yield folder
-
-
-def _remove_remains(root: Path) -> None:
-    for folder in root.glob(f"{_MAKING}*"):
-        with contextlib.suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, how: int) -> Iterator[None]:
-    """Hold a folder for this process; the kernel releases it at its death."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, how)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _create(environment: Path, runtime: str) -> None:
@@ -152,7 +115,7 @@ def _ask(environment: Path, runtime: str) -> RuntimeSupport:
 
 def _place(environment: Path, target: Path, runtime: str) -> None:
     """Move it to its place; whoever was faster is left, what is not whole is replaced."""
-    with _locked(environments_folder(), fcntl.LOCK_EX):
+    with locked(environments_folder()):
         if find_environment(runtime) is None:
             shutil.rmtree(target, ignore_errors=True)
             environment.rename(target)

@@ -28,6 +28,7 @@ import epochcost
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.folders import cache_folder
 from epochcost.execute.sizing import declared_batch_sizes, size_of
+from epochcost.graphs.exported import separated
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.size import Footprint, ModelSize
@@ -81,7 +82,7 @@ def count_size(query: SizeQuery) -> ModelSize:
     suffice to build the step.
     """
     try:
-        graph = load_model(query.graph)
+        graph = separated(load_model(query.graph))
         return size_of(query.model, graph, query.wanted, query.provider)
     except (MemoryError, RecursionError) as error:
         raise CapabilityError(

@@ -21,6 +21,7 @@ from epochcost.autodiff import TrainingStep, evaluation_graph
 from epochcost.errors import InputError
 from epochcost.execute.build import carried_values
 from epochcost.execute.step import build_step, loss_terms
+from epochcost.graphs.exported import separated
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import materialise, with_values
 from epochcost.measure.training import TrainingGraphs, TrainingSession
@@ -95,7 +96,7 @@ def prepare(
             f"model {model.id}: expected one without [[carried]] state, which goes from one part "
             "of a text to the next: such are not trained on real data yet"
         )
-    graph = load_model(catalogue.graph_path(model))
+    graph = separated(load_model(catalogue.graph_path(model)))
     bound = bind_model(graph, model, request.batch_size)
     feed = _feed(request, bound, data)
     every = request.evaluate_every or feed.epoch_steps

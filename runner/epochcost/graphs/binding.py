@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx
 
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.folding import fold_constants, misfit
-from epochcost.graphs.nodes import copied, reads
+from epochcost.graphs.inference import infer_shapes
+from epochcost.graphs.nodes import copied, live_nodes, reads
 from epochcost.graphs.parameters import untrained
 from epochcost.graphs.tensors import (
     FLOAT_TYPES,
@@ -22,13 +24,13 @@ from epochcost.graphs.tensors import (
     check_declarations,
     declared_values,
     graphs,
-    one_line,
+    keep_declarations,
     static_shape,
+    without_shapes,
 )
 
 # Half a gibibyte in float32.
 MAX_CONSTANT_ELEMENTS = 2**27
-_REFUSALS = (onnx.shape_inference.InferenceError, ValueError, TypeError, RuntimeError)
 
 
 class UnknownShapeError(ModelError):
@@ -62,8 +64,13 @@ def bind_dimensions(
     """
     _check_sizes(symbolic_dimensions(model), sizes)
     bound = copied(model)
+    _keep_live(bound.graph)
     _replace(bound, sizes)
-    inferred = _infer(fold_constants(bound, untrained(bound).keys() - set(varying)))
+    fixed = untrained(bound).keys() - set(varying)
+    try:
+        inferred = _infer(fold_constants(bound, fixed))
+    except ModelError as error:
+        inferred = _inferred_anew(bound, fixed, error)
     _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
@@ -124,19 +131,56 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
                     dim.ClearField("dim_param")
 
 
+def _keep_live(graph: onnx.GraphProto) -> None:
+    """Drop nodes that no output needs, and what is declared of values that no node yields.
+
+    Nobody can bind the sizes of the latter, and exporters and cuts of a graph leave both.
+    """
+    nodes = live_nodes(graph.node, [value.name for value in graph.output])
+    del graph.node[:]
+    graph.node.extend(nodes)
+    yielded = {name for node in graph.node for name in node.output}
+    keep_declarations(graph, [value for value in graph.value_info if value.name in yielded])
+
+
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     """Shapes by onnx's inference, by types alone: what values say is folded before.
 
     Asked for values too, onnx 1.23.2 writes down whole tensors, however long.
     """
     try:
-        return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except _REFUSALS as error:
+        return infer_shapes(model, strict=True)
+    except ModelError as error:
         where = misfit(model)
         raise ModelError(
-            f"{f'{where}: ' if where else ''}shapes and types do not fit together: "
-            f"{one_line(error)}; bind other sizes, or export the model again with these"
+            f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
+            "with these"
         ) from None
+
+
+def _inferred_anew(
+    model: onnx.ModelProto, fixed: Collection[str], error: ModelError
+) -> onnx.ModelProto:
+    """The model with the shapes that its nodes give, whatever is declared behind its inputs.
+
+    As ONNX Runtime does, which warns and goes on. Raises ``error``, of the declared shapes, if that
+    does not help.
+    """
+    before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
+    try:
+        inferred = _infer(fold_constants(without_shapes(model), fixed))
+    except ModelError:
+        raise error from None
+    after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}
+    wrong = [name for name, shape in before.items() if shape and shape != after.get(name)]
+    name = next(iter([*wrong, *before]))
+    warnings.warn(
+        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; what is "
+        f"computed counts, here and of {max(len(wrong) - 1, 0)} other values",
+        ModelWarning,
+        stacklevel=3,
+    )
+    return inferred
 
 
 def _check_positive(model: onnx.ModelProto) -> None:

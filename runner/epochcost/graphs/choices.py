@@ -10,7 +10,7 @@ from typing import TypeVar
 from epochcost.errors import ModelError
 
 T = TypeVar("T")
-_MOST_LISTED, _NEAREST = 16, 6
+_MOST_LISTED, _NEAREST, _FIRST = 16, 6, 8
 
 
 def choose(kind: str, table: Mapping[str, T], name: str) -> T:
@@ -28,7 +28,8 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
     found: set[str] = set()
     for pattern in patterns:
         # A name may itself look like a pattern: "w[0]".
-        matched = {name for name in choices if name == pattern or fnmatchcase(name, pattern)}
+        named = pattern in choices
+        matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:
             raise unknown_name(kind, pattern, choices)
         found |= matched
@@ -41,6 +42,12 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, known)}{hint}")
+
+
+def first_names(names: Collection[str]) -> str:
+    """The first of many names, and how many more there are."""
+    more = len(names) - _FIRST
+    return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(name: str, known: list[str]) -> str:

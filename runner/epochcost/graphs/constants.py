@@ -1,9 +1,10 @@
 """Which float tensors that a file stores are constants or buffers, and so not trained.
 
-PyTorch's dynamo exporter says of each input of the program what kind it is. Of other tensors the
-way to the data tells: a bound, an exponent or what only shapes and angles are made of is no weight;
-a factor or summand is none if its numbers are those that people write, and training would not find.
-What is left is a parameter, see ``parameters``.
+PyTorch's dynamo exporter says of each input of the program what kind it is, and what its optimizer
+computed a tensor from. Of other tensors the way to the data tells: a bound, an exponent or what
+only shapes and angles are made of is no weight; a factor or summand is none if its numbers are
+those that people write, and training would not find. What is left is a parameter, see
+``parameters``.
 """
 
 from __future__ import annotations
@@ -19,17 +20,25 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from epochcost.graphs.exported import (
+    KIND,
+    PARAMETER,
+    Folded,
+    folded,
+    is_attribute,
+    kinds,
+)
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.nodes import copied, reads
 from epochcost.graphs.tensors import FLOAT_TYPES
 
-KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
-_PARAMETER = "PARAMETER"
 _EXPORTED = "the exporter says {}"
+_COMPUTED = "the exporter computed it, from no parameter"
+REPEATED = "the exporter repeated the numbers of "
 _UNREAD = "only bounds, shapes or nothing read it"
 _ANGLE = "an angle or frequency"
 _OF_CODES = "a scale of weights of few bits"
-_WRITTEN = "its numbers are written, not trained"
+WRITTEN = "its numbers are written, not trained"
 # The inputs that bound, size or select, whatever else the operator reads.
 _BOUNDS: Mapping[str, Sequence[int]] = {
     "Clip": (1, 2),
@@ -55,11 +64,28 @@ _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "MatMulNBits": (_OF_CODES, (2, 3)),
     "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
 }
+# A program has the result of these for a number of its own.
+_OF_PARAMETERS = frozenset({"Exp", "Sigmoid", "Softplus", "Tanh"})
+# PyTorch's operators that make tensors of nothing, and those that keep each number once.
+_MAKING = frozenset(
+    {
+        "arange", "empty", "eye", "full", "full_like", "linspace", "new_full", "new_ones",
+        "new_zeros", "ones", "ones_like", "scalar_tensor", "scalar_tensor_default", "tril", "triu",
+        "zeros", "zeros_like",
+    }
+)  # fmt: skip
+REARRANGING = frozenset(
+    {
+        "_to_copy", "_unsafe_view", "alias", "clone", "contiguous", "detach", "flatten", "permute",
+        "reshape", "squeeze", "t", "transpose", "unsqueeze", "view",
+    }
+)  # fmt: skip
+_REPEATING = _MAKING | {"embedding", "expand", "gather", "index", "repeat", "tile"}
 _STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 _TABLES = frozenset({"Gather"})
 _TOLD_BY_VALUE = _ELEMENTWISE | _TABLES | _STATES.keys()
 _ROWS = 64
-_NAMED_CONSTANT = re.compile(r"(^|/)const(ant)?(_fold_opt_)?[_\d]*(:\d+)?$", re.IGNORECASE)
+NAMED_CONSTANT = re.compile(r"(^|/)const(ant)?(_fold_opt_)?[_\d]*(:\d+)?$", re.IGNORECASE)
 # Digits of a number that somebody typed; a trained float32 needs eight or nine.
 _TYPED_DIGITS = 5
 _MASKED = -100.0
@@ -75,15 +101,22 @@ class _Use(NamedTuple):
 
 def constants(model: onnx.ModelProto) -> dict[str, str]:
     """By name, why a float tensor that the file stores is not trained."""
-    said = _kinds(model)
+    said, computed = kinds(model), folded(model)
     graph = (inline_functions(model) if model.functions else model).graph
     tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
-    found = {name: _EXPORTED.format(kind) for name, kind in said.items() if kind != _PARAMETER}
+    found = {name: _EXPORTED.format(kind) for name, kind in said.items() if kind != PARAMETER}
     uses = _Uses(graph)
-    judged = {tensor.name: _judged(tensor, uses) for tensor in tensors if tensor.name not in said}
-    if not any(kind == _PARAMETER for kind in said.values()) and all(judged.values()):
+    judged = {
+        tensor.name: _computed(tensor, computed.get(tensor.name)) or _judged(tensor, uses)
+        for tensor in tensors
+        if tensor.name not in said
+    }
+    if not any(kind == PARAMETER for kind in said.values()) and all(judged.values()):
         # Nothing to compare with: a model that is to be trained has at least one weight.
-        judged = {name: why for name, why in judged.items() if why != _WRITTEN}
+        judged = {name: why for name, why in judged.items() if why != WRITTEN}
+    for tensor in tensors:
+        if judged.get(tensor.name) == WRITTEN and _is_gate(model, tensor):
+            judged[tensor.name] = ""
     names = [tensor.name for tensor in tensors]
     return {name: why for name in names if (why := found.get(name) or judged.get(name, ""))}
 
@@ -94,34 +127,46 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
     chosen = set(names)
     for tensor in copy.graph.initializer:
         if tensor.name in chosen:
-            tensor.metadata_props.add(key=KIND, value=_PARAMETER)
+            tensor.metadata_props.add(key=KIND, value=PARAMETER)
     return copy
 
 
-def _kinds(model: onnx.ModelProto) -> dict[str, str]:
-    """What the exporter says of its inputs; what a tensor itself says counts most."""
-    graph = model.graph
-    return {
-        held.name: entry.value
-        for held in (*graph.value_info, *graph.input, *graph.initializer)
-        for entry in held.metadata_props
-        if entry.key == KIND
-    }
+def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
+    """Why what an optimizer computed is no weight; "" where its place and numbers tell."""
+    if origin is None or (origin.parameters and origin.operators <= REARRANGING):
+        return ""
+    if not origin.parameters:
+        made = origin.buffers or not origin.operators or origin.operators & _MAKING
+        return _COMPUTED if made else ""
+    array = numpy_helper.to_array(tensor)
+    distinct = np.unique(array).size
+    repeated = 2 * distinct < array.size if distinct > 1 else origin.operators & _REPEATING
+    return REPEATED + ", ".join(origin.parameters) if repeated else ""
+
+
+def _is_gate(model: onnx.ModelProto, tensor: onnx.TensorProto) -> bool:
+    """Whether a single number is an attribute of the module that was traced, and masks nothing."""
+    if math.prod(tensor.dims) != 1 or not is_attribute(model, tensor.name):
+        return False
+    return bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
 
 class _Uses:
     """How the values of a graph are read, and which of them data reaches."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self._readers: dict[str, list[tuple[onnx.NodeProto, int]]] = defaultdict(list)
+        # By value: its readers, at which of their inputs, and whether data reaches them too.
+        self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
         self._outputs = {value.name for value in graph.output}
         held = {tensor.name for tensor in graph.initializer}
-        self._fed = {value.name for value in graph.input} - held
+        fed = {value.name for value in graph.input} - held
         for node in graph.node:
-            for index, name in enumerate(dict.fromkeys(reads(node))):
-                self._readers[name].append((node, index))
-            if not self._fed.isdisjoint(reads(node)) and node.op_type not in ("Shape", "Size"):
-                self._fed.update(node.output)
+            read = dict.fromkeys(reads(node))
+            meets = not fed.isdisjoint(read)
+            for name, place in _places(node, read).items():
+                self._readers[name].append((node, place, meets))
+            if meets and node.op_type not in ("Shape", "Size"):
+                fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Where a tensor, or what is made of constants with it, meets data; or why it is no weight.
@@ -133,16 +178,14 @@ class _Uses:
             current = waiting.pop()
             if current in self._outputs:
                 yield _Use("", 0)
-            for node, index in self._readers[current]:
-                if _place(node, current, index) in _BOUNDS.get(node.op_type, ()):
+            for node, place, meets in self._readers[current]:
+                if place in _BOUNDS.get(node.op_type, ()):
                     continue
                 said, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
-                if _place(node, current, index) in places:
+                if place in places:
                     yield said
-                    continue
-                meets = alone and node.op_type in _ELEMENTWISE
-                if meets or not self._fed.isdisjoint(reads(node)):
-                    yield _Use(node.op_type, _place(node, current, index))
+                elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
+                    yield _Use(node.op_type, place)
                 elif node.op_type in ("Cos", "Sin"):
                     yield _ANGLE
                 else:
@@ -151,10 +194,12 @@ class _Uses:
                     seen.update(new)
 
 
-def _place(node: onnx.NodeProto, name: str, otherwise: int) -> int:
-    """At which input a node reads a value."""
-    names = list(node.input)
-    return names.index(name) if name in names else otherwise
+def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
+    """At which input a node reads each value first; values of its subgraphs are counted apart."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(node.input):
+        places.setdefault(name, place)
+    return {name: places.get(name, order) for order, name in enumerate(read)}
 
 
 def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
@@ -170,7 +215,7 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
     # The first rows tell, and a long table stays where it is.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
-    return _WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
+    return WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
@@ -181,7 +226,7 @@ def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
         return _on_the_unit_circle(array) or _evenly_spaced(array)
     if use.op_type not in _ELEMENTWISE or _is_beginning(array, use):
         return False  # as the other inputs of a recurrent layer are
-    if _NAMED_CONSTANT.search(name):
+    if NAMED_CONSTANT.search(name):
         return True
     return _is_typed(array.item()) if array.size == 1 else _is_table(array, use)
 

@@ -1,8 +1,7 @@
 """Operators that onnx does not know: ONNX Runtime's own, and the shapes of those of ai.onnx.ml.
 
 One function for each form: the tensors that go in and the attributes, to the tensors that come out.
-What the operators compute is left to ``autodiff.rules``. The shapes of all other operators are
-asked of onnx here too, node by node.
+What the operators compute is left to ``autodiff.rules``, the shapes of all others to ``inference``.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx import TensorProto, helper
 
 from epochcost.graphs.nodes import node_attributes
 from epochcost.graphs.tensors import static_shape
@@ -23,8 +21,6 @@ DOMAIN = "com.microsoft"
 # ONNX Runtime gives all of its operators this one version.
 VERSION = 1
 ML_DOMAIN = "ai.onnx.ml"
-# Inference reads values of constants where they are shapes, which are never longer.
-MAX_SHAPE_CONSTANT = 64
 
 
 class TensorType(NamedTuple):
@@ -68,47 +64,6 @@ def output_types(
 def _tensor(kind: onnx.TypeProto | None) -> TensorType | None:
     shape = static_shape(kind)
     return None if kind is None or shape is None else TensorType(kind.tensor_type.elem_type, shape)
-
-
-def inferred_types(
-    node: onnx.NodeProto,
-    schema: onnx.defs.OpSchema,
-    types: Mapping[str, onnx.TypeProto],
-    constants: Mapping[str, NDArray[Any]],
-    opset_imports: list[onnx.OperatorSetIdProto],
-    ir_version: int,
-) -> dict[str, onnx.TypeProto]:
-    """The types of a node's outputs by name, as onnx infers them; raises what onnx raises.
-
-    ``types`` has those of all inputs, ``constants`` the values that are known.
-    """
-    names = [name for name in node.input if name]
-    data = {
-        name: numpy_helper.from_array(constants[name], name)
-        for name in names
-        if name in constants and constants[name].size <= MAX_SHAPE_CONSTANT
-    }
-    given = {name: types[name] for name in names}
-    if not schema.has_type_and_shape_inference_function:
-        return _types_of_body(node, given, opset_imports, ir_version)
-    return shape_inference.infer_node_outputs(
-        schema, node, given, data, None, opset_imports, ir_version
-    )
-
-
-def _types_of_body(
-    node: onnx.NodeProto,
-    given: Mapping[str, onnx.TypeProto],
-    opset_imports: list[onnx.OperatorSetIdProto],
-    ir_version: int,
-) -> dict[str, onnx.TypeProto]:
-    """The types of operators that onnx knows by their body alone, as LessOrEqual before 16."""
-    inputs = [helper.make_value_info(name, kind) for name, kind in given.items()]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
-    graph = helper.make_graph([node], "node", inputs, outputs)
-    model = helper.make_model(graph, opset_imports=opset_imports, ir_version=ir_version)
-    inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    return {value.name: value.type for value in inferred.graph.output}
 
 
 def _as_first(inputs: Inputs, _: Attributes) -> Inputs:

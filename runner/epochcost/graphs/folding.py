@@ -19,6 +19,7 @@ from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.graphs import contrib
+from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
 from epochcost.graphs.nodes import DEFAULT_DOMAINS, RANDOM, copied, subgraphs
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
@@ -131,7 +132,12 @@ class _Known:
             return [node]
         given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
         shapes = [shape for shape in given if shape is not None]
-        parts = rewrite_misinferred(node, shapes) if len(shapes) == len(given) else [node]
+        if len(shapes) < len(given):
+            return [node]
+        try:
+            parts = rewrite_misinferred(node, shapes)
+        except (ArithmeticError, LookupError, ValueError):
+            return [node]  # its shapes or attributes do not fit it, which inference says
         self.recounted |= parts != [node]
         return parts
 
@@ -147,15 +153,10 @@ class _Known:
         version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
         try:
             schema = defs.get_schema(node.op_type, version, node.domain)
-            inferred = contrib.inferred_types(
+            inferred = inferred_types(
                 node, schema, self.types, self.arrays, self._imports, self._ir_version
             )
-        except (
-            defs.SchemaError,
-            shape_inference.InferenceError,
-            onnx.checker.ValidationError,
-            ValueError,
-        ) as error:
+        except (defs.SchemaError, shape_inference.InferenceError) as error:
             return error
         self.types.update(inferred)
         return None

@@ -11,18 +11,28 @@ demands of a file and ONNX Runtime does not is completed.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.contrib import DOMAIN, VERSION
+from epochcost.graphs.functions import inline_functions
+from epochcost.graphs.inference import infer_shapes
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes
-from epochcost.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values, graphs
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes, node_attributes, reads
+from epochcost.graphs.tensors import (
+    FLOAT_TYPES,
+    HALF_TYPES,
+    declared_values,
+    graphs,
+    keep_declarations,
+)
 
 # From this IR version on, an initializer need not be an input; one that is can be overridden.
 _INITIALIZERS_APART = 4
@@ -53,6 +63,46 @@ def complete_header(model: onnx.ModelProto) -> None:
         model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
 
 
+def sort_nodes(model: onnx.ModelProto) -> None:
+    """Bring nodes behind those that they read, in place; a graph whose nodes are stays as it is.
+
+    Nodes on a circle stay behind all others, for the checker to name.
+    """
+    for graph in graphs(model):
+        if _is_sorted(graph):
+            continue
+        makers = {
+            name: place for place, node in enumerate(graph.node) for name in node.output if name
+        }
+        sorter = TopologicalSorter(
+            {
+                place: {makers[name] for name in reads(node) if name in makers}
+                for place, node in enumerate(graph.node)
+            }
+        )
+        try:
+            order = list(sorter.static_order())
+        except CycleError:
+            return
+        nodes = [copied(graph.node[place]) for place in order]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        warnings.warn(
+            f"graph {graph.name!r}: its nodes are not in the order of their computation; sorted",
+            ModelWarning,
+            stacklevel=2,
+        )
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if not later.isdisjoint(reads(node)):
+            return False
+        later.difference_update(node.output)
+    return True
+
+
 def open_dimensions(model: onnx.ModelProto) -> None:
     """Sizes of -1 become unnamed open dimensions, in place."""
     for graph in graphs(model):
@@ -62,18 +112,16 @@ def open_dimensions(model: onnx.ModelProto) -> None:
                     dim.ClearField("dim_value")
 
 
-def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]:
+def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without a type or shape those that onnx infers, in place.
 
-    Values between inputs and outputs that are listed without a type go. The answer has the outputs
-    whose shape onnx does not know before the dimensions are bound. Raises ModelError for an output
-    whose type it cannot tell, and for an input without a type.
+    A shape may stay unknown until the dimensions are bound. Values between inputs and outputs that
+    are listed without a type go. Raises ModelError for an output whose type onnx cannot tell, for
+    an input without a type, and as ``check``, which sees the model with a type and shape of every
+    output: onnx's inference, which runs after it, bears no invalid nodes.
     """
     graph = model.graph
-    typed = [value for value in graph.value_info if value.type.WhichOneof("value")]
-    if len(typed) < len(graph.value_info):
-        del graph.value_info[:]
-        graph.value_info.extend(typed)
+    keep_declarations(graph, [v for v in graph.value_info if v.type.WhichOneof("value")])
     for value in graph.input:
         if not _is_declared(value.type):
             raise ModelError(
@@ -81,13 +129,20 @@ def complete_declarations(model: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]
                 "them, with names for dimensions that vary"
             )
     partial = [value for value in graph.output if not _is_declared(value.type)]
+    written = [copied(value.type) for value in partial]
+    for value in partial:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        value.type.tensor_type.shape.SetInParent()
+    check(model)
+    for value, kind in zip(partial, written, strict=True):
+        value.type.CopyFrom(kind)
     if partial:
         _infer_outputs(model, partial)
-    return [value.type.tensor_type for value in partial if not _is_declared(value.type)]
 
 
 def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
-    inferred = {v.name: v.type for v in onnx.shape_inference.infer_shapes(model).graph.output}
+    plain = inline_functions(model) if model.functions else model
+    inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
     for value in outputs:
         if inferred[value.name].WhichOneof("value"):
             value.type.CopyFrom(inferred[value.name])
@@ -138,10 +193,7 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
         said = {
             name for node in graph.node if is_standard(node, "Constant") for name in node.output
         }
-        kept = [value for value in graph.value_info if value.name not in said]
-        if len(kept) < len(graph.value_info):
-            del graph.value_info[:]
-            graph.value_info.extend(kept)
+        keep_declarations(graph, [value for value in graph.value_info if value.name not in said])
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:

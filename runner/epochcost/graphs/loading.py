@@ -7,6 +7,8 @@ inferred in ``binding``; what the file means for training is read in ``parameter
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
@@ -22,11 +24,16 @@ from epochcost.graphs.importer_quirks import (
     constants_speak_for_themselves,
     initializers_apart,
     open_dimensions,
+    sort_nodes,
     unfuse,
     weights_to_initializers,
 )
-from epochcost.graphs.tensors import check_equations, check_tensors, one_line, stored_tensors
+from epochcost.graphs.inference import check_nodes
+from epochcost.graphs.tensors import check_tensors, one_line, stored_tensors
+from epochcost.graphs.trial_run import require_end
 
+# Older opsets are brought up to it before they are differentiated.
+_CONVERTED_BELOW = 13
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
 
@@ -102,23 +109,44 @@ def _parse(data: bytes) -> onnx.ModelProto:
 def _check(model: onnx.ModelProto) -> None:
     _check_opsets(model)
     check_calls(model)
-    check_equations(model)
+    check_nodes(model)
     complete_header(model)
+    sort_nodes(model)
     open_dimensions(model)
     constants_speak_for_themselves(model)
-    try:
-        # onnx's checker demands a shape of every output; ONNX Runtime does not.
-        shapeless = complete_declarations(model)
-        for tensor in shapeless:
-            tensor.shape.SetInParent()
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
-    for tensor in shapeless:
-        tensor.ClearField("shape")
+    require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
+    # onnx's checker demands a shape of every output; ONNX Runtime does not.
+    complete_declarations(model, _check_by_onnx)
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
+
+
+def _check_and_infer(model: onnx.ModelProto) -> None:
+    """All that is asked of onnx's C++ code about a file, each whatever the others say."""
+    calls: list[Callable[[onnx.ModelProto], object]] = [
+        onnx.checker.check_model,
+        onnx.shape_inference.infer_shapes,
+    ]
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
+    if opset < _CONVERTED_BELOW:
+        calls.append(
+            partial(onnx.version_converter.convert_version, target_version=_CONVERTED_BELOW)
+        )
+    for call in calls:
+        try:
+            call(model)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: S110 - said when it is called in earnest
+            pass
+
+
+def _check_by_onnx(model: onnx.ModelProto) -> None:
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
 
 
 def _check_texts(message: Message) -> None:

@@ -14,7 +14,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto)
+Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
 # Their output is their input under another shape: no new memory.
@@ -35,7 +35,7 @@ _CONSTANT_TYPES: Mapping[str, type[np.generic]] = {
 
 
 def copied(message: Proto) -> Proto:
-    """A copy of a model or node."""
+    """A copy of a model, node or type."""
     copy = type(message)()
     copy.CopyFrom(message)
     return copy

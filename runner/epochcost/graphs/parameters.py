@@ -17,7 +17,9 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs.constants import constants
+from epochcost.graphs.choices import match_names
+from epochcost.graphs.constants import as_parameters, constants
+from epochcost.graphs.exported import separated
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.initial import (
     METADATA_KEY,
@@ -27,7 +29,7 @@ from epochcost.graphs.initial import (
     listed_parameters,
     listed_state,
 )
-from epochcost.graphs.nodes import is_standard, nested_nodes
+from epochcost.graphs.nodes import copied, is_standard, nested_nodes
 from epochcost.graphs.tensors import FLOAT_TYPES
 
 
@@ -80,6 +82,17 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
     return {name: why for name, why in constants(model).items() if name not in statistics}
 
 
+def with_parameters(kind: str, model: onnx.ModelProto, patterns: Iterable[str]) -> onnx.ModelProto:
+    """The model in which the constants and buffers that shell patterns match are parameters.
+
+    Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
+    """
+    others = untrained(model)
+    every = [*(parameter.name for parameter in parameters(model)), *others]
+    named = others.keys() & match_names(kind, patterns, every)
+    return as_parameters(model, named) if named else model
+
+
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The tensors that training carries along without a gradient: running statistics.
 
@@ -120,23 +133,25 @@ def few_bits_count(model: onnx.ModelProto) -> int:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """The first value of each parameter, then of each state, by name; the same for the same seed.
 
-    ``seed`` is the run's, from 0 to 2**64 - 1. Values held in the file are returned as they are.
-    Raises CapabilityError when the memory does not suffice.
+    Then of what a step takes apart, see ``exported.separated``. ``seed`` is the run's, from 0 to
+    2**64 - 1. Values held in the file are returned as they are. Raises CapabilityError when the
+    memory does not suffice.
     """
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    apart = separated(model)
+    stored = {tensor.name: tensor for tensor in apart.graph.initializer}
+    every = (each for file in (model, apart) for each in (*parameters(file), *state(file)))
     return {
-        parameter.name: onnx.numpy_helper.to_array(stored[parameter.name])
+        name: onnx.numpy_helper.to_array(stored[name])
         if parameter.initial is None
         else _first_value(parameter, parameter.initial, seed)
-        for parameter in (*parameters(model), *state(model))
+        for name, parameter in {each.name: each for each in every}.items()
     }
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """An ordinary ONNX file of the model with these parameters and this state stored in it."""
-    held = {each.name for each in (*parameters(model), *state(model))}
-    stored = onnx.ModelProto()
-    stored.CopyFrom(model)
+    stored = copied(separated(model))
+    held = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph
     for places in (graph.input, graph.initializer):
         kept = [place for place in places if place.name not in held]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 from onnx import TensorProto
 
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import nested_nodes
+from epochcost.graphs.nodes import copied, nested_nodes
 
 # Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
 MAX_ELEMENTS = 2**40
@@ -20,7 +19,6 @@ FLOAT_TYPES = frozenset(
 )
 HALF_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _MAX_MESSAGE = 300
-_EQUATION = re.compile(rb"(?:[A-Za-z, ]|\.\.\.)*(?:->(?:[A-Za-z ]|\.\.\.)*)?")
 _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
@@ -79,6 +77,13 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.value_info
 
 
+def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto]) -> None:
+    """Drop what is declared of other values between inputs and outputs, in place."""
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+
+
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     """By name, the type of every value of one graph that is declared or stored."""
     types = {value.name: value.type for value in declared_values(graph)}
@@ -95,6 +100,15 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
     dims = kind.tensor_type.shape.dim
     sizes = tuple(dim.dim_value for dim in dims)
     return sizes if all(dim.HasField("dim_value") for dim in dims) else None
+
+
+def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy that declares no shape but those of its inputs: the nodes give the others."""
+    plain = copied(model)
+    for value in [*plain.graph.value_info, *plain.graph.output]:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return plain
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
@@ -121,18 +135,6 @@ def check_tensors(model: onnx.ModelProto) -> None:
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
     check_declarations(model)
-
-
-def check_equations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for an equation of Einsum that is none: onnx would read it for ever."""
-    functions = (node for function in model.functions for node in function.node)
-    for node in nested_nodes((*model.graph.node, *functions)):
-        for entry in node.attribute if node.op_type == "Einsum" else ():
-            if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
-                raise ModelError(
-                    f"node {node.name or node.op_type!r}: expected an equation of letters, commas, "
-                    f"ellipses and one arrow, got {entry.s!r:.80}"
-                )
 
 
 def check_declarations(model: onnx.ModelProto) -> None:

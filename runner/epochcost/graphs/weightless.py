@@ -16,9 +16,12 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
+from epochcost.graphs.exported import separated
+from epochcost.graphs.importer_quirks import initializers_apart, weights_to_initializers
 from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
-from epochcost.graphs.loading import external_files, load_external_data
+from epochcost.graphs.loading import external_files, load_external_data, load_model_bytes
 from epochcost.graphs.parameters import parameters, state
+from epochcost.graphs.tensors import check_tensors
 from epochcost.graphs.weight_bits import stored_bits
 
 
@@ -26,13 +29,19 @@ def weightless(path: Path) -> onnx.ModelProto:
     """The model of a file without its weights, which may be larger than a file that is measured.
 
     Raises ModelError, which begins with the path, where it cannot be read, or stores no weights.
+    What is returned can be read: it was.
     """
     external_files(path)
     model = onnx.load_model(path, load_external_data=False)
     try:
         load_external_data(model, path.parent, sys.maxsize)
+        check_tensors(model)
+        initializers_apart(model)
+        weights_to_initializers(model)
         _require_weights(model)
-        return _without_values(model)
+        drawn = _without_values(separated(model))
+        parameters(load_model_bytes(drawn.SerializeToString()))
+        return drawn
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
@@ -69,6 +78,10 @@ def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _first(tensor: onnx.TensorProto) -> dict[str, str | float]:
     values = numpy_helper.to_array(tensor)
-    if (values == values.flat[0]).all():
-        return {"distribution": "constant", "scale": float(values.flat[0])}
-    return {"distribution": "uniform", "scale": math.sqrt(3) * float(np.std(values, dtype=float))}
+    first = values.flat[0] if values.size else values.dtype.type(0)
+    if (values == first).all():
+        return {"distribution": "constant", "scale": float(first)}
+    wide = values.astype(float)
+    if not np.isfinite(wide).all():
+        raise ModelError(f"weight {tensor.name!r}: expected numbers, got some infinite or NaN")
+    return {"distribution": "uniform", "scale": math.sqrt(3) * float(np.std(wide))}

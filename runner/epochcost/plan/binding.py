@@ -9,6 +9,7 @@ import onnx
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.choices import unknown_name
+from epochcost.graphs.exported import separated
 from epochcost.graphs.parameters import data_inputs
 from epochcost.plan.decoder_form import misfits, phase_sizes
 from epochcost.plan.trial import Phase
@@ -22,6 +23,7 @@ def bind_model(
 ) -> onnx.ModelProto:
     """The graph with the trial's batch, a decoder's phase and the spec's ``[dimensions]``.
 
+    Tensors that an exporter merged are taken apart, see ``exported.separated``.
     A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
     for a dimension that has no size, that the graph does not have, or whose size does not fit.
     """
@@ -48,7 +50,7 @@ def bind_model(
 
 def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.ModelProto:
     try:
-        return bind_dimensions(graph, sizes)
+        return bind_dimensions(separated(graph), sizes)
     except ModelError as error:
         raise ModelError(f"models/{model.graph} with {_said(sizes)}: {error}") from None
 

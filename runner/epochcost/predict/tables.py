@@ -59,15 +59,14 @@ def placed_tables(
 def table_faults(spec: Path) -> tuple[Fault, ...]:
     """What cannot be read in the files that a spec of observations names; none for a bad spec."""
     try:
-        named = tomli.loads(spec.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError):
+        named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
         return ()
     faults: list[Fault] = []
-    for key, read in (("table", read_rates), ("profiles", read_profiles)):
-        path = spec.parent / str(named.get(key, ""))
-        if path.is_file():
+    for name, read in ((named.table, read_rates), (named.profiles, read_profiles)):
+        if name is not None and (spec.parent / name).is_file():
             try:
-                read(path)
+                read(spec.parent / name)
             except SpecError as error:
                 faults += error.faults
     return tuple(faults)

@@ -6,6 +6,7 @@ that Markdown or HTML could read becomes a numeric entity, which both show as th
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,9 @@ _LINK = re.compile(
     r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]"
     r"|(?<![\w./-])(?P<repository>[\w-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})\b"
 )
+_NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
+# Names of figures add some fifty characters, and file systems take 255 bytes.
+_LONGEST_STEM = 100
 _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff06"})
 
 
@@ -49,6 +53,18 @@ def markdown_text(value: Any) -> Any:
 def _escaped(text: str) -> Markup:
     """Kept for a while: pages of one kind print the same words and numbers."""
     return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
+
+
+def file_stem(text: str) -> str:
+    """The text as part of a file's name and address: letters, digits, dots and hyphens.
+
+    A text that is long or has other letters ends in a digest, so that no two share a file.
+    """
+    stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
+    if stem and len(stem) <= _LONGEST_STEM and text.isascii():
+        return stem
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{stem[:_LONGEST_STEM]}-{digest}".lstrip("-")
 
 
 def page_title(text: str) -> str:

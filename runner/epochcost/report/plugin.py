@@ -38,6 +38,7 @@ from epochcost.report.security import (
     write_policy,
 )
 from epochcost.report.site import Site, build, navigation
+from epochcost.report.site_folder import SiteFolder
 from epochcost.report.unchanged import BuildStamp, configuration, inputs_digest
 from epochcost.specs.loader import load_catalogue
 
@@ -74,13 +75,16 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     # Where a build of the same may be skipped: the options, and the digest that says so.
     _options: str | None = None
     _digest = ""
-    _skips = False
+    # Whether all of the site is built, neither what changed alone nor a preview.
+    _whole = False
+    _folder: SiteFolder | None = None
+    _place: Path
     _policy = POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Previewed pages have no policy: the server adds a script of its own to each."""
         self._policy = "" if command == "serve" else POLICY_DRAFT
-        self._skips = command == "build" and not dirty
+        self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Let the theme take the pages' frame from the templates; end where nothing has changed."""
@@ -90,14 +94,25 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
         self._warnings = CountHandler(level=logging.WARNING)
         logging.getLogger("mkdocs").addHandler(self._warnings)
-        self._options = configuration(config) if self._skips else None
+        self._options = configuration(config) if self._whole else None
         if self._options is not None:
             self._digest = self._current_digest(config, self._options)
             if self._stamp(config).matches(self._digest):
                 log.info(f"{config.site_dir} is up to date: nothing has changed since it was built")
                 raise SystemExit(0)
         self._refuse_links(config)
+        if self._whole:
+            self._begin_folder(config)
         return config
+
+    def _begin_folder(self, config: MkDocsConfig) -> None:
+        """Let MkDocs fill a folder beside the site's."""
+        self._place = Path(config.site_dir)
+        try:
+            self._folder = SiteFolder(self._place)
+        except EpochcostError as error:
+            raise PluginError(str(error)) from error
+        config.site_dir = str(self._folder.new)
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
         """Warn of links below the docs folder; a strict build ends before MkDocs follows any."""
@@ -205,12 +220,25 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         """Let the pages run the inline scripts that they have, and no others."""
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
+        if self._folder is not None:
+            self._replace(self._folder, config)
         self._end()
         if self._options is None or self._warnings.counts:
             return
         # What was edited since it was read stands in none of the pages.
         if self._current_digest(config, self._options) == self._digest:
             self._stamp(config).write(self._digest)
+
+    def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
+        """Put the site in its place, but for one of which a strict build is about to complain."""
+        config.site_dir = str(self._place)
+        if config.strict and self._warnings.counts:
+            return
+        try:
+            folder.replace()
+        except EpochcostError as error:
+            raise PluginError(str(error)) from error
+        log.info(f"The site is in {config.site_dir}")
 
     def _current_digest(self, config: MkDocsConfig, options: str) -> str:
         return inputs_digest(self._sources(config), config.theme.dirs, options)
@@ -227,6 +255,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if hasattr(self, "_warnings"):
             logging.getLogger("mkdocs").removeHandler(self._warnings)
             self._drawer.close()
+        if self._folder is not None:
+            self._folder.close()
 
     def on_serve(
         self,

@@ -1,4 +1,4 @@
-"""Files of results: written whole or not at all, by one writer at a time.
+"""Files and folders that are written whole or not at all, by one writer at a time.
 
 Whoever reads sees the old bytes or the new, never half. What stands in them is left to ``store``.
 """
@@ -134,3 +134,40 @@ def _lock(folder: Path, descriptor: int) -> None:
             f"{folder}: expected a folder that can be locked, got {error.strerror}: "
             "name a folder on a local disk with --results"
         ) from None
+
+
+@contextlib.contextmanager
+def workplace(root: Path, prefix: str) -> Iterator[Path]:
+    """Give an empty folder of this process below ``root``, and remove it at the end.
+
+    ``prefix`` begins the folder's name; folders of this prefix whose processes died are removed.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as kept:
+        # Between the making of a folder and its lock it would be taken for a dead process's.
+        with locked(root):
+            _remove_remains(root, prefix)
+            making = tempfile.TemporaryDirectory(
+                prefix=prefix, dir=root, ignore_cleanup_errors=True
+            )
+            folder = Path(kept.enter_context(making))
+            kept.enter_context(locked(folder))
+        yield folder
+
+
+def _remove_remains(root: Path, prefix: str) -> None:
+    for folder in root.iterdir():
+        if folder.name.startswith(prefix):
+            with contextlib.suppress(OSError), locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold a folder for this process; the kernel releases it at its death."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)

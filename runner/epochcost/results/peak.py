@@ -8,7 +8,8 @@ spec and from the tables here; what a result says of its host can lower that and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from epochcost.errors import ModelError
@@ -20,7 +21,7 @@ from epochcost.results.plausibility import same_chip
 from epochcost.results.records import Result
 from epochcost.results.submission_figures import MOST_CPUS
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Hardware
+from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
 from epochcost.units import scientific
@@ -57,8 +58,9 @@ _HALF_OVER_SINGLE_CPU = 32
 # Clocks rise above those that makers compute peaks from, those of CPUs to twice the base.
 _BOOST = 1.2
 _CPU_BOOST = 2.0
-# FLOP/s of the fastest GPU there is, on its cores and on its tensor cores (RTX PRO 6000, B300).
-_ANY_GPU_SINGLE, _ANY_GPU_HALF = 1.3e14, 2.6e15
+# FLOP/s of the fastest GPU there is, on its cores and on its tensor cores (RTX PRO 6000, B300), and
+# bytes/s of its memory (B300).
+_ANY_GPU_SINGLE, _ANY_GPU_HALF, _ANY_GPU_COPY = 1.3e14, 2.6e15, 8e12
 # Winograd's F(4x4, 3x3) needs a quarter of a 3x3 convolution's products (Lavin & Gray 2016).
 _FEWER_PRODUCTS = 4
 
@@ -124,19 +126,39 @@ def gpu_flops(
     device: int = 0,
     precision: Precision = "fp32",
 ) -> float:
-    """Of the spec's fastest, else of the catalogue's of this name, else of any that there is."""
-    gpus = environment.gpus
-    name = gpus[device].name if device < len(gpus) else None
-    every = (chip for one in catalogue.hardware.values() for chip in one.accelerators)
-    alike = [chip for chip in every if name is not None and same_chip(name, chip.name)]
-    chips = hardware.accelerators or alike
+    """The most FLOP/s that a network reaches on a GPU of this machine."""
+    chips = gpus_of(catalogue, hardware, environment, device)
+    return gpu_products(chips, precision) * _FEWER_PRODUCTS
+
+
+def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
+    """The most FLOP/s of a product of matrices on the fastest of these GPUs."""
     single = precision == "fp32"
     known = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
-    peaks = [float(one) * 1e12 for one in known if one is not None]
-    any_gpu = _ANY_GPU_SINGLE if single else _ANY_GPU_HALF
-    fastest = max(peaks) if peaks and len(peaks) == len(known) else any_gpu
-    doubled = 2 if precision == "int8" else 1
-    return fastest * doubled * _BOOST * _FEWER_PRODUCTS
+    fastest = _fastest(known, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF)
+    return fastest * (2 if precision == "int8" else 1) * _BOOST
+
+
+def gpu_copy(chips: Sequence[Accelerator]) -> float:
+    """The most bytes a second that the fastest of these GPUs reads and writes together."""
+    return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
+
+
+def gpus_of(
+    catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
+) -> Sequence[Accelerator]:
+    """The spec's accelerators, else the catalogue's of the name that the driver gives."""
+    gpus = environment.gpus
+    name = gpus[device].name if device < len(gpus) else None
+    every = (chip for machine in catalogue.hardware.values() for chip in machine.accelerators)
+    alike = [chip for chip in every if name is not None and same_chip(name, chip.name)]
+    return hardware.accelerators or alike
+
+
+def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
+    """The highest peak; that of the fastest GPU there is where one of them is unknown."""
+    known = [float(peak) * unit for peak in peaks if peak is not None]
+    return max(known) if known and len(known) == len(peaks) else any_gpu
 
 
 def _rate(catalogue: Catalogue, result: Result, counted: FlopsByModel) -> float | None:

@@ -7,17 +7,17 @@ A ceiling that is too high makes every figure below it look poor. Results themse
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
 from epochcost.errors import Fault
 from epochcost.results.ceilings import FOLDER as CEILINGS
-from epochcost.results.ceilings import Ceiling, Ceilings, load_ceilings
+from epochcost.results.ceilings import Ceiling, Ceilings, ceilings_path, load_ceilings
 from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.peak import cpu_cycles, cpu_flops, gpu_flops
+from epochcost.results.peak import cpu_cycles, cpu_flops, gpu_copy, gpu_flops, gpu_products, gpus_of
 from epochcost.results.plausibility import contradictions
 from epochcost.results.store import LoadedSidecars, SidecarT
 from epochcost.results.submission import read_plain
@@ -54,7 +54,22 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
     """A fault for each file below ``root`` that is damaged or cannot be true."""
-    return _sidecar_faults(load_ceilings(root), lambda one: _implausible(catalogue, one, now))
+    loaded = load_ceilings(root)
+    yield from _sidecar_faults(loaded, lambda one: _implausible(catalogue, one, now))
+    for path, record in loaded.records.items():
+        if path != (expected := ceilings_path(root, record)):
+            yield Fault(path, 1, 1, f"expected the name {expected.name}, got {path.name!r:.120}")
+
+
+def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
+    """What a reviewer should look at of ceilings, of which predictions of their machine follow.
+
+    ``hosts`` are the machines, and their fingerprints, that have results.
+    """
+    for path, record in load_ceilings(root).records.items():
+        yield from ((f"measured as is: {words}", path) for words in record.contradictions)
+        if (record.hardware, record.environment.fingerprint) not in hosts:
+            yield f"ceilings of {record.hardware} from a host without a result", path
 
 
 def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
@@ -117,9 +132,12 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
             yield from _beyond_the_cpu(one, hardware, environment)
         most = cpu_flops(hardware, environment, environment.logical_cpus)
     else:
+        chips = gpus_of(catalogue, hardware, environment)
         for one in ceilings.ceilings:
-            most = gpu_flops(catalogue, hardware, environment, precision=one.precision)
+            most = gpu_products(chips, one.precision)
             yield from _beyond("product_seconds", one.flops.high, most, "FLOP/s", "this GPU")
+            copied = gpu_copy(chips)
+            yield from _beyond("copy_seconds", one.copy_bytes.high, copied, "bytes/s", "this GPU")
         most = gpu_flops(catalogue, hardware, environment)
     for anchor in ceilings.anchors:
         rate = anchor.profile.flops * anchor.batch_size / min(anchor.step_seconds)

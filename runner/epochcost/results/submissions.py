@@ -22,7 +22,7 @@ from epochcost.results.peak import FlopsByModel, implausible_rate
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.sidecar_faults import SIDECAR_FOLDERS, sidecar_faults
+from epochcost.results.sidecar_faults import SIDECAR_FOLDERS, ceiling_remarks, sidecar_faults
 from epochcost.results.store import load_each
 from epochcost.results.submission import read_submission
 from epochcost.results.submission_figures import implausible_figures, review_remarks, why_unwatched
@@ -53,11 +53,23 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """What was looked at: how many files, those that are sound, and a fault for each other."""
+    """What was looked at: how many files, those that are sound, and a fault for each other.
+
+    ``beside``: what to look at of records beside the results.
+    """
 
     files: int
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
+    beside: tuple[tuple[str, Path], ...] = ()
+
+    def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
+        """The files by what is to be looked at, so that one reason is read once."""
+        files: dict[str, list[Path]] = {}
+        of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
+        for remark, path in (*of_results, *self.beside):
+            files.setdefault(remark, []).append(path)
+        return files
 
 
 @dataclass(frozen=True)
@@ -122,12 +134,11 @@ def check_results(
             sound.append((found, _host(result)))
     known = _known(others, 1) if paths else _known(project.hosts, 2)
     submissions = [_introduced(one, host, known) for one, host in sound]
-    faults += (
-        []
-        if paths
-        else [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
-    )
-    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)))
+    beside: tuple[tuple[str, Path], ...] = ()
+    if not paths:
+        faults += [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
+        beside = tuple(ceiling_remarks(root, project.hosts))
+    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), beside)
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
@@ -255,12 +266,3 @@ def _remarks(result: Result, project: _Project) -> Iterator[str]:
         yield from (words for words in [why_unwatched(result.measurement)] if words)
         for words in _of_other_work(result, project):
             yield f"stale: {words}"
-
-
-def files_by_remark(submissions: Iterable[Submission]) -> Mapping[str, Sequence[Path]]:
-    """The files by what is to be looked at, so that one reason is read once."""
-    found: dict[str, list[Path]] = {}
-    for one in submissions:
-        for remark in one.remarks:
-            found.setdefault(remark, []).append(one.path)
-    return found

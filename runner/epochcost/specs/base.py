@@ -104,6 +104,8 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
     return AfterValidator(check)
 
 
+# Three numbers of a package; they become names of folders.
+RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
 # A TOML array read as an immutable tuple: `Annotated[tuple[X, ...], FROM_LIST]`.
 FROM_LIST = BeforeValidator(_from_list)
 DISTINCT = distinct(lambda item: item)

@@ -54,7 +54,7 @@ class DataFile(Spec):
     unpacked_bytes: PositiveInt | None = Field(
         None,
         description="The most that it unpacks to, where reading stops; left out, a hundred times "
-        "its length and a MiB.",
+        "its length and a MiB, at most 64 MiB.",
         examples=[60008],
     )
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (

@@ -10,12 +10,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Source, Spec
+from epochcost.specs.base import DISTINCT, FROM_LIST, RELEASE, PositiveInt, Source, Spec, matching
 
 ENGINE = "onnxruntime-genai"
 # Tokens after the first have a time between them.
 _SHORTEST_ANSWER = 2
-EngineName = Annotated[str, Field(pattern=rf"^{ENGINE}==[0-9]+\.[0-9]+\.[0-9]+$")]
+EngineName = Annotated[
+    str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
+]
 Tokens = Annotated[tuple[PositiveInt, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Counts = Annotated[tuple[PositiveInt, ...], FROM_LIST]
 Percents = Annotated[

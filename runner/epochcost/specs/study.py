@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from epochcost.specs.base import (
     DISTINCT,
     FROM_LIST,
+    RELEASE,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -19,6 +20,7 @@ from epochcost.specs.base import (
     Positive,
     Spec,
     Text,
+    matching,
 )
 from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
@@ -95,8 +97,12 @@ Quantization = Literal["dynamic", "static"]
 GraphOptimization = Literal["disabled", "basic", "extended", "all"]
 # Whether the copy of a fresh batch from the host to the device is inside the timed step.
 InputCopy = Literal["included", "excluded"]
-_RUNTIME = r"onnxruntime(-gpu)?==[0-9]+\.[0-9]+\.[0-9]+"
-RuntimeName = Annotated[str, Field(pattern=f"^{_RUNTIME}$")]
+RuntimeName = Annotated[
+    str,
+    matching(
+        f"onnxruntime(-gpu)?=={RELEASE}", "a runtime and its release, such as onnxruntime==1.20.1"
+    ),
+]
 MOST_CPUS = 4096
 CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
 # "auto": from the model's smallest size upward, as far as it is worth it.

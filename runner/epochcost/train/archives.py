@@ -28,8 +28,8 @@ _ZIP = b"PK\x03\x04"
 _UNPACKERS: Mapping[bytes, Callable[[BinaryIO], Any]] = MappingProxyType(
     {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 )
-# Of a file whose spec does not say what it unpacks to.
-_MOST_TIMES, _MOST_BESIDES = 100, 2**20
+# Of a file whose spec does not say what it unpacks to; readers need some twenty times as much.
+_MOST_TIMES, _MOST_BESIDES, _MOST_UNDECLARED = 100, 2**20, 2**26
 
 
 @contextlib.contextmanager
@@ -39,7 +39,7 @@ def opened(path: Path, declared: DataFile) -> Iterator[BinaryIO]:
         yield io.BytesIO(b"".join(members(path, declared)))
         return
     with path.open("rb") as file:
-        yield _unpacked(file, _most(path, declared))
+        yield _unpacked(file, most_unpacked(path, declared))
 
 
 def members(path: Path, declared: DataFile) -> list[bytes]:
@@ -48,7 +48,7 @@ def members(path: Path, declared: DataFile) -> list[bytes]:
         with opened(path, declared) as file:
             return [file.read()]
     found: dict[str, bytes] = {}
-    left = _most(path, declared)
+    left = most_unpacked(path, declared)
     for member, size, read in _regular(path, left):
         name = member.replace("\\", "/").rpartition("/")[2]
         if name not in declared.members:
@@ -86,8 +86,14 @@ def _regular(path: Path, most: int) -> Iterator[tuple[str, int, Callable[[], byt
                 yield member.name, member.size, content.read
 
 
-def _most(path: Path, declared: DataFile) -> int:
-    return declared.unpacked_bytes or _MOST_TIMES * path.stat().st_size + _MOST_BESIDES
+def most_unpacked(path: Path, declared: DataFile) -> int:
+    """The most bytes that a file may unpack to: as declared, else bounded by its own length.
+
+    A file that is not packed has its own length.
+    """
+    length = path.stat().st_size
+    guess = min(_MOST_TIMES * length + _MOST_BESIDES, _MOST_UNDECLARED)
+    return declared.unpacked_bytes or max(guess, length)
 
 
 def _unpacked(file: BinaryIO, most: int) -> BinaryIO:
@@ -114,6 +120,9 @@ class _Bounded(io.RawIOBase):
         content = self._inner.read(len(buffer))
         self._left -= len(content)
         if self._left < 0:
-            raise ValueError(f"more than the {self._most:,} bytes that it may unpack to")
+            raise ValueError(
+                f"more than the {self._most:,} bytes that it may unpack to: where it is right, "
+                "give its unpacked_bytes in the data set's spec"
+            )
         buffer[: len(content)] = content
         return len(content)

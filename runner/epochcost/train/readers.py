@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 
 from epochcost.errors import InputError
 from epochcost.specs.data import DataFile, DataFormat
-from epochcost.train.archives import is_zip, members, opened
+from epochcost.train.archives import is_zip, members, most_unpacked, opened
 
 Array = NDArray[Any]
 # Of one file: examples, or labels, or both; None for what it has not.
 Read = tuple[Array | None, Array | None]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_MOST_BYTES = 16 * 2**30
 _CIFAR_SHAPE = (3, 32, 32)
 # What readers of damaged files raise.
 _FAULTS = (
@@ -47,8 +46,9 @@ def read_file(path: Path, declared: DataFile, form: DataFormat) -> Read:
     try:
         return _READERS[form](path, declared)
     except _FAULTS as error:
+        fault = "more than there is memory for" if isinstance(error, MemoryError) else error
         raise InputError(
-            f"{path}: expected a whole file in the format {form}, got {error}"
+            f"{path}: expected a whole file in the format {form}, got {fault}"
         ) from None
 
 
@@ -72,7 +72,7 @@ def verify(path: Path, declared: DataFile) -> str:
     return found.hexdigest()
 
 
-def read_idx(data: BinaryIO) -> Array:
+def _array(data: BinaryIO, most_bytes: int) -> Array:
     """An array in the format of MNIST: magic number, sizes, numbers; nothing may follow."""
     zero, code, axes = int.from_bytes(data.read(2)), data.read(1), data.read(1)
     if zero or not axes or code[0] not in _IDX_TYPES:
@@ -80,8 +80,8 @@ def read_idx(data: BinaryIO) -> Array:
     shape = [int.from_bytes(data.read(4)) for _ in range(axes[0])]
     dtype = np.dtype(_IDX_TYPES[code[0]])
     announced = math.prod(shape) * dtype.itemsize
-    if announced > _MOST_BYTES:
-        raise ValueError(f"a header that announces {announced:,} bytes")
+    if announced > most_bytes:
+        raise ValueError(f"a header that announces {announced:,} bytes of at most {most_bytes:,}")
     content = data.read(announced + 1)
     if len(content) != announced:
         more = "more" if len(content) > announced else f"{len(content):,}"
@@ -91,7 +91,7 @@ def read_idx(data: BinaryIO) -> Array:
 
 def _idx(path: Path, declared: DataFile) -> Read:
     with opened(path, declared) as file:
-        values = read_idx(file)
+        values = _array(file, most_unpacked(path, declared))
     return (None, values) if declared.holds == "labels" else (values, None)
 
 
@@ -116,8 +116,10 @@ def _cifar_python(path: Path, declared: DataFile) -> Read:
 def _batch(content: bytes) -> tuple[Array, Array]:
     batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
     values = {name.decode() if isinstance(name, bytes) else name: v for name, v in batch.items()}
-    labels = values.get("labels", values.get("fine_labels"))
-    return values["data"].array().reshape(-1, *_CIFAR_SHAPE), np.asarray(labels, np.int64)
+    labels = values["labels" if "labels" in values else "fine_labels"]
+    # Not `asarray`: a list of lists that each stand in it many times has more items than bytes.
+    flat = np.fromiter(labels, np.int64, len(labels))
+    return values["data"].array().reshape(-1, *_CIFAR_SHAPE), flat
 
 
 class _PickledArray:

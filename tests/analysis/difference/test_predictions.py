@@ -17,7 +17,7 @@ from epochcost.analysis.difference.words import (
     summary,
     winner_words,
 )
-from epochcost.cli.diff import as_json, as_markdown
+from epochcost.cli.diff import as_json, comment_of
 from epochcost.cli.terminal import print_json
 from epochcost.errors import InputError
 from report_project import REPOSITORY, make_result, store_results
@@ -105,7 +105,7 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     (line,) = prediction_words(found.predictions)
     assert line.startswith(f"{anew.times} times predicted anew: median ")
     assert f"{anew.times} times predicted anew" in summary(found)
-    assert line.partition(":")[0] in as_markdown(found)
+    assert line.partition(":")[0] in comment_of(found).parts["predictions"].rows[0][0]
 
 
 def test_a_device_that_is_much_faster_shows_the_costs_that_change_most(

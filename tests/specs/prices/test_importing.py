@@ -237,6 +237,15 @@ def test_other_regions_only_when_asked_for(project: Project) -> None:
     assert 'region = "eu-west-1"' in spec.text
 
 
+def test_any_region_gives_a_name_of_a_file(project: Project) -> None:
+    """Whatever a table calls it, and however long that is."""
+    row = replace(ROW, region="Earth/US (Virginia)" + "x" * 250)
+    asked = replace(REQUEST, region=row.region)
+    (spec,) = new_specs(sort(project, row, request=asked), project.load(), asked)
+    assert spec.path.stem.startswith("box.xlarge-on-demand-earth-us-virginia-xxx")
+    assert len(spec.path.stem) <= 80
+
+
 def test_first_spot_price(project: Project) -> None:
     """A machine's first spot price is written after its on-demand price."""
     (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import defs, helper, numpy_helper, shape_inference
+from onnx import defs, helper, numpy_helper
 
 from epochcost.autodiff import registry
 from epochcost.autodiff.passes.upgrade import OLDEST_OPSET, upgrade
@@ -21,6 +21,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.functions import inline_functions
 from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart, unfuse
+from epochcost.graphs.inference import check_nodes, infer_shapes
 from epochcost.graphs.nodes import (
     Constants,
     constant_value,
@@ -28,7 +29,7 @@ from epochcost.graphs.nodes import (
     is_standard,
     node_attributes,
 )
-from epochcost.graphs.tensors import HALF_TYPES, check_equations, declared_values, value_types
+from epochcost.graphs.tensors import HALF_TYPES, declared_values, value_types
 
 _ALIAS = "ai.onnx"
 
@@ -41,8 +42,8 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
 
     Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
     """
-    check_equations(model)
     plain = inline_functions(unfuse(model))
+    check_nodes(plain)
     initializers_apart(plain)
     for node in plain.graph.node:
         node.domain = "" if node.domain == _ALIAS else node.domain
@@ -67,7 +68,7 @@ def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with every split that is read at known places written as Split."""
     if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
         return model
-    typed = shape_inference.infer_shapes(model)
+    typed = infer_shapes(model)
     held, readers = constants(typed.graph), _readers(typed.graph.node)
     types = value_types(typed.graph)
     replaced: dict[str, list[onnx.NodeProto]] = {}
@@ -168,7 +169,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
     """A copy in which each such node calls a local function with the body for its inputs."""
-    local = shape_inference.infer_shapes(model)
+    local = infer_shapes(model)
     types = value_types(local.graph)
     labels = constants(local.graph)
     _widen_halves(local.graph, types)

@@ -56,11 +56,18 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
-    """Put BatchNormalization into inference form, which has one output."""
+    """Put BatchNormalization into inference form, which has one output.
+
+    Statistics among the outputs of the graph go with those of the node.
+    """
+    gone: set[str] = set()
     for node in graph.node:
         if is_batch_normalization(node):
+            gone.update(node.output[1:])
             del node.output[1:]
             _set(node, "training_mode", None)
+    for value in [value for value in graph.output if value.name in gone]:
+        graph.output.remove(value)
 
 
 def _drop(node: onnx.NodeProto, seed: int | None) -> None:

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper, version_converter
 from epochcost.errors import ModelError
 from epochcost.graphs.importer_quirks import element_types
 from epochcost.graphs.nodes import constant_value, constants, is_standard, node_attributes
-from epochcost.graphs.tensors import graphs
+from epochcost.graphs.tensors import graphs, without_shapes
 
 # The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
 # Unsqueeze are inputs, so rules need only one way to write them.
@@ -25,6 +25,7 @@ OLDEST_OPSET = 13
 _ROWS_ARE_ONE_AXIS = 13
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
 _SCALES = 2
+_REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
@@ -35,8 +36,8 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
     if version >= oldest:
         return model
     try:
-        upgraded = version_converter.convert_version(model, oldest)
-    except (RuntimeError, onnx.shape_inference.InferenceError) as error:
+        upgraded = _converted(model, oldest)
+    except _REFUSALS as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
             f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
@@ -48,6 +49,14 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
         del graph.node[:]
         graph.node.extend(nodes)
     return upgraded
+
+
+def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model as onnx converts it, without declared shapes where these contradict its nodes."""
+    try:
+        return version_converter.convert_version(model, opset)
+    except _REFUSALS:
+        return version_converter.convert_version(without_shapes(model), opset)
 
 
 def _as_meant(

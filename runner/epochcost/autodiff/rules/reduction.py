@@ -14,9 +14,17 @@ from epochcost.autodiff.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, none of them negative; an attribute before version 18, then an input."""
-    given = node.attribute("axes")
-    if given is None:
+    """The reduced axes, none of them negative; an attribute before version 18, then an input.
+
+    Of axes that are computed at run time the lengths tell which they are, where they are kept.
+    """
+    given, axes = node.attribute("axes"), node.optional_input(1)
+    if given is None and axes is not None and node.attribute("keepdims"):
+        given = node.op.known(axes)
+        if given is None:
+            pairs = zip(node.x.shape, node.y.shape, strict=True)
+            return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
+    elif given is None:
         given = node.constant(1, "axes")
     if given is not None and np.size(given):
         return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(given)))

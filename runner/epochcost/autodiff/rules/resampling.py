@@ -142,7 +142,13 @@ def _axes(node: Node) -> list[int]:
 
 
 def _by_axis(node: Node, index: int, what: str) -> dict[int, float]:
-    """An input that has a number for each axis; empty where it is left out."""
+    """An input that has a number for each axis; empty where it is left out.
+
+    Sizes that are computed at run time are those of the output.
+    """
+    value = node.optional_input(index)
+    if index == _SIZES and value is not None and node.op.known(value) is None:
+        return {axis: float(node.y.shape[axis]) for axis in _axes(node)}
     given = node.constant(index, what)
     if given is None or not given.size:
         return {}

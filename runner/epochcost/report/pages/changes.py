@@ -6,7 +6,6 @@ changelog is the project's CHANGELOG.md, where it has one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +29,7 @@ from epochcost.analysis.rows import group_by
 from epochcost.errors import InputError
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.history import step_history
+from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table
 
@@ -80,9 +80,6 @@ def _costs(found: Difference) -> Table:
     return Table(columns, tuple(cells(one) for one in by_size(shown_costs(found))[:MOST_ROWS]))
 
 
-_NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
-
-
 @dataclass(frozen=True)
 class Host:
     """One host and device with what was measured there.
@@ -112,7 +109,7 @@ def _history(report: Report) -> Page:
 
 def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
     again = sorted((one for one in series if len(one.runs) > 1), key=lambda one: -one.farthest)
-    name = _NOT_IN_ADDRESS.sub("-", f"{machine.hardware}-{machine.host}-{machine.device}")
+    name = file_stem(f"{machine.hardware}-{machine.host}-{machine.device}")
     figure = step_history(series, identifier=f"history-{name}")
     return Host(machine, tuple(again), len(series) - len(again), figure)
 

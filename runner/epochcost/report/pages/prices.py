@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.prices import billing_steps, hourly_prices, price_history
+from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
@@ -78,9 +79,7 @@ def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
     current = {price.id for price in current_prices(price for _, price in priced)}
     found: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:
-        found[re.sub(r"[^a-z0-9]+", "-", price.provider.lower()).strip("-") or "other"].append(
-            (hardware, price)
-        )
+        found[_identifier(price.provider)].append((hardware, price))
     return [
         Provider(
             identifier,
@@ -90,3 +89,7 @@ def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
         )
         for identifier, prices in sorted(found.items())
     ]
+
+
+def _identifier(provider: str) -> str:
+    return re.sub(r"[-.]+", "-", file_stem(provider.lower()))

@@ -44,6 +44,9 @@ _OF_THE_OLD = ("valid_until",)
 # Two decimals at least, as price lists print them.
 _PLACES = 2
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
+_NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
+# A day follows it, and an id has 80 letters.
+_LONGEST_STEM = 69
 
 
 def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
@@ -269,8 +272,8 @@ def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
     stem = _DATE.sub("", model.id)
     if model.plan != key.plan or (model.region or "") != key.region:
         other_place = (model.region or "") != key.region
-        place = f"-{key.region.lower()}" if other_place else ""
-        stem = f"{key.hardware}-{key.plan}{place}"
+        place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
+        stem = f"{key.hardware}-{key.plan}{place}"[:_LONGEST_STEM]
     monthly = f"{stem}-{key.as_of:%Y-%m}"
     return f"{stem}-{key.as_of}" if monthly in taken else monthly
 

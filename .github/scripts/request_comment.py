@@ -1,0 +1,1 @@
+../../runner/epochcost/cli/request_comment.py

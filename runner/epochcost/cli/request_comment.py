@@ -1,0 +1,242 @@
+"""A comment on a pull request: its data, a strict reader of them, and their Markdown.
+
+The workflow that may write comments reads data that a stranger's code left. It has this file beside
+its script and no other of the package, so this file imports the standard library only. The data
+have fixed keys, and limits on their size, their rows and their texts. The Markdown shows each text
+as code, where neither Markdown nor GitHub looks for links, people or mark-up, and a text holds no
+character that could end the code, the cell of a table or the line.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+# No reader sees this first line, by which a workflow finds its own comment again.
+MARKER = "<!-- epochcost diff -->"
+# Limits that the writer keeps. A text has four bytes a character at most: the file's limit holds
+# all parts full of the longest texts.
+MOST_BYTES = 8_000_000
+MOST_ROWS = 200
+MOST_CHARACTERS = 500
+MOST_COUNTED = 1_000_000
+# The commands whose faults a comment shows.
+CHECKS = ("check", "check --results", "check --budgets")
+_FAULTS = "faults"
+# The parts of a comparison in the order of their lists.
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "winners": "Cheapest now",
+        "predictions": "Predictions",
+        "figures": "Changes other than costs",
+        "results_added": "Results added",
+        "results_removed": "Results removed",
+        "results_measured_again": "Results measured again",
+        "results_stale": "Results stale",
+        "costs": "More costs",
+        "left_out": "Left out",
+    }
+)
+_COLUMNS = {**dict.fromkeys((_FAULTS, *TITLES), 1), "costs": 7}
+_TABLE_HEAD = (
+    "| job | machine | plan | before | after | change | why |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
+)
+# GitHub refuses a comment of more than 65,536 characters. Rows stop at so many bytes; titles and
+# counts of rows left out need less than ten thousand.
+_MOST_BYTES_WITH_ROWS = 50_000
+# The rows that a reader sees before unfolding the others.
+_ROWS_ABOVE = 20
+_FORMAT_VERSION = 1
+# Letters and a symbol without ink.
+_INVISIBLE = "\u115f\u1160\u2800\u3164\uffa0"
+_LOOK_ALIKES = {"`": "'", "|": "\u00a6"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The first rows of a part, a text for each column, and the number of rows left out."""
+
+    rows: tuple[tuple[str, ...], ...]
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What a comment says; all empty if nothing changes and no check fails.
+
+    ``failed`` is the check with faults, or empty; ``parts`` are named as in TITLES, and ``faults``.
+    """
+
+    failed: str = ""
+    summary: str = ""
+    before: str = ""
+    after: str = ""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+
+def part(rows: Iterable[Sequence[str]]) -> Part:
+    """Rows cut to the limits; each row has a text for each column."""
+    every = list(rows)
+    kept = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
+    return Part(kept, min(len(every) - len(kept), MOST_COUNTED))
+
+
+def faults_part(output: str) -> Part:
+    """The lines of a check's output."""
+    return part((line,) for line in output.splitlines() if line.strip())
+
+
+def bounded(text: str) -> str:
+    """The text as `plain` has it, cut to the limit."""
+    shown = plain(text).strip()
+    cut = len(shown) > MOST_CHARACTERS
+    return f"{shown[: MOST_CHARACTERS - 1]}…" if cut else shown
+
+
+def write_comment(comment: Comment) -> bytes:
+    """The data of a comment as JSON."""
+    document = {"format_version": _FORMAT_VERSION, **asdict(comment)}
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def read_comment(data: bytes) -> Comment:
+    """The comment of untrusted data; ValueError, in words that repeat none of them, if not one."""
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
+    try:
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_with_unique_keys)
+    except RecursionError:
+        raise ValueError("expected few levels, got many") from None
+    texts = ("failed", "summary", "before", "after")
+    document = _require_keys("the document", document, {"format_version", *texts, "parts"})
+    if type(document["format_version"]) is not int or document["format_version"] != _FORMAT_VERSION:
+        raise ValueError(f"format_version: expected {_FORMAT_VERSION}")
+    failed, summary, before, after = (_require_text(name, document[name]) for name in texts)
+    if failed not in ("", *CHECKS):
+        raise ValueError(f"failed: expected one of {', '.join(CHECKS)}, or nothing")
+    parts = document["parts"]
+    if type(parts) is not dict or not parts.keys() <= _COLUMNS.keys():
+        raise ValueError(f"parts: expected a table of {', '.join(_COLUMNS)}")
+    read = {name: _read_part(name, value) for name, value in parts.items()}
+    return Comment(failed, summary, before, after, read)
+
+
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("expected each key once, got one twice")
+    return table
+
+
+def _require_keys(where: str, value: object, keys: set[str]) -> dict[str, Any]:
+    if type(value) is not dict or value.keys() != keys:
+        raise ValueError(f"{where}: expected a table of {', '.join(sorted(keys))}")
+    return value
+
+
+def _require_text(where: str, value: object) -> str:
+    if type(value) is not str or len(value) > MOST_CHARACTERS:
+        raise ValueError(f"{where}: expected a text of at most {MOST_CHARACTERS} characters")
+    return bounded(value)
+
+
+def _read_part(name: str, value: object) -> Part:
+    table = _require_keys(name, value, {"rows", "more"})
+    rows, more, columns = table["rows"], table["more"], _COLUMNS[name]
+    if type(more) is not int or not 0 <= more <= MOST_COUNTED:
+        raise ValueError(f"{name}.more: expected a whole number from 0 to {MOST_COUNTED:,}")
+    if type(rows) is not list or len(rows) > MOST_ROWS:
+        raise ValueError(f"{name}.rows: expected a list of at most {MOST_ROWS}")
+    if any(type(row) is not list or len(row) != columns for row in rows):
+        raise ValueError(f"{name}.rows: expected lists of {columns}")
+    return Part(tuple(tuple(_require_text(name, text) for text in row) for row in rows), more)
+
+
+def markdown(comment: Comment) -> str:
+    """The comment's text, at most 60,000 bytes; empty if there is nothing to say."""
+    if comment == Comment():
+        return ""
+    parts, text = dict(comment.parts), f"{MARKER}\n"
+    faults, costs = parts.pop(_FAULTS, Part(())), parts.get("costs", Part(()))
+    if comment.failed:
+        text += f"**epochcost {comment.failed} found faults:**\n\n"
+        text += _fitting(map(_item, faults.rows), faults.more, text) + "\n"
+    if comment.summary or parts:
+        text += f"### What this changes in cost\n\n{_code(comment.summary)}  \n"
+        text += f"Between {_code(comment.before)} and {_code(comment.after)}.\n\n"
+    if costs.rows:
+        above = map(_table_row, costs.rows[:_ROWS_ABOVE])
+        text += _TABLE_HEAD + _fitting(above, 0, text) + "\n"
+        parts["costs"] = Part(costs.rows[_ROWS_ABOVE:], costs.more)
+    for name in TITLES:
+        text += _folded(name, parts.get(name, Part(())), text)
+    return text
+
+
+def _folded(name: str, rest: Part, text: str) -> str:
+    """A part that a reader can fold, to stand behind the text; empty if the part is."""
+    count = len(rest.rows) + rest.more
+    is_table = name == "costs"
+    opened = "<details>" if is_table else "<details open>"
+    head = f"{opened}<summary>{TITLES[name]}: {count:,}</summary>\n\n"
+    rows = map(_table_row if is_table else _item, rest.rows)
+    inside = (_TABLE_HEAD if is_table else "") + _fitting(rows, rest.more, text)
+    return f"{head}{inside}\n</details>\n\n" if count else ""
+
+
+def _fitting(rows: Iterable[str], more: int, text: str) -> str:
+    """As many rows as fit behind the text, and the number of the others."""
+    kept: list[str] = []
+    room = _MOST_BYTES_WITH_ROWS - _size(text)
+    for row in rows:
+        room -= _size(row)
+        if room < 0:
+            more += 1
+        else:
+            kept.append(row)
+    last = f"\nand {more:,} more: `epochcost diff` lists them all\n" if more else ""
+    return "".join(kept) + last
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _table_row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_code, texts))} |\n"
+
+
+def _item(texts: Sequence[str]) -> str:
+    return f"- {_code(texts[0])}\n"
+
+
+def _code(text: str) -> str:
+    """A code span, of which Markdown removes a space at either end."""
+    return f"` {bounded(text)} `"
+
+
+def plain(text: str) -> str:
+    """The text as one line of visible characters that read from left to right.
+
+    Another character is shown by its number, a backtick and a pipe by look-alikes.
+    """
+    return "".join(map(_visible, unicodedata.normalize("NFC", text)))
+
+
+@functools.lru_cache(4096)
+def _visible(character: str) -> str:
+    if character in _LOOK_ALIKES:
+        return _LOOK_ALIKES[character]
+    if character.isspace():
+        return " "
+    combines = unicodedata.category(character) in ("Mn", "Me")
+    leftward = unicodedata.bidirectional(character) in ("R", "AL", "AN")
+    if character.isprintable() and not combines and not leftward and character not in _INVISIBLE:
+        return character
+    return f"\\u{{{ord(character):x}}}"

@@ -1,0 +1,79 @@
+"""Calls into onnx's C++ code on strangers' files, bounded by trying them in a copy of the process.
+
+Its checker and shape inference loop without end on some graphs, or end the process, and no signal
+reaches Python meanwhile. A forked copy goes first, with limits on its CPU time and memory; it costs
+the calls a second time. Where a system cannot fork, nothing is tried.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from epochcost.errors import ModelError
+
+# The slowest file of models/ takes three seconds; one of a hundred thousand nodes, ten.
+CPU_SECONDS = 60
+# Beyond what the process has already.
+MEMORY_BYTES = 8 * 2**30
+STATM = Path("/proc/self/statm")
+
+
+def require_end(call: Callable[[], object], what: str) -> None:
+    """Raise ModelError if ``call`` does not come to an end in a copy of this process.
+
+    ``what`` names the call in a message. An exception of Python is an end: who calls again gets it.
+    """
+    if not hasattr(os, "fork"):
+        return
+    with warnings.catch_warnings():
+        # Python warns of threads, which the copy does not have; the call takes no lock of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _run_to_the_end(call)
+    try:
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    if status:
+        raise ModelError(f"{what} {_end(status)}; export the model again, or cut the graph in two")
+
+
+def _end(status: int) -> str:
+    if not os.WIFSIGNALED(status):
+        return f"needs more than {MEMORY_BYTES // 2**30} GiB"
+    if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
+        return f"does not end within {CPU_SECONDS} s"
+    return f"ends in {signal.Signals(os.WTERMSIG(status)).name}"
+
+
+def _run_to_the_end(call: Callable[[], object]) -> None:
+    """Run in the copy, which says nothing and never returns."""
+    import resource  # noqa: PLC0415 - where there is fork, there is resource
+
+    code = 0
+    try:
+        faulthandler.disable()
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
+            signal.signal(name, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        if STATM.exists():
+            held_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (held_bytes + MEMORY_BYTES,) * 2)
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(null, stream)
+        call()
+    except MemoryError:
+        code = 1
+    except BaseException:  # an end like any other
+        code = 0
+    os._exit(code)

@@ -1,0 +1,22 @@
+"""The campaign of kills, a few of them: it begins, kills, looks at what is kept, and goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks/kills.py"
+
+
+def test_killed_fetches_keep_what_came(tmp_path: Path) -> None:
+    """Two kills, then one more: what was done before counts."""
+    for count in (2, 3):
+        command = [sys.executable, str(BENCHMARK), "fetch", "--count", str(count)]
+        done = subprocess.run(
+            [*command, "--folder", str(tmp_path)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("no half file, nothing lost, nobody left\n")
+    lives = (tmp_path / "fetch/done.txt").read_text("utf-8").splitlines()
+    assert sum("killed" in life for life in lives) == 3

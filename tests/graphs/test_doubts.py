@@ -1,0 +1,75 @@
+"""What a file leaves in doubt is said with names, counts and a remedy; nothing else is."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from epochcost.graphs.doubts import doubts
+from epochcost.graphs.exported import separated
+from epochcost.graphs.parameters import parameters, untrained
+from exports import ZEROS, merged, optimised, without_identities
+from graph_text import model_of_text
+
+ROWS = np.random.default_rng(2).standard_normal((8, 4)).astype(np.float32)
+ORIGIN = ["wpe.weight", "slice_1", "val_1"]
+
+
+def said(model: onnx.ModelProto) -> list[str]:
+    """The doubts of a step that trains every parameter."""
+    return list(doubts(model, [held.name for held in parameters(model)], untrained(model)))
+
+
+CASES = {
+    "merged by tracing": (
+        separated(merged()),
+        ["2 tensors", "1.norm.weight, 1.norm.bias", "Identity"],
+    ),
+    "merged, and the names are gone": (
+        without_identities(),
+        ["probably", "0.norm.weight (in 2 layers), 0.norm.bias (in 2 layers)", "optimize=False"],
+    ),
+    "rows of a table": (
+        optimised({"embedding_1": ORIGIN}, {"embedding_1": ROWS}),
+        ["are trained in their place: embedding_1 (of wpe.weight)", "optimize=False"],
+    ),
+    "repeated rows of a table": (
+        optimised({"embedding_1": ORIGIN}, {"embedding_1": np.repeat(ROWS[:1], 8, 0)}),
+        ["stay as they are: embedding_1 (of wpe.weight)", "optimize=False"],
+    ),
+    "a turned weight": (optimised({"val_1": ["1.weight"]}, {"val_1": ROWS}), []),
+    "a mask": (optimised({"where": ["arange", "ge"]}, {"where": ZEROS}), []),
+    "a gate or a constant": (
+        model_of_text(
+            "g (float[8,4] x) => (float[8,4] y) "
+            "<float[4] w = {0.12345678, 0.2, 0.3, 0.4}, float p = {0.7}> "
+            "{ h = Mul(x, w) y = Mul(h, p) }"
+        ),
+        ["look written", "p; name", "wrt"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "words"), CASES.values(), ids=CASES)
+def test_each_doubt_is_one_sentence(model: onnx.ModelProto, words: list[str]) -> None:
+    """It names the tensors and what to do; a file without doubt has none."""
+    sentences = said(model)
+    assert len(sentences) == bool(words)
+    for word in words:
+        assert word in sentences[0]
+
+
+def test_layers_that_an_optimizer_merged() -> None:
+    """Layers that read numbers which differ are in doubt where an optimizer that merges ran."""
+    model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
+    model.graph.node[1].input[1] = "0.bias"
+    [sentence] = said(model)
+    assert "0.bias (in 2 layers)" in sentence
+
+
+def test_a_second_call_of_a_layer_is_no_doubt() -> None:
+    """A layer that is called twice shares its tensors with itself."""
+    model = without_identities()
+    model.graph.node[-1].name = "/0/norm_1/LayerNormalization"
+    assert said(model) == []

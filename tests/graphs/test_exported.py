@@ -1,0 +1,89 @@
+"""What PyTorch's exporters write down is read: merged tensors, sources and layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from epochcost.graphs.exported import Folded, folded, layer, merged, separated, taken_apart
+from exports import ONES, WEIGHTS, optimised, traced
+from exports import merged as merged_file
+from graph_text import run
+
+X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
+
+
+def test_merged_tensors_come_apart_and_compute_the_same() -> None:
+    """Each name that an Identity kept becomes an initializer again, and no number changes."""
+    model = merged_file()
+    apart = separated(model)
+    assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
+    onnx.checker.check_model(apart, full_check=True)
+    np.testing.assert_array_equal(run(apart, {"x": X})["y"], run(model, {"x": X})["y"])
+    assert separated(apart) is apart
+    assert taken_apart(apart) == ["1.norm.weight", "1.norm.bias"]
+
+
+READERS = {
+    "copied layers": ("MatMul", "MatMul", WEIGHTS[0], True),
+    "a table and the head that is tied to it": ("Add", "MatMul", WEIGHTS[0], False),
+    "fresh tensors of different layers": ("Add", "Mul", ONES, True),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "value", "apart"), READERS.values(), ids=READERS)
+def test_only_what_was_merged_comes_apart(
+    first: str, second: str, value: np.ndarray, apart: bool
+) -> None:
+    """Equal numbers everywhere, or readers of one kind, tell a merged tensor from a tied one."""
+    nodes = [
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node(first, ["x", "a"], ["h"]),
+        helper.make_node(second, ["h", "b"], ["y"]),
+    ]
+    assert merged(traced(nodes, {"a": value})) == ({"b": "a"} if apart else {})
+
+
+@pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
+def test_other_identities_stay(change: str) -> None:
+    """Only the tracing exporter names an Identity after a parameter, and never an output."""
+    model = merged_file()
+    if change == "another producer":
+        model.producer_name = "tf2onnx"
+    elif change == "an output":
+        model.graph.output.extend(
+            helper.make_tensor_value_info(f"1.norm.{name}", onnx.TensorProto.FLOAT, [4])
+            for name in ("weight", "bias")
+        )
+    else:
+        for node in model.graph.node:
+            for names in (node.input, node.output):
+                names[:] = [
+                    "/1" + name[1:] if name.startswith("1.norm") else name for name in names
+                ]
+    assert separated(model) is model
+
+
+def test_sources_of_computed_tensors() -> None:
+    """Attributes of modules have dots; numbers of ONNX's own are left out."""
+    origins = {
+        "val_3": ["qkv.weight"],
+        "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],
+        "cos": ["rotary.inv_freq", "mul_1", "val_2"],
+    }
+    assert folded(optimised(origins, dict.fromkeys(origins, ONES))) == {
+        "val_3": Folded(("qkv.weight",), (), frozenset()),
+        "embedding_1": Folded(("wpe.weight",), (), frozenset({"embedding", "arange", "slice"})),
+        "cos": Folded((), ("rotary.inv_freq",), frozenset({"cos", "mul"})),
+    }
+
+
+def test_the_layer_of_a_node() -> None:
+    """The path of its module by either exporter, else its own name."""
+    node = helper.make_node("Add", ["a", "b"], ["c"], name="/encoder/layer.0/Add")
+    assert layer(node) == "encoder.layer.0"
+    node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'head', 'add']")
+    assert layer(node) == "head"
+    assert layer(helper.make_node("Add", ["a", "b"], ["c"])) == "c"
