@@ -1,4 +1,4 @@
-"""The cheapest, its rivals and the frontier of time and cost."""
+"""The cheapest and the frontier of time and cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Candidate, Estimate, cheapest, frontier, rivals
+from epochcost.cost import Candidate, Estimate, cheapest, frontier
 from epochcost.cost.compare import Accuracy, cheapest_batch, cheapest_within, fastest_within
 from epochcost.errors import InputError
 
@@ -58,21 +58,12 @@ def test_none_of_none() -> None:
     assert frontier([]) == ()
 
 
-def test_rivals_are_those_whose_interval_reaches() -> None:
-    """5 ± 1 may be as cheap as 4 ± 1 and as 6 ± 2; 9 ± 1 is surely dearer."""
-    best = candidate("best", 9, 4, 1)
-    near, far, wide = candidate("n", 1, 5, 1), candidate("f", 1, 9, 1), candidate("w", 1, 6, 2)
-    assert rivals(best, [far, wide, best, near]) == (near, wide)
-
-
 def test_mixed_currencies_are_refused() -> None:
     """Dollars and euros are not compared without a rate."""
     mixed = [candidate("a", 1, 1), candidate("b", 1, 1, currency="EUR")]
     for question in (cheapest, frontier):
         with pytest.raises(InputError, match="one currency, got EUR, USD"):
             question(mixed)
-    with pytest.raises(InputError, match="one currency"):
-        rivals(mixed[0], mixed)
 
 
 digit = st.integers(1, 9)

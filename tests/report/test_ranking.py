@@ -59,12 +59,6 @@ def test_who_cannot_win_leads_only_alone() -> None:
     assert Contest("full", (assumed,)).cheapest is assumed
 
 
-def test_rivals_reach_into_the_interval_of_the_cheapest() -> None:
-    """Of 10 within a fifth, 14 may be as cheap and 16 may not."""
-    found = Contest("full", (contender("a", 1, 10), contender("b", 1, 14), contender("c", 1, 16)))
-    assert found.rivals == 1
-
-
 _PAIRS = st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=12)
 
 

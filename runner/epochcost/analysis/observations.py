@@ -8,9 +8,12 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
@@ -93,7 +96,9 @@ class Observation:
     None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
     noisy machine pays for its noise.
     ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
-    software; such a time answers nothing.
+    software; such a time answers nothing. ``draws`` are of the logarithm of a predicted time in
+    units of its mean, those of one work's machines together; other times are None, and drawn from
+    their intervals.
     """
 
     workload: Workload
@@ -123,6 +128,7 @@ class Observation:
     undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
     unserved: str = ""
+    draws: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     @property
     def compared(self) -> Time | None:

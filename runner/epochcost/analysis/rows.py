@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, observe
+from epochcost.analysis.odds import Odds, cost_draws, odds
 from epochcost.cost import (
     Candidate,
     Cost,
@@ -24,12 +27,12 @@ from epochcost.cost import (
     Time,
     Unpriced,
     cheapest,
-    rivals,
 )
 from epochcost.cost.compare import Accuracy
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
+from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
@@ -188,15 +191,15 @@ class Choice:
 class Answer:
     """The best ways to a goal, among current prices in one currency.
 
-    Rows with a reservation lead only where all have one. ``rivals`` are those whose cost's
-    interval reaches into the cheapest's: they may be as cheap. ``machines`` counts the machines
-    compared, ``unpriced`` the rows without a price.
+    Rows with a reservation lead only where all have one. ``odds`` are those of the cheapest among
+    the rows that compete with it. ``machines`` counts the machines compared, ``unpriced`` the rows
+    without a price.
     """
 
     goal: Goal
     cheapest: Choice | None
     fastest: Choice
-    rivals: tuple[Row, ...]
+    odds: Odds[Machine] | None
     machines: int
     unpriced: int
 
@@ -214,10 +217,25 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
         goal=goal,
         cheapest=Choice(best.key, goal) if best else None,
         fastest=min(priced or timed, key=_fastest_first),
-        rivals=tuple(one.key for one in rivals(best, competing)) if best else (),
+        odds=odds_of(best.key, [one.key for one in competing], goal) if best else None,
         machines=len({choice.row.observed.machine for choice in timed}),
         unpriced=sum(choice.cost is None for choice in timed),
     )
+
+
+def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
+    """The odds that a row costs least of all machines, each at the cheapest of its rows.
+
+    Of the choice's machine no other row counts. ``choice`` has a cost.
+    """
+    draws: dict[Machine, Vector] = {}
+    others = (row for row in rows if row.observed.machine != choice.observed.machine)
+    for row in (choice, *others):
+        machine, time, cost = row.observed.machine, row.time(goal), row.estimate(goal)
+        if time is not None and cost is not None:
+            drawn = cost_draws(row.observed, time, cost)
+            draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
+    return odds(choice.observed.machine, draws)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.odds import Odds
 from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Offer, Offers, accuracies, offers, price_rows
+from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of, offers, price_rows
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.cheapest_answer import (
     MODES,
@@ -29,7 +31,6 @@ from epochcost.cli.cheapest_answer import (
     effects_of,
     explanation,
     name_of,
-    near_choices,
     place_of,
     switch_points,
 )
@@ -107,7 +108,10 @@ def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnsw
     found, without = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
-    return CheapestAnswer(demand, found, _choice(demand, found), batch, without)
+    choice = _choice(demand, found)
+    competing = [one.key.row for one in found.candidates if demand.met_by(one)]
+    chances = odds_of(choice.key.row, competing, _GOALS[demand.mode])
+    return CheapestAnswer(demand, found, choice, batch, chances, without)
 
 
 def _offers(
@@ -247,7 +251,7 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
         "deadline_seconds": demand.deadline_seconds,
         "budget": demand.budget,
         "choice": place[id(answer.choice)],
-        "may_be_as_cheap": [place[id(one)] for one in near_choices(answer)],
+        "odds": _odds(answer.odds),
         "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
         "effects": [_effect(one) for one in effects_of(answer)],
         "changes_at": [_turn(one, place) for one in switch_points(answer)],
@@ -264,6 +268,25 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
             for row, reason in answer.offers.unpriced
+        ],
+    }
+
+
+def _odds(chances: Odds[Machine]) -> dict[str, Any]:
+    """By machine, the probability of costing least and the ratio of its cost to the choice's."""
+    return {
+        "wins": chances.wins,
+        "regret": chances.regret,
+        "machines": [
+            {
+                "machine": machine.name,
+                "hardware": machine.hardware,
+                "cheapest": share,
+                "ratio": dict(zip(("low", "median", "high"), chances.ratios[machine], strict=True))
+                if machine in chances.ratios
+                else None,
+            }
+            for machine, share in chances.shares.items()
         ],
     }
 

@@ -12,9 +12,11 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.odds import Odds, odds_sentence
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
-from epochcost.cost import Candidate, rivals
+from epochcost.cost import Candidate
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
 from epochcost.units import money, plain, price_age, seconds
@@ -73,12 +75,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, what is known of batch sizes, and of which machines no time is."""
+    """The choice among offers, its odds, and the machines that have no time."""
 
     demand: Demand
     offers: Offers
     choice: Candidate[Offer]
     batch: BatchChoice[Offer]
+    odds: Odds[Machine]
     without: tuple[NoTime, ...] = ()
 
     @property
@@ -112,10 +115,7 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
     )
     yield _reason(answer)
     yield f"How sure: {'; '.join(_sureness(answer))}."
-    near = near_choices(answer)
-    if near:
-        more = f" and {len(near) - 1} more" if len(near) > 1 else ""
-        yield f"As cheap within what is known: {_brief_name(near[0])}{more}."
+    yield from _odds_words(answer)
     turns = [_turn_words(turn.switch) for turn in _nearest_turns(answer)]
     if turns:
         yield f"It stays cheapest unless {' or '.join(turns)}."
@@ -192,9 +192,17 @@ def _batches(answer: CheapestAnswer) -> Iterator[str]:
             yield f"The accuracy {said} for batch sizes {', '.join(map(str, some))}."
 
 
-def near_choices(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:
-    """The others whose cost may be as low as the choice's."""
-    return () if answer.demand.fastest else rivals(answer.choice, answer.others)
+def _odds_words(answer: CheapestAnswer) -> Iterator[str]:
+    """How often the choice is the cheapest, and what it costs where it is not."""
+    chances = answer.odds
+    if answer.demand.fastest or len(chances.shares) == 1:
+        return
+    yield odds_sentence(chances)
+    if chances.rivals:
+        near = chances.rivals[0]
+        low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
+        more = f"; {len(chances.rivals) - 1} more may be cheaper" if chances.rivals[1:] else ""
+        yield f"Nearest is {near.name} at {middle} times the cost (likely {low} to {high}){more}."
 
 
 def runner_up(answer: CheapestAnswer) -> Candidate[Offer] | None:

@@ -5,7 +5,7 @@ Everything is Decimal and pure. A missing price is a state (`Unpriced`), never z
 
 from epochcost.cost.bill import quote, quote_at_rate, quote_quantile, share
 from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, recompute
-from epochcost.cost.compare import Candidate, cheapest, frontier, rivals
+from epochcost.cost.compare import Candidate, cheapest, frontier
 from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.rounding import billed_seconds
@@ -30,6 +30,5 @@ __all__ = [
     "quote_at_rate",
     "quote_quantile",
     "recompute",
-    "rivals",
     "share",
 ]

@@ -1,7 +1,7 @@
 """The questions that people decide by: what is cheapest, fastest, within a deadline or a budget.
 
-How sure the answer is (rivals), what trades time for money well (the frontier), and the best batch
-size for an accuracy. Where candidates come from is left to `analysis`.
+What trades time for money well (the frontier), and the best batch size for an accuracy. Where
+candidates come from, and how sure a choice is, is left to `analysis`.
 """
 
 from __future__ import annotations
@@ -32,18 +32,6 @@ def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     Raises InputError where currencies are mixed.
     """
     return min(_comparable(candidates), key=_by_cost, default=None)
-
-
-def rivals(
-    best: Candidate[KeyT], candidates: Iterable[Candidate[KeyT]]
-) -> tuple[Candidate[KeyT], ...]:
-    """List the others that may be as cheap: their cost's interval reaches into the best's.
-
-    Cheapest first. Raises InputError where currencies are mixed.
-    """
-    others = [one for one in candidates if one.key != best.key]
-    near = [one for one in _comparable([best, *others])[1:] if one.cost.low <= best.cost.high]
-    return tuple(sorted(near, key=_by_cost))
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:

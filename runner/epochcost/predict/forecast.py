@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.calibration import Errors, errors
 from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
+from epochcost.predict.joint import joint_draws
 from epochcost.predict.process import (
     PASSES,
     POOLED,
     Design,
+    Labels,
+    Matrix,
     Scales,
     Vector,
     centred_departures,
@@ -31,7 +34,6 @@ from epochcost.predict.rates import Rate
 from epochcost.specs.device import Device
 
 _OURS = "epochcost"
-_AT_ONCE = 512
 # Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
 _FARTHEST_KIN = 3.0
 _SCALES = POOLED
@@ -57,11 +59,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``."""
+    """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``.
+
+    ``draws`` are of the logarithm of the rate in units of ``per_second`` [DRAWS]: those of one
+    work's forecasts, made at once, belong together.
+    """
 
     per_second: float
     low: float
     high: float
+    draws: Vector = field(compare=False, repr=False)
 
 
 class Forecaster:
@@ -101,18 +108,27 @@ class Forecaster:
             design.rows(rows < len(self._placed)),
             design.rows(rows >= len(self._placed)),
         )
-        found = zip(*_posterior(known, unknown, self._scales), unknown.device_features, strict=True)
-        return tuple(
-            self._forecast(one, float(mean), float(deviation), features)
-            for one, (mean, deviation, features) in zip(asked, found, strict=True)
-        )
+        forecasts: dict[int, Forecast] = {}
+        for places, mean, spread in _posteriors(known, unknown, self._scales):
+            factors = np.array([self._factor(unknown.device_features[at]) for at in places])
+            work = asked[places[0]].rate
+            draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
+            halves = factors * np.sqrt(np.diag(spread))
+            for at, level, half, drawn in zip(places, mean, halves, draws.T, strict=True):
+                forecasts[int(at)] = _forecast(asked[at], float(level), float(half), drawn)
+        return tuple(forecasts[at] for at in range(len(asked)))
 
-    def _forecast(self, asked: Placed, mean: float, deviation: float, features: Vector) -> Forecast:
-        factor = max(one.factor(features) for one in self._calibrations)
-        half = factor * deviation
-        rate, ceiling = asked.rate.count * math.exp(mean), _ceiling(asked)
-        ends = (rate, rate * math.exp(-half), rate * math.exp(half))
-        return Forecast(*(min(end, ceiling) for end in ends))
+    def _factor(self, features: Vector) -> float:
+        return max(errors.factor(features) for errors in self._calibrations)
+
+
+def _forecast(asked: Placed, mean: float, half: float, draws: Vector) -> Forecast:
+    rate, ceiling = asked.rate.count * math.exp(mean), _ceiling(asked)
+    level, low, high = (
+        min(end, ceiling) for end in (rate, rate * math.exp(-half), rate * math.exp(half))
+    )
+    bounded = np.minimum(draws + math.log(rate), math.log(ceiling)) - math.log(level)
+    return Forecast(level, low, high, bounded)
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTHEST_KIN) -> bool:
@@ -148,25 +164,27 @@ def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:
     )
 
 
-def _posterior(known: Design, unknown: Design, scales: Scales) -> tuple[Vector, Vector]:
-    """Means and standard deviations of logarithms of rates per device."""
+def _posteriors(
+    known: Design, unknown: Design, scales: Scales
+) -> Iterator[tuple[Labels, Vector, Matrix]]:
+    """For each work that is asked about, its rows, and mean [n] and covariance [n, n] of theirs.
+
+    Of logarithms of rates per device. Rows of different works are never compared, and so many at a
+    time fit the memory.
+    """
     inverse = np.linalg.inv(with_noise(known, scales))
     departures, mean = centred_departures(known)
     weights = inverse @ departures
-    means, variances = [], []
-    for some in _parts(unknown):
-        between = covariance(some, known, scales)
-        means.append(between @ weights + mean + roofline(some))
-        own = np.diag(covariance(some, some, scales)) + scales.noise**2
-        variances.append(own - ((between @ inverse) * between).sum(axis=1))
-    return np.concatenate(means), np.sqrt(np.concatenate(variances))
-
-
-def _parts(design: Design) -> Iterator[Design]:
-    """So many rows at a time that what they have in common with all others fits the memory."""
-    rows = np.arange(len(design.rate))
-    for start in range(0, len(rows), _AT_ONCE):
-        yield design.rows((rows >= start) & (rows < start + _AT_ONCE))
+    for work in np.unique(unknown.model_mode):
+        rows = np.flatnonzero(unknown.model_mode == work)
+        block = unknown.rows(rows)
+        between = covariance(block, known, scales)
+        spread = covariance(block, block, scales) + scales.noise**2 * np.eye(len(rows))
+        yield (
+            rows,
+            between @ weights + mean + roofline(block),
+            spread - between @ inverse @ between.T,
+        )
 
 
 def measured_rate(question: Question, per_second: float) -> Placed:

@@ -13,7 +13,9 @@ from decimal import Decimal
 from functools import cached_property
 
 from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Goal
+from epochcost.analysis.odds import Odds, cost_draws, odds
 from epochcost.analysis.rows import Row, ranking
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words, undisturbed_words
@@ -28,7 +30,7 @@ class Contender:
     """A machine for a job under its cheapest plan; ``mark`` says how sure the figures are.
 
     ``answers`` is False where its cost rests on what nobody says, and where software not ours
-    would run; ``remarks`` say why. Estimates have no batch size and name no software.
+    would run; ``remarks`` say why. Estimates have no ``row``, no batch size and no software.
     """
 
     hardware: str
@@ -43,6 +45,7 @@ class Contender:
     batch_size: int | None = None
     software: str = ""
     remarks: tuple[str, ...] = ()
+    row: Row | None = None
 
     @property
     def amount(self) -> str:
@@ -92,10 +95,19 @@ class Contest:
         """The least product of cost and time."""
         return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
 
-    @property
-    def rivals(self) -> int:
-        """How many others may be as cheap as the cheapest: their intervals overlap its own."""
-        return len(compare.rivals(_candidate(self.cheapest), self._candidates))
+    @cached_property
+    def odds(self) -> Odds[Machine] | None:
+        """The odds that the cheapest is that; None of estimates, which nobody timed."""
+        best = self.cheapest
+        if best.row is None:
+            return None
+        same = (one for one in self.competing if one.cost.currency == best.cost.currency)
+        draws = {
+            one.row.observed.machine: cost_draws(one.row.observed, one.time, one.cost)
+            for one in same
+            if one.row is not None
+        }
+        return odds(best.row.observed.machine, draws)
 
     @cached_property
     def cost_axis(self) -> LogAxis:
@@ -157,6 +169,7 @@ def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
         batch_size=observed.batch_size,
         software=observed.software,
         remarks=tuple(dict.fromkeys(filter(None, remarks))),
+        row=row,
     )
 
 

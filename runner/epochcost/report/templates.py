@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from epochcost.analysis import claim_words
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.odds import odds_sentence
 from epochcost.cost import Unpriced
 from epochcost.cost.break_even import buying_words, payback_words
 from epochcost.errors import InputError
@@ -135,6 +136,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "cost_range": wording.cost_range,
     "count": _count,
     "counted": count_words,
+    "odds_sentence": odds_sentence,
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,

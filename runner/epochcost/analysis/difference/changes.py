@@ -6,7 +6,7 @@ git's ids. Both sides are computed by this version of epochcost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -328,21 +328,19 @@ def _winners(one: Side, other: Side) -> Iterator[Winner]:
             first, _ = _cheapest(one, workload, goal)
             second, rivals = _cheapest(other, workload, goal)
             if _is_another(first, second):
-                near = {_place(rival) for rival in rivals}
-                sure = first is None or _place(first) not in near
+                sure = first is None or first.job.hardware not in rivals
                 yield Winner(workload, goal, first, second, sure)
 
 
-def _cheapest(
-    side: Side, workload: str, goal: Goal
-) -> tuple[PricedWork | None, Sequence[PricedWork]]:
-    """The cheapest way and what may be as cheap; by an estimate where nothing was timed."""
+def _cheapest(side: Side, workload: str, goal: Goal) -> tuple[PricedWork | None, Collection[str]]:
+    """The cheapest way and the machines that may be cheaper; estimated where nothing was timed."""
     found = answer(side.rows.get(workload, ()), goal)
-    if found and found.cheapest:
-        return work_of(found.cheapest.row, goal), [work_of(row, goal) for row in found.rivals]
+    if found and found.cheapest and found.odds:
+        rivals = {machine.hardware for machine in found.odds.rivals}
+        return work_of(found.cheapest.row, goal), rivals
     ordered = side.estimated.get(workload, ()) if goal == "full" else ()
     best = ordered[0] if ordered else None
-    return best, [one for one in ordered if best and _may_be_below(one, best)]
+    return best, {one.job.hardware for one in ordered if best and _may_be_below(one, best)}
 
 
 def _may_be_below(one: PricedWork, best: PricedWork) -> bool:

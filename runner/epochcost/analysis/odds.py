@@ -1,0 +1,131 @@
+"""Odds of a choice: costs of several ways to do a job, drawn together.
+
+Predicted times of one job share most of their error, which cancels between machines: their draws
+come from ``predict`` together. A measured or published time is drawn from its own interval. Two
+plans of one machine share the time that is drawn. What may be compared is left to ``rows``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from epochcost.analysis.observations import Observation
+from epochcost.cost import Estimate, Time
+from epochcost.cost.estimate import WIDEST
+from epochcost.predict.joint import DRAWS
+from epochcost.predict.process import Vector
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+# Standard deviations to either end of the intervals of a mean: 95 %, normal.
+_DEVIATIONS = 1.96
+# A way whose odds of being cheaper are below this is no rival.
+LEAST_ODDS = 0.05
+_ENDS = (5, 95)
+
+
+@dataclass(frozen=True, slots=True)
+class Odds(Generic[KeyT]):
+    """What the draws say of a choice among ways to do a job.
+
+    ``shares`` are the probabilities of being the cheapest; they add up to one. ``cheaper`` are
+    those of being cheaper than the choice, ``ratios`` the costs in units of the choice's: the low
+    end, the median and the high end of nine draws in ten. ``regret`` is what the choice costs more
+    than the cheapest of each draw, as a share of the latter, on average over the draws.
+    """
+
+    choice: KeyT
+    shares: Mapping[KeyT, float]
+    cheaper: Mapping[KeyT, float]
+    ratios: Mapping[KeyT, tuple[float, float, float]]
+    regret: float
+
+    @property
+    def wins(self) -> float:
+        """The probability that the choice is the cheapest."""
+        return self.shares[self.choice]
+
+    @property
+    def regret_if_lost(self) -> float:
+        """What the choice costs more than the cheapest, on average where it is not that."""
+        return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
+
+    @property
+    def rivals(self) -> tuple[KeyT, ...]:
+        """The others that may be cheaper, the likeliest first."""
+        near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
+        return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
+
+
+def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
+    """The odds of a choice among ways with draws of their cost, equal ways sharing a draw."""
+    drawn = np.stack(list(costs.values()))
+    least, own = drawn.min(axis=0), costs[choice]
+    first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
+    shares = (first / first.sum(axis=0)).mean(axis=1)
+    others = {key: cost for key, cost in costs.items() if key != choice}
+    quantiles = {
+        key: np.percentile(cost / own, [_ENDS[0], 50, _ENDS[1]]) for key, cost in others.items()
+    }
+    return Odds(
+        choice,
+        {key: float(share) for key, share in zip(costs, shares, strict=True)},
+        {key: float((cost < own).mean()) for key, cost in others.items()},
+        {key: (float(a), float(b), float(c)) for key, (a, b, c) in quantiles.items()},
+        float((own / least - 1).mean()),
+    )
+
+
+def odds_sentence(chances: Odds[KeyT]) -> str:
+    """Say how often the choice is the cheapest, and what it costs where it is not."""
+    if len(chances.shares) == 1:
+        return ""
+    wins = f"It costs least of all machines in {100 * chances.wins:.0f} of 100 scenarios"
+    if chances.wins == 1:
+        return f"{wins}."
+    return f"{wins}; if not, it costs {100 * chances.regret_if_lost:.2g} % more than the cheapest."
+
+
+def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
+    """Draws of what an observation's work costs under a plan [DRAWS].
+
+    Between the ends of the time's interval the bill goes as a power of the time, as it does of
+    plans that bill by the second; beyond them it goes on with the time.
+    """
+    ratios = time_draws(observed, time)
+    points = sorted({(float(time.low), float(cost.low)), (float(time.mean), float(cost.mean)),
+                     (float(time.high), float(cost.high))})  # fmt: skip
+    seconds, bills = (np.log(np.maximum(values, 1e-12)) for values in zip(*points, strict=True))
+    at = np.log(float(time.mean)) + ratios
+    inside = np.clip(at, seconds[0], seconds[-1])
+    drawn: Vector = np.exp(np.interp(inside, seconds, bills) + (at - inside))
+    return drawn
+
+
+def time_draws(observed: Observation, time: Time) -> Vector:
+    """Draws of the logarithm of a time in units of its mean [DRAWS]."""
+    if observed.draws is not None:
+        return observed.draws
+    low = max(float(time.low), float(time.mean) / WIDEST)
+    ends = np.log([low / float(time.mean), float(time.high) / float(time.mean)])
+    normal = np.random.default_rng(_seed(observed)).standard_normal(DRAWS)
+    drawn: Vector = np.abs(normal) / _DEVIATIONS * np.where(normal < 0, ends[0], ends[1])
+    return drawn
+
+
+def _seed(observed: Observation) -> int:
+    """The same for all plans of an observation, another for each observation."""
+    identity = (
+        observed.workload.key,
+        observed.machine,
+        observed.mode,
+        observed.batch_size,
+        observed.software,
+        observed.evidence.uri,
+    )
+    return int.from_bytes(hashlib.sha256(repr(identity).encode()).digest()[:8])
