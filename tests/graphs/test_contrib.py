@@ -9,10 +9,11 @@ from onnx import parser
 from onnx.helper import make_opsetid
 from onnxruntime.capi import onnxruntime_pybind11_state
 
-from epochcost.errors import ModelError
+from epochcost.errors import ModelError, ModelWarning
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.contrib import runtime_operator_names
 from epochcost.graphs.inference import inferred_types
+from epochcost.graphs.tensors import static_shape
 
 OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
 BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
@@ -78,6 +79,14 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
     )
     with pytest.raises(ModelError, match=r"expected a shape known before the run"):
         bind_dimensions(parser.parse_model(text), {})
+
+
+def test_a_contradicting_declaration_does_not_count() -> None:
+    """The runtime warns of it and goes by what it computes, and so do bound shapes."""
+    text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
+    with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
+        bound = bind_dimensions(parser.parse_model(text), {})
+    assert static_shape(bound.graph.output[0].type) == (2, 3)
 
 
 def test_the_runtimes_own_operators_are_known() -> None:

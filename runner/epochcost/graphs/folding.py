@@ -9,6 +9,7 @@ inferred in ``binding``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
+from epochcost.errors import ModelWarning
 from epochcost.graphs import contrib
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
@@ -85,11 +87,19 @@ def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) 
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Write down the types that onnx cannot infer again."""
+    """Write down the types that onnx cannot infer again; they count more than what is declared."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
-        if static_shape(value.type) is None:
+        before, after = static_shape(value.type), static_shape(kind)
+        if before is not None and before != after:
+            warnings.warn(
+                f"value {name!r}: declared as {before}, computed as {after}; what is computed "
+                "counts",
+                ModelWarning,
+                stacklevel=2,
+            )
+        if before != after:
             value.type.CopyFrom(kind)
 
 
