@@ -17,9 +17,10 @@ from oracle.posed import is_float
 from oracle.suite import Array
 
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+Fill = Callable[[tuple[int, ...], np.random.Generator], Array]
 _SIZES = (2, 3, 1, 4, 5, 8, 16, 32, 64, 128, 224)
 # Tries before one runs, and after it for a better one.
-_MOST_TRIES, _MORE_TRIES = 200, 12
+_MOST_TRIES, _MORE_TRIES = 600, 12
 
 
 def _latin(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
@@ -33,9 +34,22 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
     return numbers
 
 
+def _shape_of_an_output(model: onnx.ModelProto) -> Fill:
+    """The declared sizes of an output for what has as many numbers, as Reshape is fed, else ones."""
+    dims = [value.type.tensor_type.shape.dim for value in model.graph.output]
+    sizes = {len(shape): [dim.dim_value for dim in shape] for shape in dims}
+
+    def fill(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
+        return (
+            np.array(sizes.get(shape[0]) or np.ones(shape)) if len(shape) == 1 else np.ones(shape)
+        )
+
+    return fill
+
+
 # What integers can be: indices, lengths, axes, shapes. What scatters twice to one place has no
 # meaning, so different numbers come first.
-_WHOLE: tuple[Callable[[tuple[int, ...], np.random.Generator], Array], ...] = (
+_WHOLE: tuple[Fill, ...] = (
     lambda shape, _: np.arange(math.prod(shape)).reshape(shape),
     _latin,
     lambda shape, draw: draw.integers(0, 2, shape),
@@ -125,8 +139,9 @@ def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:
     yield from _given(fed, folder)
     whole = any(np.dtype(_dtype(value)).kind in "iu" for value in fed)
     floats = any(is_float(np.zeros(1, _dtype(value))) for value in fed)
+    fills = (_shape_of_an_output(model), *_WHOLE) if whole else _WHOLE[:1]
     for dimensions in _dimensions(symbolic_dimensions(model)):
-        for fill in _WHOLE[: None if whole else 1]:
+        for fill in fills:
             for low, high in _RANGES[: None if floats else 1]:
                 draw = np.random.default_rng(7)
                 yield Point(
@@ -169,7 +184,7 @@ def _dimensions(names: tuple[str, ...]) -> Iterator[dict[str, int]]:
 def _drawn(
     value: onnx.ValueInfoProto,
     dimensions: Mapping[str, int],
-    fill: Callable[[tuple[int, ...], np.random.Generator], Array],
+    fill: Fill,
     low: float,
     high: float,
     draw: np.random.Generator,
