@@ -35,7 +35,7 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
 
 
 def _shape_of_an_output(model: onnx.ModelProto) -> Fill:
-    """The declared sizes of an output for what has as many numbers, as Reshape is fed, else ones."""
+    """The declared sizes of an output for inputs of as many numbers, as Reshape has, else ones."""
     dims = [value.type.tensor_type.shape.dim for value in model.graph.output]
     sizes = {len(shape): [dim.dim_value for dim in shape] for shape in dims}
 
