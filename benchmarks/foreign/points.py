@@ -34,23 +34,21 @@ def _minus_one_first(shape: tuple[int, ...], _draw: np.random.Generator) -> Arra
     return numbers
 
 
+def _counted(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
 def _shape_of_an_output(model: onnx.ModelProto) -> Fill:
-    """The declared sizes of an output for inputs of as many numbers, as Reshape has, else ones."""
+    """The declared sizes of an output for inputs of as many numbers, as Reshape has."""
     dims = [value.type.tensor_type.shape.dim for value in model.graph.output]
-    sizes = {len(shape): [dim.dim_value for dim in shape] for shape in dims}
-
-    def fill(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
-        return (
-            np.array(sizes.get(shape[0]) or np.ones(shape)) if len(shape) == 1 else np.ones(shape)
-        )
-
-    return fill
+    sizes = {(len(shape),): [dim.dim_value for dim in shape] for shape in dims}
+    return lambda shape, draw: np.array(sizes.get(shape) or _counted(shape, draw))
 
 
 # What integers can be: indices, lengths, axes, shapes. What scatters twice to one place has no
 # meaning, so different numbers come first.
 _WHOLE: tuple[Fill, ...] = (
-    lambda shape, _: np.arange(math.prod(shape)).reshape(shape),
+    _counted,
     _latin,
     lambda shape, draw: draw.integers(0, 2, shape),
     lambda shape, _: np.zeros(shape),
