@@ -21,6 +21,7 @@ CPU_SECONDS = 60
 # Beyond what the process has already.
 MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def require_end(call: Callable[[], object], what: str) -> None:
@@ -30,6 +31,8 @@ def require_end(call: Callable[[], object], what: str) -> None:
     """
     if not hasattr(os, "fork"):
         return
+    # A signal between the fork and the waiting would leave the copy behind.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():
         # Python warns of threads, which the copy does not have; the call takes no lock of theirs.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -37,6 +40,7 @@ def require_end(call: Callable[[], object], what: str) -> None:
     if child == 0:
         _run_to_the_end(call)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _, status = os.waitpid(child, 0)
     except BaseException:
         os.kill(child, signal.SIGKILL)
@@ -61,8 +65,9 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
     code, free = 0, False
     try:
         faulthandler.disable()
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
+        for name in (*_ENDINGS, signal.SIGXCPU):
             signal.signal(name, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
