@@ -134,7 +134,8 @@ def show_elsewhere(
     model = catalogue.model(trainings.model)
     timed = [one for one in observe(inputs) if one.workload.id == model.id]
     predicted = predict_times(inputs, [model]).beyond(timed)
-    listed = elsewhere(catalogue, trainings, repeats, [*timed, *predicted])
+    known = [one for one in (*timed, *predicted) if one.stack == "onnxruntime"]
+    listed = elsewhere(catalogue, trainings, repeats, known)
     say(
         "elsewhere, as many steps at each machine's own step time:"
         if listed
