@@ -21,7 +21,7 @@ from epochcost.cost import Candidate
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
 from epochcost.predict.design import Precision
-from epochcost.units import money, plain, precision_words, price_age, seconds
+from epochcost.units import money, plain, price_age, seconds, software_words
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -126,6 +126,7 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
         yield f"In {_software(other)}: {amount} in {time}, {name_of(other)}."
     yield _reason(answer)
     yield f"How sure: {'; '.join(_sureness(answer))}."
+    yield from _confirmed(answer)
     yield from _odds_words(answer)
     turns = [_turn_words(turn.switch) for turn in _nearest_turns(answer)]
     if turns:
@@ -135,7 +136,7 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
 
 def _software(one: Candidate[Offer]) -> str:
     observed = one.key.row.observed
-    return f"{observed.software}, {precision_words(observed.precision)}"
+    return software_words(observed.software, observed.precision)
 
 
 def _superlative(answer: CheapestAnswer) -> str:
@@ -175,8 +176,22 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
+    if price.unconfirmed_words:
+        yield f"no source confirms the {price.unconfirmed_words} of its price"
     if age := price_age(price.as_of):
         yield f"its price is {age}"
+
+
+def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
+    """What costs least at a confirmed price, if the choice's is not and may cost as much."""
+    choice = answer.choice
+    others = [one for one in answer.others if not one.key.job.price.unconfirmed_words]
+    if choice.key.job.price.unconfirmed_words and others and not answer.demand.fastest:
+        least = others[0]
+        if least.cost.mean <= choice.cost.high:
+            amount = money(least.cost.mean, least.cost.currency)
+            time = seconds(float(least.seconds))
+            yield f"At a confirmed price: {amount} in {time}, {name_of(least)}."
 
 
 def _remedy(answer: CheapestAnswer) -> str:
