@@ -8,9 +8,11 @@ plans of one machine share the time that is drawn. What may be compared is left 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -21,12 +23,19 @@ from epochcost.predict.joint import DRAWS
 from epochcost.predict.process import Vector
 
 KeyT = TypeVar("KeyT", bound=Hashable)
+Quantity = Literal["cost", "time"]
 
 # Standard deviations to either end of the intervals of a mean: 95 %, normal.
 _DEVIATIONS = 1.96
 # A way whose odds of being cheaper are below this is no rival.
 LEAST_ODDS = 0.05
 _ENDS = (5, 95)
+_LEADS = MappingProxyType(
+    {
+        "cost": ("costs least", "costs {} more than the cheapest"),
+        "time": ("is the fastest", "takes {} longer than the fastest"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +90,46 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     )
 
 
-def odds_sentence(chances: Odds[KeyT]) -> str:
-    """Say how often the choice is the cheapest, and what it costs where it is not."""
+def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
+    """Say how often the choice is the cheapest or fastest, and what is lost where it is not."""
     if len(chances.shares) == 1:
         return ""
-    wins = f"It costs least of all machines in {100 * chances.wins:.0f} of 100 scenarios"
+    leads, loses = _LEADS[quantity]
+    wins = f"It {leads} of all {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
-    return f"{wins}; if not, it costs {100 * chances.regret_if_lost:.2g} % more than the cheapest."
+    return f"{wins}; if not, it {loses.format(f'{100 * chances.regret_if_lost:.2g} %')}."
+
+
+def scenarios(share: float) -> str:
+    """A probability as people read it; what is not certain is not said to be."""
+    percent = round(100 * share)
+    if percent in {0, 100} and 0 < share < 1:
+        return "over 99 of 100" if percent else "under 1 of 100"
+    return f"{percent} of 100"
 
 
 def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draws of what an observation's work costs under a plan [DRAWS].
+    """Draws of what an observation's work costs under a plan [DRAWS]."""
+    return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
-    Between the ends of the time's interval the bill goes as a power of the time, as it does of
-    plans that bill by the second; beyond them it goes on with the time.
+
+def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
+    """Draws of what depends on a time, from its values at the low end, mean and high end [DRAWS].
+
+    Between the ends it goes as a power of the time, as a bill by the second does; beyond them it
+    goes on with the time.
     """
-    ratios = time_draws(observed, time)
-    points = sorted({(float(time.low), float(cost.low)), (float(time.mean), float(cost.mean)),
-                     (float(time.high), float(cost.high))})  # fmt: skip
-    seconds, bills = (np.log(np.maximum(values, 1e-12)) for values in zip(*points, strict=True))
-    at = np.log(float(time.mean)) + ratios
+    points = sorted(
+        {
+            (float(at), max(float(value), 1e-12))
+            for at, value in zip((time.low, time.mean, time.high), values, strict=True)
+        }
+    )
+    seconds, logarithms = (np.log(column) for column in zip(*points, strict=True))
+    at = np.log(float(time.mean)) + time_draws(observed, time)
     inside = np.clip(at, seconds[0], seconds[-1])
-    drawn: Vector = np.exp(np.interp(inside, seconds, bills) + (at - inside))
+    drawn: Vector = np.exp(np.interp(inside, seconds, logarithms) + (at - inside))
     return drawn
 
 

@@ -19,7 +19,7 @@ from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, observe
-from epochcost.analysis.odds import Odds, cost_draws, odds
+from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.cost import (
     Candidate,
     Cost,
@@ -223,8 +223,10 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     )
 
 
-def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
-    """The odds that a row costs least of all machines, each at the cheapest of its rows.
+def odds_of(
+    choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
+) -> Odds[Machine]:
+    """The odds that a row costs or takes least of all machines, each at the best of its rows.
 
     Of the choice's machine no other row counts. ``choice`` has a cost.
     """
@@ -233,7 +235,8 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
     for row in (choice, *others):
         machine, time, cost = row.observed.machine, row.time(goal), row.estimate(goal)
         if time is not None and cost is not None:
-            drawn = cost_draws(row.observed, time, cost)
+            values = cost if quantity == "cost" else time
+            drawn = draws_along(row.observed, time, (values.low, values.mean, values.high))
             draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
     return odds(choice.observed.machine, draws)
 
