@@ -21,7 +21,7 @@
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
-  var small = shown.small;
+  var small = shown.small, odds = window.epochcostOdds;
 
   /* By its own name only: a form also knows its fields by number, and itself has a length. */
   function fields(form) {
@@ -162,6 +162,24 @@
     return Array.from(best.values());
   }
 
+  function most(question) {
+    return { seconds: question.job === "train" ? question.deadline : question.within, total: question.budget };
+  }
+
+  /* How often a way keeps the limits that are set; nothing of a time without a range. */
+  function limits(way) {
+    var kept = [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) { return limit[0] in way.kept; });
+    return kept.map(function (limit) { return limit[1] + odds.scenarios(way.kept[limit[0]]); }).join(", ");
+  }
+
+  function chances(way, best) {
+    if (way.wins === undefined) { return ["—"]; }
+    var times = odds.ratio(way.drawn.total, best.drawn.total).map(odds.digits);
+    var beside = times[1] + " times the cost" + spread(times[0], times[2], function (end) { return end; }).replace(/.+/, " ($&)");
+    var facts = [way === best ? "" : beside, limits(way)].filter(Boolean);
+    return [element("strong", odds.scenarios(way.wins))].concat(facts.flatMap(function (fact) { return [element("br"), small(fact)]; }));
+  }
+
   /* What a total is of. */
   function per(question) { return question.every === "once" && question.job === "train" ? "in all" : "a month"; }
 
@@ -178,7 +196,7 @@
     return [element("strong", words(one.mean[key]))].concat(said ? [element("br"), small(said)] : []);
   }
 
-  function row(form, question, one, shapes) {
+  function row(form, question, one, shapes, best) {
     var made = element("tr"), plan = one.plan, timing = one.timing;
     function amount(value) { return money(value, plan.currency); }
     var machine = element("a", timing.name, { href: form.dataset.ecRoot + "machines/" + timing.machine + ".html" });
@@ -191,6 +209,7 @@
     if (question.job === "serve") {
       cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
     }
+    cell(made, chances(one, best), true, one.wins || 0);
     var facts = timing.software + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
     cell(made, [badge(one, shapes), element("br"), small(facts)]);
     return made;
@@ -201,8 +220,8 @@
   function table(form, question, found, shapes) {
     var costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
       (question.times === 1 ? [] : ["Cost " + per(question)]).concat("A training", "Time");
-    var titles = ["Machine"].concat(costs, "Evidence");
-    return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes); }));
+    var titles = ["Machine"].concat(costs, "Cheapest in", "Evidence");
+    return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes, found[0]); }));
   }
 
   function lines(question, one) {
@@ -244,7 +263,9 @@
     var currency = one.plan.currency;
     var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
     var known = one.timing.seconds[0] < one.timing.seconds[2];
+    var kept = limits(one);
     return small((said ? "Range " + said + " " + per(question) + ". " : known ? "" : "No range: one time from a source. ") +
+      odds.sureness(one) + (kept ? kept[0].toUpperCase() + kept.slice(1) + " scenarios. " : "") +
       "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
   }
 
@@ -278,13 +299,16 @@
     var factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
     return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
-      words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) + ". ";
+      words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) +
+      surely(first, second, key, word[1]) + ". ";
   }
 
-  function overlap(one, other) {
-    if (one.low.total === one.high.total && other.low.total === other.high.total) { return "No range is known of either. "; }
-    var apart = one.high.total < other.low.total || other.high.total < one.low.total;
-    return apart ? "Their ranges of cost do not overlap. " : "Their ranges of cost overlap: either may be the cheaper one. ";
+  /* How often the less of two is that, and between which factors nine of ten draws lie. */
+  function surely(first, second, key, word) {
+    if (first.exact && second.exact) { return " (no range is known of either)"; }
+    var less = first.drawn[key], more = second.drawn[key], times = odds.ratio(more, less).map(odds.digits);
+    var wins = odds.share(less, function (value, draw) { return value < more[draw]; });
+    return " (likely " + times[0] + " to " + times[2] + " times; " + word + " in " + odds.scenarios(wins) + " scenarios)";
   }
 
   function versus(question, found) {
@@ -298,7 +322,7 @@
     }
     var same = sides[0].plan.currency === sides[1].plan.currency;
     words.append(element("strong", same ? less(sides[0], sides[1], "total", ["expensive", "cheaper"], money) : ""),
-      less(sides[0], sides[1], "seconds", ["fast", "faster"], duration), same ? overlap(sides[0], sides[1]) : "");
+      less(sides[0], sides[1], "seconds", ["fast", "faster"], duration));
     var notes = sides.filter(function (one) { return one.timing.unserved; }).map(function (one) {
       return element("p", "Today's ONNX Runtime does not run on " + one.timing.name + " (" + one.timing.unserved +
         "): its time is that of " + one.timing.software + ".");
@@ -312,6 +336,7 @@
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
     var words = place.firstElementChild, lists = place.lastElementChild;
+    odds.weigh(listed, data.weights, most(question), two);
     form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(question) + ") ";
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);

@@ -16,12 +16,13 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
 from epochcost.analysis.odds import cost_draws, odds, odds_sentence, time_draws
 from epochcost.cost import Estimate, Time
-from epochcost.predict.joint import DRAWS
+from epochcost.predict.joint import DRAWS, Draws
 
 _WAYS = st.dictionaries(st.text(max_size=3), st.floats(0.01, 100), min_size=1, max_size=6)
 
 
-def _observed(name: str, draws: NDArray[np.float64] | None = None) -> Observation:
+def _observed(name: str, drawn: NDArray[np.float64] | None = None) -> Observation:
+    draws = None if drawn is None else Draws(0, (), drawn)
     return Observation(
         workload=Workload("net", "Net", "a task", is_model=True),
         machine=Machine(name, None, name, "cuda", 8),

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 from bill_programs import run
+from calculator_data import data_of
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.pages.calculator import FOLDER, files, pages
+from epochcost.report.pages.calculator import pages
 from epochcost.report.pages.page import Report
-
-
-def data_of(report: Report) -> dict[str, Any]:
-    """What each script says, by its address; the plans are those of ``plans``."""
-    found = {}
-    for uri, text in files(report):
-        if uri.startswith(FOLDER):
-            name, _, value = text.partition("=")
-            assert name.startswith('window["epochcost')
-            key = uri.removeprefix(f"{FOLDER}/").removesuffix(".js")
-            found[key] = json.loads(value.removesuffix(";\n"))
-    return found
 
 
 def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

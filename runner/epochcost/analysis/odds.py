@@ -7,7 +7,7 @@ plans of one machine share the time that is drawn. What may be compared is left 
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +19,7 @@ import numpy as np
 from epochcost.analysis.observations import Observation
 from epochcost.cost import Estimate, Time
 from epochcost.cost.estimate import WIDEST
-from epochcost.predict.joint import DRAWS
+from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -136,15 +136,20 @@ def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) ->
 def time_draws(observed: Observation, time: Time) -> Vector:
     """Draws of the logarithm of a time in units of its mean [DRAWS]."""
     if observed.draws is not None:
-        return observed.draws
-    low = max(float(time.low), float(time.mean) / WIDEST)
-    ends = np.log([low / float(time.mean), float(time.high) / float(time.mean)])
-    normal = np.random.default_rng(_seed(observed)).standard_normal(DRAWS)
-    drawn: Vector = np.abs(normal) / _DEVIATIONS * np.where(normal < 0, ends[0], ends[1])
+        return observed.draws.values
+    below, above = deviations(time)
+    normal = standard_normals(seed_of_observation(observed), 1)[:, 0]
+    drawn: Vector = normal * np.where(normal < 0, below, above)
     return drawn
 
 
-def _seed(observed: Observation) -> int:
+def deviations(time: Time) -> tuple[float, float]:
+    """Standard deviations of the logarithm of a mean time, below and above the mean."""
+    mean, low = float(time.mean), max(float(time.low), float(time.mean) / WIDEST)
+    return math.log(mean / low) / _DEVIATIONS, math.log(float(time.high) / mean) / _DEVIATIONS
+
+
+def seed_of_observation(observed: Observation) -> int:
     """The same for all plans of an observation, another for each observation."""
     identity = (
         observed.workload.key,
@@ -154,4 +159,4 @@ def _seed(observed: Observation) -> int:
         observed.software,
         observed.evidence.uri,
     )
-    return int.from_bytes(hashlib.sha256(repr(identity).encode()).digest()[:8])
+    return seed_of(repr(identity))

@@ -307,5 +307,5 @@ def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Obs
         evidence=Evidence("prediction", _PAGE),
         doubts=(asked.place.unserved,) if asked.place.unserved else (),
         unserved=asked.place.unserved,
-        draws=-forecast.draws,
+        draws=forecast.draws,
     )

@@ -1,17 +1,20 @@
 """The page "Calculator": any job of any size, on all machines or on two, priced in the browser.
 
 Published here, as scripts, are the times of each workload and the bill programs of the plans that
-price it; the browser does the rest (`calculator.js` on `bill.js`). Times are of one epoch, or of a
-batch of inferences, in seconds; money is left to the programs.
+price it; the browser does the rest (`calculator.js` on `bill.js` and `odds.js`). Times are of one
+epoch, or of a batch of inferences, in seconds; money is left to the programs. Predicted times have
+the weights that their joint draws are made of, measured ones the seed of theirs.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
@@ -97,12 +100,26 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row]) -> Json:
-    """The timings of each job, with the epochs of a training."""
+    """The timings of each job, with the epochs of a training, and ``weights`` of draws by seed."""
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
+    weights: dict[int, dict[tuple[int, ...], int]] = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
-        timings[_JOBS[mine[0].mode]].append(_timing(mine))
-    return {"epochs": epochs[0] if epochs else 1, **timings}
+        drawn = _drawn(mine[0].observed, weights)
+        timings[_JOBS[mine[0].mode]].append(_timing(mine) | drawn)
+    listed = {seed: list(places) for seed, places in weights.items()}
+    return {"epochs": epochs[0] if epochs else 1, "weights": listed, **timings}
+
+
+def _drawn(observed: Observation, weights: dict[int, dict[tuple[int, ...], int]]) -> Json:
+    """How to draw a time: its seed, and of a predicted one the row of weights, which is added."""
+    draws = observed.draws
+    if draws is None:
+        return {"seed": seed_of_observation(observed)}
+    places = weights.setdefault(draws.seed, {})
+    row = places.setdefault(tuple(round(1000 * one) for one in draws.weights), len(places))
+    bound = {"least": draws.least} if math.isfinite(draws.least) else {}
+    return {"seed": draws.seed, "row": row, "shift": draws.shift, **bound}
 
 
 def _timing(rows: Sequence[Row]) -> Json:
