@@ -336,7 +336,7 @@
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
     var words = place.firstElementChild, lists = place.lastElementChild;
-    odds.weigh(listed, data.weights, most(question), two);
+    odds.weigh(listed, data.draws, most(question), two);
     form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(question) + ") ";
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);

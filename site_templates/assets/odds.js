@@ -24,20 +24,21 @@
     return columns[key];
   }
 
-  /* Draws of the logarithm of a timing's seconds in units of their mean. */
-  function draws(timing, weights) {
+  /* Draws of the logarithm of a timing's seconds in units of their mean; ``made`` says what those of
+     predicted ones are made of. */
+  function draws(timing, made) {
     if (timing.row === undefined) {
       var mean = timing.seconds[1], low = Math.max(timing.seconds[0], mean / WIDEST);
       var below = Math.log(mean / low) / DEVIATIONS, above = Math.log(timing.seconds[2] / mean) / DEVIATIONS;
       return normals(timing.seed, 0).map(function (normal) { return normal * (normal < 0 ? below : above); });
     }
-    var row = weights[timing.seed][timing.row];
+    var row = made[timing.seed][timing.row], least = row[0] === null ? -Infinity : row[0] / THOUSANDTHS;
     return range(DRAWS, function (draw) {
-      var total = timing.shift;
-      row.forEach(function (weight, column) {
-        if (weight) { total += weight / THOUSANDTHS * normals(timing.seed, column)[draw]; }
-      });
-      return timing.least === undefined ? total : Math.max(total, timing.least);
+      var total = row[1];
+      for (var column = 2; column < row.length; column += 1) {
+        if (row[column]) { total += row[column] * normals(timing.seed, column - 2)[draw]; }
+      }
+      return Math.max(total / THOUSANDTHS, least);
     });
   }
 
@@ -86,9 +87,9 @@
   /* Gives each way to do a job its draws, how often it keeps the limits ``most`` of seconds and
      total, and how often it is the cheapest of those that meet what the first one meets, or of
      ``all``, in one currency. */
-  function weigh(ways, weights, most, all) {
+  function weigh(ways, made, most, all) {
     ways.forEach(function (way) {
-      var drawn = draws(way.timing, weights);
+      var drawn = draws(way.timing, made);
       way.exact = way.timing.seconds[0] === way.timing.seconds[2];
       way.drawn = {};
       way.kept = {};

@@ -164,7 +164,7 @@ _WEIGHED = """([data, plans, most]) => {
     });
     return { timing, plan, low, mean, high };
   });
-  window.epochcostOdds.weigh(ways, data.weights, most, true);
+  window.epochcostOdds.weigh(ways, data.draws, most, true);
   return ways.map(({ timing, wins, regret, kept, drawn }) => ({
     name: timing.name, wins, regret, kept,
     ratio: window.epochcostOdds.ratio(drawn.total, ways[0].drawn.total),

@@ -29,7 +29,6 @@ Quantity = Literal["cost", "time"]
 _DEVIATIONS = 1.96
 # A way whose odds of being cheaper are below this is no rival.
 LEAST_ODDS = 0.05
-_ENDS = (5, 95)
 _LEADS = MappingProxyType(
     {
         "cost": ("costs least", "costs {} more than the cheapest"),
@@ -78,16 +77,19 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
     shares = (first / first.sum(axis=0)).mean(axis=1)
     others = {key: cost for key, cost in costs.items() if key != choice}
-    quantiles = {
-        key: np.percentile(cost / own, [_ENDS[0], 50, _ENDS[1]]) for key, cost in others.items()
-    }
     return Odds(
         choice,
         {key: float(share) for key, share in zip(costs, shares, strict=True)},
         {key: float((cost < own).mean()) for key, cost in others.items()},
-        {key: (float(a), float(b), float(c)) for key, (a, b, c) in quantiles.items()},
+        {key: ratio_ends(cost, own) for key, cost in others.items()},
         float((own / least - 1).mean()),
     )
+
+
+def ratio_ends(drawn: Vector, other: Vector) -> tuple[float, float, float]:
+    """The low end, the median and the high end of nine draws in ten of a ratio."""
+    low, middle, high = np.percentile(drawn / other, [5, 50, 95])
+    return float(low), float(middle), float(high)
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:

@@ -115,6 +115,14 @@ class Row:
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
+    def draws(self, goal: Goal, quantity: Quantity) -> Vector:
+        """Draws of what the goal costs, which is known, or of its time [DRAWS]."""
+        time, cost = self.time(goal), self.estimate(goal)
+        assert time is not None, "what has a cost has a time"
+        assert cost is not None, "draws are of a cost that is known"
+        value = cost if quantity == "cost" else time
+        return draws_along(self.observed, time, (value.low, value.mean, value.high))
+
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
     """All rows, those of one workload and mode together, cheapest first, the unpriced last."""
@@ -233,10 +241,8 @@ def odds_of(
     draws: dict[Machine, Vector] = {}
     others = (row for row in rows if row.observed.machine != choice.observed.machine)
     for row in (choice, *others):
-        machine, time, cost = row.observed.machine, row.time(goal), row.estimate(goal)
-        if time is not None and cost is not None:
-            values = cost if quantity == "cost" else time
-            drawn = draws_along(row.observed, time, (values.low, values.mean, values.high))
+        if row.estimate(goal) is not None:
+            machine, drawn = row.observed.machine, row.draws(goal, quantity)
             draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
     return odds(choice.observed.machine, draws)
 

@@ -24,6 +24,8 @@ from epochcost.report.wording import SHAPES
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]
+# In thousandths: the least draw, None without a bound, the shift, then the weights.
+_Drawn = tuple[int | None, ...]
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
@@ -100,26 +102,26 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row]) -> Json:
-    """The timings of each job, with the epochs of a training, and ``weights`` of draws by seed."""
+    """The timings of each job, with the epochs of a training, and what draws are made of by seed."""
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
-    weights: dict[int, dict[tuple[int, ...], int]] = {}
+    drawn: dict[int, dict[_Drawn, int]] = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
-        drawn = _drawn(mine[0].observed, weights)
-        timings[_JOBS[mine[0].mode]].append(_timing(mine) | drawn)
-    listed = {seed: list(places) for seed, places in weights.items()}
-    return {"epochs": epochs[0] if epochs else 1, "weights": listed, **timings}
+        observed = mine[0].observed
+        timings[_JOBS[observed.mode]].append(_timing(mine) | _draws(observed, drawn))
+    listed = {seed: list(places) for seed, places in drawn.items()}
+    return {"epochs": epochs[0] if epochs else 1, "draws": listed, **timings}
 
 
-def _drawn(observed: Observation, weights: dict[int, dict[tuple[int, ...], int]]) -> Json:
-    """How to draw a time: its seed, and of a predicted one the row of weights, which is added."""
+def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
+    """How to draw a time: its seed, and of a predicted one its row in ``drawn``, which grows."""
     draws = observed.draws
     if draws is None:
         return {"seed": seed_of_observation(observed)}
-    places = weights.setdefault(draws.seed, {})
-    row = places.setdefault(tuple(round(1000 * one) for one in draws.weights), len(places))
-    bound = {"least": draws.least} if math.isfinite(draws.least) else {}
-    return {"seed": draws.seed, "row": row, "shift": draws.shift, **bound}
+    least = round(1000 * draws.least) if math.isfinite(draws.least) else None
+    places = drawn.setdefault(draws.seed, {})
+    key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
+    return {"seed": draws.seed, "row": places.setdefault(key, len(places))}
 
 
 def _timing(rows: Sequence[Row]) -> Json:
