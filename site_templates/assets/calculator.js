@@ -387,6 +387,9 @@
     var known = await shown.loaded(folder + "plans.js", "epochcostPlans");
     var data = await shown.loaded(folder + model + ".js", "epochcost/" + model);
     if (form.elements.model.value !== model) { return; }
+    ["train", "serve"].forEach(function (job) {
+      data[job] = data[job].map(function (timing) { return Object.assign({}, known.machines[timing.machine], timing); });
+    });
     settle(form, data, state);
     show(form, place, data, known);
   }

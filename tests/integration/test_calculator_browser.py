@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,13 @@ from playwright.sync_api import Page
 import price_plans as plans
 from bill_programs import run
 from browsed_site import chromium
-from calculator_data import data_of
+from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import observe
 from epochcost.analysis.odds import cost_draws, time_draws
-from epochcost.analysis.rows import Row, odds_of, price_rows
-from epochcost.cost import Quote, Time, Usage, quote, share
+from epochcost.analysis.rows import odds_of
+from epochcost.cost import Quote, Usage, quote, share
 from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
-from epochcost.predict.joint import joint_draws
 from epochcost.report.pages.page import Report
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
@@ -170,27 +166,6 @@ _WEIGHED = """([data, plans, most]) => {
     ratio: window.epochcostOdds.ratio(drawn.total, ways[0].drawn.total),
   }));
 }"""
-
-
-def predicted_rows(inputs: Inputs, count: int = 5) -> tuple[Row, ...]:
-    """A model's trainings on machines predicted together, one bounded, and on a measured one."""
-    known = [one for one in observe(inputs) if one.workload.id == "net" and one.full]
-    measured = next(one for one in known if one.kind == "measured")
-    mixed = np.random.default_rng(3).normal(size=(count, count))
-    covariance = 0.02 * mixed @ mixed.T + 0.3
-    draws = joint_draws(covariance, np.full(count, 1.9), "net training")
-    predicted = [
-        replace(
-            measured,
-            kind="predicted",
-            machine=Machine("box", None, f"Box {at}", "cpu", 8),
-            epoch=Time.from_floats(1 + at / 10, 2 + at / 5, 4),
-            draws=drawn.bounded(0.0, -0.2 if at == 1 else -np.inf),
-        )
-        for at, drawn in enumerate(draws)
-    ]
-    moved = replace(measured, machine=Machine("box", None, "Measured box", "cpu", 8))
-    return price_rows(inputs.catalogue, [*predicted, moved])
 
 
 def test_the_browser_draws_what_python_draws(page: Page, inputs: Inputs) -> None:

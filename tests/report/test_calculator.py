@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 from bill_programs import run
-from calculator_data import data_of
+from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.pages.calculator import pages
 from epochcost.report.pages.page import Report
@@ -66,3 +68,14 @@ def test_nothing_is_offered_where_nothing_is_measured(inputs: Inputs) -> None:
     (page,) = pages(report)
     assert (page.context["workloads"], page.context["start"]) == ([], "")
     assert data_of(report)["plans"]["plans"] == {}
+
+
+def test_draws_of_a_list_are_small(inputs: Inputs) -> None:
+    """Weights of sixty machines that are predicted together take 4 kB, with all timings 8 kB."""
+    report = Report(inputs)
+    report.__dict__["rows"] = predicted_rows(inputs, 60)
+    data = data_of(report)["net"]
+    assert len(data["draws"]) == 1
+    sizes = [len(gzip.compress(json.dumps(part).encode())) for part in (data["draws"], data)]
+    assert sizes[0] < 4_000
+    assert sizes[1] < 8_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from epochcost.analysis.observations import Observation, Workload
@@ -21,6 +21,7 @@ from epochcost.errors import InputError
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.wording import SHAPES
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]
@@ -72,10 +73,19 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     known = _rows(report)
     plans = {row.price.id: row.price for rows in known.values() for row in rows if row.price}
     made = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
-    yield f"{FOLDER}/plans.js", _script(_PLANS, {"plans": made, "shapes": dict(SHAPES)})
+    usual = {one: _usual(report, one) for one in sorted({one.hardware for one in plans.values()})}
+    shared = {"plans": made, "shapes": dict(SHAPES), "machines": usual}
+    yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in known.items():
-        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows))
+        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
     yield "compare.html", _MOVED
+
+
+def _usual(report: Report, hardware: str) -> Json:
+    """What timings on a machine have in common, and do not repeat."""
+    spec = report.catalogue.hardware[hardware]
+    plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
+    return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
 def _script(name: str, value: Json) -> str:
@@ -101,14 +111,17 @@ def _places(rows: Sequence[Row]) -> int:
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
-def _jobs(rows: Sequence[Row]) -> Json:
-    """The timings of each job, with the epochs of a training, and what draws are made of by seed."""
+def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
+    """The timings of each job, the epochs of a training, and what draws are made of, by seed."""
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
     drawn: dict[int, dict[_Drawn, int]] = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
         observed = mine[0].observed
-        timings[_JOBS[observed.mode]].append(_timing(mine) | _draws(observed, drawn))
+        timing = _timing(mine) | _draws(observed, drawn)
+        known = usual[observed.machine.hardware].items()
+        own = dict(pair for pair in timing.items() if pair not in known)
+        timings[_JOBS[observed.mode]].append(own)
     listed = {seed: list(places) for seed, places in drawn.items()}
     return {"epochs": epochs[0] if epochs else 1, "draws": listed, **timings}
 
@@ -137,7 +150,7 @@ def _timing(rows: Sequence[Row]) -> Json:
         "vcpus": observed.machine.vcpus or 1,
         "date": str(observed.date),
         "seconds": _seconds(observed),
-        "plans": [row.price.id for row in rows if row.price],
+        "plans": sorted(row.price.id for row in rows if row.price),
     }
 
 
