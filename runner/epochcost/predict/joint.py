@@ -93,6 +93,7 @@ def standard_normals(seed: int, count: int) -> Matrix:
 
 
 def _mixed(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    values = (values ^ (values >> 16)) * np.uint32(0x85EBCA6B)
-    values = (values ^ (values >> 13)) * np.uint32(0xC2B2AE35)
-    return values ^ (values >> 16)
+    half, part = np.uint32(16), np.uint32(13)
+    values = (values ^ (values >> half)) * np.uint32(0x85EBCA6B)
+    values = (values ^ (values >> part)) * np.uint32(0xC2B2AE35)
+    return values ^ (values >> half)
