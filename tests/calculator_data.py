@@ -46,10 +46,11 @@ def predicted_rows(inputs: Inputs, count: int = 5) -> tuple[Row, ...]:
             measured,
             kind="predicted",
             machine=Machine("box", None, f"Box {at}", "cpu", 8),
-            epoch=Time.from_floats(1 + at / 10, 2 + at / 5, 4),
+            epoch=Time.from_floats(100 + 10 * at, 200 + 20 * at, 400 + 100 * at),
             draws=drawn.bounded(0.0, -0.2 if at == 1 else -np.inf),
         )
         for at, drawn in enumerate(draws)
     ]
-    moved = replace(measured, machine=Machine("box", None, "Measured box", "cpu", 8))
+    own = Machine("box", None, "Measured box", "cpu", 8)
+    moved = replace(measured, machine=own, epoch=Time.from_floats(230, 240, 250))
     return price_rows(inputs.catalogue, [*predicted, moved])

@@ -168,16 +168,20 @@
 
   /* How often a way keeps the limits that are set; nothing of a time without a range. */
   function limits(way) {
-    var kept = [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) { return limit[0] in way.kept; });
+    var kept = [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) { return way.kept && limit[0] in way.kept; });
     return kept.map(function (limit) { return limit[1] + odds.scenarios(way.kept[limit[0]]); }).join(", ");
   }
 
+  /* The probability of being the cheapest, the cost over that of the choice, and the limits. */
   function chances(way, best) {
-    if (way.wins === undefined) { return ["—"]; }
-    var times = odds.ratio(way.drawn.total, best.drawn.total).map(odds.digits);
-    var beside = times[1] + " times the cost" + spread(times[0], times[2], function (end) { return end; }).replace(/.+/, " ($&)");
-    var facts = [way === best ? "" : beside, limits(way)].filter(Boolean);
-    return [element("strong", odds.scenarios(way.wins))].concat(facts.flatMap(function (fact) { return [element("br"), small(fact)]; }));
+    var facts = [limits(way)], rival = way.wins !== undefined;
+    if (rival && way !== best) {
+      var times = odds.ratio(way.drawn.total, best.drawn.total).map(odds.digits);
+      facts.unshift(times[1] + " times the cost" + spread(times[0], times[2], String).replace(/.+/, " ($&)"));
+    }
+    return [element("strong", rival ? odds.scenarios(way.wins) : "—")].concat(facts.filter(Boolean).flatMap(function (fact) {
+      return [element("br"), small(fact)];
+    }));
   }
 
   /* What a total is of. */

@@ -106,7 +106,7 @@ class CostRatioChart(Chart[CostRatio]):
         domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
         ticks = sorted({*axes.log_ticks(domain), 1.0})
         line, x = (
-            axes.log_scaled(alt.X, field, domain, "times the cost of the first", ticks)
+            axes.log_scaled(alt.X, field, domain, "times the cost", ticks)
             for field in ("ratio", "times_cost")
         )
         base = self.marks(alt).encode(
@@ -204,7 +204,7 @@ def _cost_ratio(one: Contender, machine: Machine, odds: Odds[Machine]) -> CostRa
 def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
     """What the chart shows, in a sentence without its stop."""
     best, second = ranked[:2]
-    low, middle, high = (f"{end:.2g}" for end in second.times_cost)
+    low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     likely = f" (likely {low} to {high})" if low != high else ""
     return (
         f"{best.machine} costs least in {scenarios(odds.wins)} scenarios; "
