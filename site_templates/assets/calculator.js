@@ -124,8 +124,10 @@
     return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
   }
 
+  function limit(question) { return question.job === "train" ? question.deadline : question.within; }
+
   function miss(question, found) {
-    if (found.seconds > (question.job === "train" ? question.deadline : question.within)) { return "too slow"; }
+    if (found.seconds > limit(question)) { return "too slow"; }
     return found.total > question.budget ? "over budget" : "";
   }
 
@@ -162,26 +164,10 @@
     return Array.from(best.values());
   }
 
-  function most(question) {
-    return { seconds: question.job === "train" ? question.deadline : question.within, total: question.budget };
-  }
-
-  /* How often a way keeps the limits that are set; nothing of a time without a range. */
-  function limits(way) {
-    var kept = [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) { return way.kept && limit[0] in way.kept; });
-    return kept.map(function (limit) { return limit[1] + odds.scenarios(way.kept[limit[0]]); }).join(", ");
-  }
-
   /* The probability of being the cheapest, the cost over that of the choice, and the limits. */
   function chances(way, best) {
-    var facts = [limits(way)], rival = way.wins !== undefined;
-    if (rival && way !== best) {
-      var times = odds.ratio(way.drawn.total, best.drawn.total).map(odds.digits);
-      facts.unshift(times[1] + " times the cost" + spread(times[0], times[2], String).replace(/.+/, " ($&)"));
-    }
-    return [element("strong", rival ? odds.scenarios(way.wins) : "—")].concat(facts.filter(Boolean).flatMap(function (fact) {
-      return [element("br"), small(fact)];
-    }));
+    var facts = [odds.multiple(way, best), odds.limits(way)].filter(Boolean);
+    return [element("strong", way.wins === undefined ? "—" : odds.scenarios(way.wins))].concat(facts.flatMap(function (fact) { return [element("br"), small(fact)]; }));
   }
 
   /* What a total is of. */
@@ -264,11 +250,9 @@
   }
 
   function certainty(one, question) {
-    var currency = one.plan.currency;
+    var currency = one.plan.currency, kept = odds.limits(one);
     var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
-    var known = one.timing.seconds[0] < one.timing.seconds[2];
-    var kept = limits(one);
-    return small((said ? "Range " + said + " " + per(question) + ". " : known ? "" : "No range: one time from a source. ") +
+    return small((said ? "Range " + said + " " + per(question) + ". " : one.exact ? "No range: one time from a source. " : "") +
       odds.sureness(one) + (kept ? kept[0].toUpperCase() + kept.slice(1) + " scenarios. " : "") +
       "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
   }
@@ -304,15 +288,7 @@
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
     return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
       words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) +
-      surely(first, second, key, word[1]) + ". ";
-  }
-
-  /* How often the less of two is that, and between which factors nine of ten draws lie. */
-  function surely(first, second, key, word) {
-    if (first.exact && second.exact) { return " (no range is known of either)"; }
-    var less = first.drawn[key], more = second.drawn[key], times = odds.ratio(more, less).map(odds.digits);
-    var wins = odds.share(less, function (value, draw) { return value < more[draw]; });
-    return " (likely " + times[0] + " to " + times[2] + " times; " + word + " in " + odds.scenarios(wins) + " scenarios)";
+      odds.beside(first, second, key, word[1]) + ". ";
   }
 
   function versus(question, found) {
@@ -340,7 +316,7 @@
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
     var words = place.firstElementChild, lists = place.lastElementChild;
-    odds.weigh(listed, data.draws, most(question), two);
+    odds.weigh(listed, data.draws, { seconds: limit(question), total: question.budget }, two);
     form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(question) + ") ";
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);

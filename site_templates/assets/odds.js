@@ -43,14 +43,17 @@
   }
 
   /* Draws of what depends on a time, from its values at the three seconds: between them as a power
-     of the time, beyond them on with the time. */
+     of the time, beyond them on so, but neither falling with the time nor growing faster than it. */
   function along(seconds, values, drawn) {
     var x = seconds.map(Math.log);
     var y = values.map(function (value) { return Math.log(Math.min(Math.max(value, LEAST), MOST)); });
+    var powers = [0, 1].map(function (from) { return (y[from + 1] - y[from]) / (x[from + 1] - x[from]); });
+    var known = powers.filter(isFinite).map(function (power) { return Math.min(Math.max(power, 0), 1); });
     return drawn.map(function (log) {
       var at = x[1] + log, inside = Math.min(Math.max(at, x[0]), x[2]), from = inside < x[1] ? 0 : 1;
-      var width = x[from + 1] - x[from], part = width > 0 ? (inside - x[from]) / width : 0;
-      return Math.exp(y[from] + part * (y[from + 1] - y[from]) + at - inside);
+      var within = inside === x[1] ? 0 : powers[from] * (inside - x[1]);
+      var beyond = at === inside ? 0 : known[at < inside ? 0 : known.length - 1] * (at - inside);
+      return Math.exp(y[1] + within + beyond);
     });
   }
 
@@ -126,8 +129,30 @@
 
   function digits(value) { return String(Number(value.toPrecision(value < 10 ? 2 : 3))); }
 
+  /* How often a way keeps the limits that are set; nothing of a time without a range. */
+  function limits(way) {
+    return [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) {
+      return way.kept && limit[0] in way.kept;
+    }).map(function (limit) { return limit[1] + scenarios(way.kept[limit[0]]); }).join(", ");
+  }
+
+  /* How many times as much as the choice a way costs, where both are compared. */
+  function multiple(way, best) {
+    if (way.wins === undefined || way === best) { return ""; }
+    var times = ratio(way.drawn.total, best.drawn.total).map(digits);
+    return times[1] + " times the cost" + (times[0] === times[2] ? "" : " (" + times[0] + " to " + times[2] + ")");
+  }
+
+  /* How often the less of two is that, and between which factors nine of ten draws lie. */
+  function beside(less, more, key, word) {
+    if (less.exact && more.exact) { return " (no range is known of either)"; }
+    var times = ratio(more.drawn[key], less.drawn[key]).map(digits);
+    var wins = share(less.drawn[key], function (value, draw) { return value < more.drawn[key][draw]; });
+    return " (likely " + times[0] + " to " + times[2] + " times; " + word + " in " + scenarios(wins) + " scenarios)";
+  }
+
   window.epochcostOdds = {
-    along: along, digits: digits, draws: draws, odds: odds, ratio: ratio, scenarios: scenarios,
-    share: share, sureness: sureness, weigh: weigh
+    along: along, beside: beside, draws: draws, limits: limits, multiple: multiple, odds: odds,
+    ratio: ratio, scenarios: scenarios, share: share, sureness: sureness, weigh: weigh
   };
 })();

@@ -139,9 +139,10 @@ def test_nine_of_ten_draws_lie_within_the_interval() -> None:
 def test_a_bill_in_steps_is_followed_between_its_ends() -> None:
     """A minimum charge below the mean: no draw costs less than it."""
     time, cost = Time.from_floats(1, 2, 4), _cost(2, 2, 4)
-    drawn = cost_draws(_observed("a", np.linspace(-0.6, 0.6, DRAWS)), time, cost)
+    drawn = cost_draws(_observed("a", np.linspace(-2, 2, DRAWS)), time, cost)
     assert drawn.min() == pytest.approx(2, abs=1e-6)
-    assert (np.diff(drawn) >= 0).all()
+    assert (np.diff(drawn) > -1e-9).all()
+    assert drawn.max() == pytest.approx(2 * math.exp(2))
 
 
 def test_another_observation_has_other_draws() -> None:
