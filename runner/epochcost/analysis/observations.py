@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
 from epochcost.analysis.representatives import (
@@ -25,6 +22,7 @@ from epochcost.analysis.representatives import (
 )
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
+from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
 from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.records import Result, WholeEpochs
@@ -130,7 +128,7 @@ class Observation:
     peak_memory_bytes: int | None = None
     stack: Stack = "onnxruntime"
     precision: str = "fp32"
-    draws: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    draws: Draws | None = field(default=None, compare=False, repr=False)
 
     @property
     def compared(self) -> Time | None:

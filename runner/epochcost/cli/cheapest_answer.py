@@ -14,7 +14,7 @@ from typing import Literal
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Stack
-from epochcost.analysis.odds import Odds, odds_sentence
+from epochcost.analysis.odds import Odds, Quantity, draws_along, odds_sentence, scenarios
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate
@@ -65,6 +65,22 @@ class Demand:
         """Whether a candidate is in time and within the budget."""
         late = self.deadline_seconds is not None and one.seconds > self.deadline_seconds
         return not late and (self.budget is None or one.cost.mean <= self.budget)
+
+    def chances(self, one: Candidate[Offer]) -> Mapping[str, float | None]:
+        """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
+        job, observed, kept = one.key.job, one.key.row.observed, {}
+        time = job.work.time
+        bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
+        if self.deadline_seconds is not None:
+            drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
+            kept["deadline"] = drawn <= float(self.deadline_seconds)
+        if self.budget is not None:
+            drawn = draws_along(observed, time, [bill.total for bill in bills])
+            kept["budget"] = drawn <= float(self.budget)
+        if len(kept) > 1:
+            kept["both"] = kept["deadline"] & kept["budget"]
+        exact = time.low == time.high
+        return {name: None if exact else float(each.mean()) for name, each in kept.items()}
 
     @property
     def words(self) -> str:
@@ -224,16 +240,38 @@ def _batches(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds_words(answer: CheapestAnswer) -> Iterator[str]:
-    """How often the choice is the cheapest, and what it costs where it is not."""
-    chances = answer.odds
-    if answer.demand.fastest or len(chances.shares) == 1:
+    """How often the choice keeps the limits and is the best, and what is lost where it is not."""
+    demand, chances = answer.demand, answer.odds
+    limits = demand.chances(answer.choice)
+    yield from _limit_words(demand, limits)
+    if len(chances.shares) == 1:
         return
-    yield odds_sentence(chances)
+    quantity: Quantity = "time" if demand.fastest else "cost"
+    yield odds_sentence(chances, quantity, "machines within the limits" if limits else "machines")
     if chances.rivals:
         near = chances.rivals[0]
         low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
-        more = f"; {len(chances.rivals) - 1} more may be cheaper" if chances.rivals[1:] else ""
-        yield f"Nearest is {near.name} at {middle} times the cost (likely {low} to {high}){more}."
+        better = "faster" if demand.fastest else "cheaper"
+        more = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
+        likely = f"likely {low} to {high}"
+        yield f"Nearest is {near.name} at {middle} times the {quantity} ({likely}){more}."
+
+
+def _limit_words(demand: Demand, chances: Mapping[str, float | None]) -> Iterator[str]:
+    """How often the choice keeps the limits, in a sentence; nothing of an exact time."""
+    names = {"both": "both"}
+    if demand.budget is not None:
+        names["budget"] = f"within {money(demand.budget, demand.currency)}"
+    if demand.deadline_seconds is not None:
+        names["deadline"] = f"within {seconds(float(demand.deadline_seconds))}"
+    parts = [
+        f"{names[name]} in {scenarios(share)}"
+        for name, share in chances.items()
+        if share is not None
+    ]
+    if parts:
+        said = "; ".join([f"{parts[0]} scenarios", *parts[1:]])
+        yield f"{said[:1].upper()}{said[1:]}."
 
 
 def runner_up(answer: CheapestAnswer) -> Candidate[Offer] | None:
