@@ -371,7 +371,11 @@ class Project:
         return subprocess.run(
             [sys.executable, "-m", "epochcost", *words],
             cwd=self.folder,
-            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            env={
+                **os.environ,
+                "NO_MKDOCS_2_WARNING": "1",
+                "PYTHONPATH": str(ROOT / "runner"),  # of this checkout, wherever it was called
+            },
             capture_output=True,
             text=True,
             check=False,
