@@ -79,7 +79,9 @@ class LSTM(Recurrent):
         (w, r, w_b, r_b, p), (f, g, out) = weights, functions
         p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
-        new = f(z_f + p_f * c) * c + f(z_i + p_i * c) * g(z_c)
+        i = f(z_i + p_i * c)
+        keep = 1 - i if getattr(self, "input_forget", 0) else f(z_f + p_f * c)
+        new = keep * c + i * g(z_c)
         return f(z_o + p_o * new) * out(new), new
 
 

@@ -106,5 +106,7 @@ CASES = [
         lengths=(2, 4, 1),
         direction="bidirectional",
     ),
+    _case("LSTM", "coupled", "b h0 c0", input_forget=1),
+    _case("LSTM", "coupled_peepholes", "b h0 c0 p", input_forget=1, direction="bidirectional"),
     _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
 ]

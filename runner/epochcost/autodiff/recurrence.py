@@ -73,8 +73,8 @@ class Direction:
 
     ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` of x Wᵀ and of h Rᵀ [G·H] or none,
     ``h`` and ``h_before`` [T·B, H] the hidden states after and before each step, ``c0`` [B, H],
-    ``peepholes`` three of [H]. ``dh`` and ``dc`` are what the states after each step receive from
-    outside, T values of [B, H] or None.
+    ``peepholes`` three of [H]; ``coupled`` forget gates are 1 - i. ``dh`` and ``dc`` are what the
+    states after each step receive from outside, T values of [B, H] or None.
     """
 
     op: Builder
@@ -88,6 +88,7 @@ class Direction:
     h_before: Value
     c0: Value
     peepholes: Sequence[Value]
+    coupled: bool
     dh: Sequence[Value | None]
     dc: Sequence[Value | None]
 
@@ -260,6 +261,7 @@ class Directions:
             h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
             c0=self.state(index, node.optional_input(6)),
             peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
+            coupled=bool(node.attribute("input_forget")),
             dh=self._received(index, dy, dy_h),
             dc=self._received(index, None, dy_c),
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import onnx
 
@@ -57,13 +58,17 @@ def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def bind_dimensions(
-    model: onnx.ModelProto, sizes: Mapping[str, int], varying: Collection[str] = ()
+    model: onnx.ModelProto,
+    sizes: Mapping[str, int],
+    varying: Collection[str] = (),
+    unrolled_nodes: int = 0,
 ) -> onnx.ModelProto:
     """A copy of the model in which every tensor of the main graph has a static shape.
 
     ``sizes`` gives each of ``symbolic_dimensions(model)`` its size; ``varying`` names stored
-    tensors that are no constants, whatever they look like. Raises ModelError for an
-    unknown name, a size that is no positive integer, a dimension left without a size, shapes that
+    tensors that are no constants, whatever they look like. Loops and readers of sequences are
+    written out as long as loops make at most ``unrolled_nodes``. Raises ModelError for an unknown
+    name, a size that is no positive integer, a dimension left without a size, shapes that
     contradict each other, and a tensor whose shape depends on data.
     """
     _check_sizes(symbolic_dimensions(model), sizes)
@@ -71,10 +76,11 @@ def bind_dimensions(
     _keep_live(bound.graph)
     _replace(bound, sizes)
     fixed = untrained(bound).keys() - set(varying)
+    fold = partial(fold_constants, fixed=fixed, unrolled_nodes=unrolled_nodes)
     try:
-        inferred = _infer(fold_constants(bound, fixed))
+        inferred = _infer(fold(bound))
     except ModelError as error:
-        inferred = _inferred_anew(bound, fixed, error)
+        inferred = _inferred_anew(bound, fold, error)
     _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
@@ -163,7 +169,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred_anew(
-    model: onnx.ModelProto, fixed: Collection[str], error: ModelError
+    model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
     """The model with the shapes that its nodes give, whatever is declared behind its inputs.
 
@@ -172,7 +178,7 @@ def _inferred_anew(
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
-        inferred = _infer(fold_constants(without_shapes(model), fixed))
+        inferred = _infer(fold(without_shapes(model)))
     except ModelError:
         raise error from None
     after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}

@@ -27,14 +27,13 @@ def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") 
     ("attributes", "reason"),
     [
         (", clip = 1.0", "clipped gates"),
-        (", input_forget = 1", "coupled gates"),
         (', activations = ["HardSigmoid", "Tanh", "Tanh"]', "got 'Hardsigmoid'"),
     ],
 )
 def test_a_form_without_a_derivative_is_refused_with_its_reason(
     attributes: str, reason: str
 ) -> None:
-    """Clipping, coupled gates and functions whose value does not tell their slope."""
+    """Clipping and functions whose value does not tell their slope."""
     with pytest.raises(ModelError, match=reason):
         vjp_graph(_lstm(attributes), ["w"])
 

@@ -27,7 +27,6 @@ from epochcost.autodiff.recurrence import (
 )
 from epochcost.autodiff.registry import Cotangents, Node, gradient
 from epochcost.autodiff.unrolled_lstm import LstmActivations, lstm_backward
-from epochcost.errors import ModelError
 
 
 @gradient("RNN", versions=(7, 14, 22))
@@ -55,9 +54,8 @@ def lstm(
 
     dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and
     dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o looks at C'.
+    Coupled gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and none for z_f.
     """  # noqa: D400, D415 - a formula
-    if node.attribute("input_forget"):
-        raise ModelError(f"{node.label}: coupled gates (input_forget) are not differentiated")
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
         return lstm_backward(node, saved, dy, dy_h, dy_c)
@@ -70,6 +68,8 @@ def _sweep_lstm(run: Direction) -> DirectionCotangents:
     into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
     into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
     into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
+    if run.coupled:
+        into_i, into_f = sigma.slope(cell.c - cell.before, cell.i), into_f * 0.0
     if run.peepholes:
         p_i, p_o, p_f = run.peepholes
         from_h = from_h + into_o * p_o
@@ -123,6 +123,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
     if run.peepholes:
         return _cells_by_peepholes(run, z, c)
     i, o, f = map(sigma, z[:3])
+    f = 1.0 - i if run.coupled else f
     gain, kept, states = i * c, [], [run.c0]
     for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
         kept.append(keep * states[-1])
@@ -138,7 +139,7 @@ def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
     states, inputs, keeps = [run.c0], [], []
     for z_i, z_f, new in zip(*map(run.per_step, (z[0], z[2], c)), strict=True):
         inputs.append(sigma(z_i + p_i * states[-1]))
-        keeps.append(sigma(z_f + p_f * states[-1]))
+        keeps.append(1.0 - inputs[-1] if run.coupled else sigma(z_f + p_f * states[-1]))
         states.append(keeps[-1] * states[-1] + inputs[-1] * new)
     i, f = concat(inputs, axis=0), concat(keeps, axis=0)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
