@@ -1,4 +1,4 @@
-"""Gradients through branches and loops that are written out, against finite differences."""
+"""Gradients through loops and sequences that are written out, against finite differences."""
 
 from __future__ import annotations
 
@@ -45,11 +45,20 @@ g (double[2,3] x, double[2] s) => (double[2] y, double[2,3] z) {
         => (double[2] e, double[2] o) { e = Mul (a, r) o = Add (e, r) }> (s, x)
 }
 """
+SEQUENCES = """
+g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
+<int64 one = {1}, int64 first = {0}, int64 last = {-1}> {
+    p = SplitToSequence <axis = 0, keepdims = 0> (x) q = SequenceInsert (p, s, one)
+    r = SequenceErase (q, first) z = ConcatFromSequence <axis = 0, new_axis = 1> (r)
+    n = SequenceLength (q) f = Cast <to = 11> (n) a = SequenceAt (q, last) b = Mul (a, f)
+    e = SequenceConstruct (b, s) y = SequenceAt (e, first)
+}
+"""
 
 
-@pytest.mark.parametrize("text", [BY_NUMBER, BY_CONDITION, NESTED, SCANNED])
-def test_a_loop_has_the_slopes_of_finite_differences(text: str) -> None:
-    """Numbers of iterations, conditions, outer values, loops in loops, axes and directions."""
+@pytest.mark.parametrize("text", [BY_NUMBER, BY_CONDITION, NESTED, SCANNED, SEQUENCES])
+def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> None:
+    """Numbers of iterations, conditions, loops in loops, axes, directions, tensors of sequences."""
     model = model_of_text(text.replace('""', ""))
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]

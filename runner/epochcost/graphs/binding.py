@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -161,11 +162,18 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return infer_shapes(model, strict=True)
     except ModelError as error:
-        where = misfit(model)
+        where = misfit(model) or _named_in(str(error), model)
         raise ModelError(
             f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
             "with these"
         ) from None
+
+
+def _named_in(error: str, model: onnx.ModelProto) -> str | None:
+    """The node whose operator onnx names, if the graph has one of it."""
+    operator = re.search(r"op_type:\s*(\w+)", error)
+    nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
+    return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
 
 
 def _inferred_anew(

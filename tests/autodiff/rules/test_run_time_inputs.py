@@ -56,6 +56,13 @@ def test_a_gradient_is_that_of_the_constant(into: str, out: str, held: str, call
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+def test_no_gradient_of_scales_is_zero_in_silence() -> None:
+    """Scales are no data: who asks for their gradient is told so."""
+    model = model_of_text("g (float[2,3] x, float[2] s) => (float[4,3] y) { y = Resize(x, , s) }")
+    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*roi and scales"):
+        vjp_graph(model, ["x", "s"])
+
+
 def test_what_shapes_do_not_tell_is_refused() -> None:
     """Axes that are not kept could be any: the node is named."""
     model = model_of_text(

@@ -31,10 +31,9 @@ refused(
 
 
 _LOOPS = (
-    "only a loop whose number of iterations follows from constants and shapes is, and whose "
-    f"iterations have at most {MAX_UNROLLED_NODES} nodes; export the model with the loop written "
-    "out (PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of "
-    "rows)"
+    "a loop is written out only if its number of iterations follows from constants and shapes, and "
+    f"if they are at most {MAX_UNROLLED_NODES} nodes; export the model with the loop written out "
+    "(PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
 )
 _BRANCH = (
     "which branch runs is known only at run time; export the model with the branch chosen, or make"

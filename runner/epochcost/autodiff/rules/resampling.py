@@ -40,6 +40,8 @@ _REPEATING = {
 @gradient("Resize", versions=(11, 13, 18, 19))
 def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Y = M₁ M₂ … X with a matrix for each resized axis: apply their transposes."""
+    if node.wants(_ROI) or node.wants(_SCALES):
+        raise ModelError(f"{node.label}: expected roi and scales that no gradient is asked of")
     _demand_exact_scale(node)
     factors = _repeats(node)
     if factors is not None:
