@@ -140,7 +140,8 @@ class Loop:
             if self._place("scan_input_directions", number):
                 names.reverse()
             axis = self._place("scan_input_axes", number)
-            yield from parts(name, axis, [1] * most, names, drops=True)
+            whole = self._own(f"{name}_{number}")
+            yield from parts(name, axis, [1] * most, names, whole, drops=True)
 
     def _iteration(self, trip: int) -> Iterator[onnx.NodeProto]:
         inputs = [value.name for value in self._body.input]
