@@ -78,6 +78,19 @@ def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> 
         np.testing.assert_allclose(projected, slope / (2 * STEP), rtol=1e-6, err_msg=name)
 
 
+def test_what_nobody_reads_of_a_loop_is_left_out() -> None:
+    """Outputs that a node leaves out, the collected ones too, make no nodes."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) <int64 n = {2}, bool go = {1}> "
+        "{ y, z = Loop (n, go, x) <body = b (int64 i, bool c, float[3] a) "
+        "=> (bool d, float[3] e, float[3] o) { d = Identity (c) e = Sin (a) o = Neg (a) }> }"
+    )
+    model.graph.node[0].output[1] = ""
+    operators = {node.op_type for node in vjp_graph(model, ["x"]).graph.node}
+    assert "Sin" in operators
+    assert not operators & {"Loop", "Neg", "Concat"}
+
+
 @pytest.mark.parametrize("trips", ["", "<int64 n = {1000000}>"])
 def test_a_loop_that_is_not_written_out_is_refused(trips: str) -> None:
     """A number of iterations that is fed or too large: the refusal says which are taken."""

@@ -112,8 +112,10 @@ class Loop:
     ) -> int | None:
         """The most iterations, -1 if the condition alone ends them; None if only a run tells."""
         if not self._is_scan:
-            most = self._node.input[0]
-            return _number(arrays.get(most)) if most else -1
+            if not self._node.input[0]:
+                return -1
+            most = _number(arrays.get(self._node.input[0]))
+            return None if most is None else max(most, 0)
         shape = static_shape(types.get(self._scanned[0]))
         return shape[self._place("scan_input_axes", 0)] if shape else None
 
@@ -140,7 +142,8 @@ class Loop:
             if self._place("scan_input_directions", number):
                 names.reverse()
             axis = self._place("scan_input_axes", number)
-            yield from parts(name, axis, [1] * most, names, drops=True)
+            whole = self._own(f"{name}_{number}")
+            yield from parts(name, axis, [1] * most, names, whole, drops=True)
 
     def _iteration(self, trip: int) -> Iterator[onnx.NodeProto]:
         inputs = [value.name for value in self._body.input]
@@ -168,9 +171,10 @@ class Loop:
             if outer:
                 yield helper.make_node("Identity", [inner], [outer])
         rows = zip(*self._yielded, strict=True)
-        for number, (row, outer) in enumerate(
-            zip(rows, self._node.output[len(states) :], strict=False)
-        ):
+        pairs = zip(rows, self._node.output[len(states) :], strict=False)
+        for number, (row, outer) in enumerate(pairs):
+            if not outer:
+                continue
             axis = self._place("scan_output_axes", number)
             names = [self._own(f"{outer}_part", f"_{trip}") for trip in range(len(row))]
             yield from expanded(list(row), axis, names)

@@ -25,7 +25,13 @@ from epochcost.graphs.control_flow import Loop, branch_nodes
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
 from epochcost.graphs.nodes import DEFAULT_DOMAINS, copied, is_standard, live_nodes
-from epochcost.graphs.sequences import MAKERS, READERS, note_sequence, plain_reader
+from epochcost.graphs.sequences import (
+    MAKERS,
+    READERS,
+    behind_splits,
+    note_sequence,
+    plain_reader,
+)
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
@@ -65,7 +71,8 @@ def fold_constants(
     known = _Known(answer, fixed, unrolled_nodes)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, known, outputs))
-    nodes = live_nodes(nodes, outputs) if unrolled_nodes else nodes
+    if unrolled_nodes:
+        nodes = list(behind_splits(live_nodes(nodes, outputs), known.copies))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
     if known.recounted:
@@ -142,6 +149,7 @@ def _written_out(
         if node.op_type in MAKERS:
             return [node, *fold(note_sequence(node, known.sequences, known.types, known.arrays))]
         if node.op_type in READERS:
+            known.copies.update(node.output if node.op_type == "SequenceAt" else ())
             return fold(plain_reader(node, known.sequences, known.arrays))
         known.written_out += 1
         loop = Loop(node, f"loop_{known.written_out}")
@@ -176,6 +184,7 @@ class _Known:
         self.written_out = 0  # branches and loops, whose values it tells apart
         self.room = room
         self.sequences: dict[str, list[str]] = {}
+        self.copies: set[str] = set()  # of the tensors of a sequence
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
         self.types = value_types(graph)

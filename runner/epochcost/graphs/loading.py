@@ -18,6 +18,7 @@ from onnx.external_data_helper import load_external_data_for_tensor, uses_extern
 
 from epochcost.errors import ModelError
 from epochcost.graphs.functions import check_calls, inline_functions
+from epochcost.graphs.fused import unfuse
 from epochcost.graphs.importer_quirks import (
     complete_declarations,
     complete_header,
@@ -25,7 +26,6 @@ from epochcost.graphs.importer_quirks import (
     initializers_apart,
     open_dimensions,
     sort_nodes,
-    unfuse,
     weights_to_initializers,
 )
 from epochcost.graphs.inference import check_nodes, infer_shapes, require_operators

@@ -6,7 +6,7 @@ optimise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,9 @@ def note_sequence(
         lengths = _lengths(node, types, arrays)
         sequences[made] = [f"{made}/part_{number}" for number in range(len(lengths))]
         drops = len(given) == 1 and not node_attributes(node).get("keepdims", 1)
-        return parts(given[0], _axis(node), lengths, sequences[made], node.name, drops=drops)
+        cut = parts(given[0], _axis(node), lengths, sequences[made], made, drops=drops)
+        cut[1].name = node.name
+        return cut
     if node.op_type in ("SequenceInsert", "SequenceErase"):
         tensors = list(sequences[given[0]])
         if node.op_type == "SequenceErase":
@@ -63,7 +65,8 @@ def plain_reader(
         length = numpy_helper.from_array(np.array(len(tensors)))
         return [helper.make_node("Constant", [], [made], value=length)]
     if node.op_type == "SequenceAt":
-        return [helper.make_node("Identity", [tensors[_number(arrays, node.input[1])]], [made])]
+        tensor = tensors[_number(arrays, node.input[1])]
+        return [helper.make_node("Identity", [tensor], [made], domain="")]
     nodes, axis = [], _axis(node)
     if node_attributes(node).get("new_axis", 0):
         tensors = [f"{made}/{number}" for number in range(len(tensors))]
@@ -72,20 +75,43 @@ def plain_reader(
 
 
 def parts(
-    x: str, axis: int, lengths: list[int], names: list[str], label: str = "", *, drops: bool
+    x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """The nodes that cut a tensor along an axis; ``drops`` is for parts without the axis."""
-    held, along = f"{names[0]}/lengths", f"{names[0]}/axis"
+    """The nodes that cut a tensor along an axis; ``drops`` is for parts without the axis.
+
+    ``whole`` begins the names of what is none of the parts.
+    """
+    held, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
     nodes = [
         _constant(held, lengths),
-        helper.make_node("Split", [x, held], cut, name=label, axis=axis),
+        helper.make_node("Split", [x, held], cut, domain="", axis=axis),
     ]
     if not drops:
         return nodes
     squeezed = zip(cut, names, strict=True)
     drop = (helper.make_node("Squeeze", [wide, along], [name]) for wide, name in squeezed)
     return [*nodes, _constant(along, [axis]), *drop]
+
+
+def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
+    """The nodes with the ``copies`` of a Split's parts right behind it, where they stood before.
+
+    The order of nodes is part of the digests of graphs that were measured.
+    """
+    moved: dict[str, list[onnx.NodeProto]] = {}
+    cut = {name for node in nodes if node.op_type == "Split" for name in node.output}
+    for node in nodes:
+        if not copies.isdisjoint(node.output) and node.input[0] in cut:
+            moved.setdefault(node.input[0], []).append(node)
+    order = {node.output[0]: place for place, node in enumerate(nodes)}
+    for node in nodes:
+        if node.output[0] in copies and node.input[0] in moved:
+            continue
+        yield node
+        if node.op_type == "Split":
+            readers = [reader for name in node.output for reader in moved.get(name, ())]
+            yield from sorted(readers, key=lambda reader: order[reader.output[0]])
 
 
 def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:

@@ -18,7 +18,8 @@ from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
 from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
 from epochcost.graphs.functions import inline_functions
-from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart, unfuse
+from epochcost.graphs.fused import unfuse
+from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from epochcost.graphs.inference import check_nodes, infer_shapes
 from epochcost.graphs.nodes import (
     Constants,

@@ -15,7 +15,7 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from epochcost.errors import ModelError
-from epochcost.graphs.importer_quirks import element_types
+from epochcost.graphs.fused import element_types
 from epochcost.graphs.inference import require_operators
 from epochcost.graphs.nodes import (
     constant_value,
