@@ -7,27 +7,24 @@ what it holds in memory takes a differentiated graph: `epochcost plan --verbose`
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 import onnx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from epochcost import graphs
 from epochcost.analysis.observations import Observation, in_floats
-from epochcost.errors import CapabilityError, ModelError
+from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
 from epochcost.graphs.counting import flops
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.graphs.profile import Profile, profile_of_bound
-from epochcost.results.files import write_atomically
+from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
@@ -58,7 +55,9 @@ class Arithmetic:
         return self.parameters - self.looked_up
 
 
-_KEPT = TypeAdapter(Arithmetic)
+_KEPT = Keep(
+    "arithmetic", TypeAdapter(tuple[str, Arithmetic]), ("graphs", "analysis/arithmetic.py")
+)
 
 
 def arithmetic_of(
@@ -98,27 +97,7 @@ def _counted(
     copy: _Copy, digest: str, dimensions: tuple[tuple[str, int], ...], kept_in: Path | None
 ) -> Arithmetic | None:
     """As it was counted for an earlier page or build, else anew."""
-    if kept_in is None:
-        return _count(copy.path, dict(dimensions))
-    name = hashlib.sha256(repr((digest, dimensions, _code())).encode()).hexdigest()
-    file = kept_in / f"arithmetic-{name}.json"
-    try:
-        return _KEPT.validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        counted = _count(copy.path, dict(dimensions))
-    if counted is not None:
-        with contextlib.suppress(OSError, CapabilityError):
-            kept_in.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, _KEPT.dump_json(counted))
-    return counted
-
-
-@functools.cache
-def _code() -> str:
-    """The versions and the code that turn a graph into a count."""
-    sources = [Path(__file__), *sorted(Path(graphs.__file__).parent.glob("*.py"))]
-    code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    return f"{version('onnx')} {code}"
+    return _KEPT.value(kept_in, (digest, dimensions), lambda: _count(copy.path, dict(dimensions)))
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -201,14 +201,22 @@ class ResultStatistics:
 StatisticsOf = Callable[[Result], ResultStatistics]
 
 
-def observe(inputs: Inputs, see: StatisticsOf = ResultStatistics.of) -> tuple[Observation, ...]:
+def observe(
+    inputs: Inputs,
+    see: StatisticsOf = ResultStatistics.of,
+    workloads: Collection[str] | None = None,
+) -> tuple[Observation, ...]:
     """Every measured and every published figure of plain trials, in the order of the files.
 
     Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
     machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
-    ``see`` computes a result's statistics, or knows them.
+    ``see`` computes a result's statistics, or knows them; ``workloads`` are ids, None: all.
     """
-    return (*_measured(inputs, see, variants=False), *_published(inputs.catalogue))
+    asked = None if workloads is None else frozenset(workloads)
+    return (
+        *_measured(inputs, see, variants=False, workloads=asked),
+        *_published(inputs.catalogue, asked),
+    )
 
 
 def observe_variants(
@@ -218,13 +226,21 @@ def observe_variants(
     return tuple(_measured(inputs, see, variants=True))
 
 
-def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[Observation]:
+def _measured(
+    inputs: Inputs,
+    see: StatisticsOf,
+    *,
+    variants: bool,
+    workloads: frozenset[str] | None = None,
+) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
     paces = inputs.own_paces()
     for one in stored:
-        if bool(one.result.trial.variant) == variants:
+        trial = one.result.trial
+        of_workload = workloads is None or trial.model in workloads
+        if of_workload and bool(trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
             yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
 
@@ -313,10 +329,14 @@ def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time |
     return step.scaled(max(1, training.examples_per_epoch // batch_size))
 
 
-def _published(catalogue: Catalogue) -> Iterator[Observation]:
+def _published(
+    catalogue: Catalogue, workloads: frozenset[str] | None = None
+) -> Iterator[Observation]:
     for source in catalogue.published.values():
         model = catalogue.models.get(source.model) if source.model else None
         workload = Workload.of_model(model) if model else Workload.of_source(source)
+        if workloads is not None and workload.id not in workloads:
+            continue
         for timing in source.timings:
             # The time of a job on several machines is no figure of one.
             if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:

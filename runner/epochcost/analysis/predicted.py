@@ -18,7 +18,7 @@ from epochcost.analysis.arithmetic import (
     is_whole_pass,
     optimizer_states,
 )
-from epochcost.analysis.cpus import cpu_of, cpu_rates
+from epochcost.analysis.cpus import cpu_of, cpu_rates, models_on_cpus
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.measured_rates import measured_rates
@@ -109,16 +109,16 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     catalogue = inputs.catalogue
     if not catalogue.observations:
         return Predictions((), ())
-    profiles = _profiles(inputs)
+    chosen = tuple(models)
+    profiles = _profiles(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = known_of_cpus(inputs)
+    cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
         "cuda": _Known(learnt_rates(catalogue, gpus), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
     places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
     without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
-    chosen = tuple(models)
     timed: list[Observation] = []
     for kind, one in known.items():
         kin = [model for model in chosen if _has_kin(model, profiles, one)]
@@ -138,14 +138,14 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
 
 def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
     """The rates that times on CPUs are predicted from; raises as ``predict_times`` does."""
-    return cpu_rates(inputs, _profiles(inputs), _words(RUNTIME))
+    return cpu_rates(inputs, _profiles(inputs, models_on_cpus(inputs)), _words(RUNTIME))
 
 
-def _profiles(inputs: Inputs) -> dict[str, Profile]:
-    """What the models' graphs ask for, by model id, where that can be counted."""
+def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
+    """What the graphs of these models ask for, by model id, where that can be counted."""
     counted = (
-        (model.id, arithmetic_of_model(inputs.catalogue, model, inputs.cache))
-        for model in inputs.catalogue.models.values()
+        (name, arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name], inputs.cache))
+        for name in dict.fromkeys(names)
     )
     return {name: one.profile for name, one in counted if one and one.profile}
 

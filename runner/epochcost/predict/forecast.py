@@ -27,6 +27,7 @@ from epochcost.predict.process import (
     Vector,
     centred_departures,
     covariance,
+    inverted,
     roofline,
     with_noise,
 )
@@ -88,7 +89,12 @@ class Forecaster:
         self._placed = (*placed, *measured)
         self._devices = devices
         self._scales = scales
-        self._calibrations = _calibrations(designed(placed, devices), scales)
+        design = designed(placed, devices)
+        covariances = with_noise(design, scales)
+        inverse = inverted(covariances)
+        self._calibrations = _calibrations(design, scales, covariances, inverse)
+        # Measured rates change what is learnt from.
+        self._inverse = None if measured else inverse
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
@@ -109,7 +115,7 @@ class Forecaster:
             design.rows(rows >= len(self._placed)),
         )
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(known, unknown, self._scales):
+        for places, mean, spread in _posteriors(known, unknown, self._scales, self._inverse):
             factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
@@ -154,25 +160,29 @@ def _ceiling(asked: Placed) -> float:
     return asked.rate.count * peak / (passes * asked.profile.flops)
 
 
-def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:
+def _calibrations(
+    design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
+) -> tuple[Errors, ...]:
     """Of devices that were left out, and of models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
+    own = inverted(covariances[np.ix_(graphs, graphs)])
     return (
-        errors(design, scales, design.group, design.model, 0),
-        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0),
+        errors(design, scales, design.group, design.model, 0, inverse),
+        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0, own),
     )
 
 
 def _posteriors(
-    known: Design, unknown: Design, scales: Scales
+    known: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """For each work that is asked about, its rows, and mean [n] and covariance [n, n] of theirs.
 
     Of logarithms of rates per device. Rows of different works are never compared, and so many at a
     time fit the memory.
     """
-    inverse = np.linalg.inv(with_noise(known, scales))
+    if inverse is None:
+        inverse = inverted(with_noise(known, scales))
     departures, mean = centred_departures(known)
     weights = inverse @ departures
     for work in np.unique(unknown.model_mode):

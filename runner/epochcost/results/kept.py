@@ -1,0 +1,93 @@
+"""Values that take long to compute, kept in files under all that they follow from.
+
+A file's name is a digest of what the value was computed of, the code that did, and the versions of
+NumPy and onnx: no edit finds an old value. Damaged and foreign files are ignored, a folder that
+cannot be written keeps nothing, and the whole folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+import epochcost
+
+ValueT = TypeVar("ValueT")
+# A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
+_MOST_KEPT = 2000
+_ROOT = Path(epochcost.__path__[0])
+
+
+@dataclass(frozen=True)
+class Keep(Generic[ValueT]):
+    """Values of one kind.
+
+    ``form`` is of the digest and the value; ``code`` names the modules and folders, relative to
+    this package, that compute it.
+    """
+
+    kind: str
+    form: TypeAdapter[tuple[str, ValueT]]
+    code: tuple[str, ...]
+
+    def value(
+        self, folder: Path | None, key: object, compute: Callable[[], ValueT | None]
+    ) -> ValueT | None:
+        """The value kept in ``folder`` under ``repr(key)``, else the computed one, kept now.
+
+        None is not kept; ``folder`` None keeps nothing.
+        """
+        if folder is None:
+            return compute()
+        digest = hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
+        file = folder / f"{self.kind}-{digest}.json"
+        with contextlib.suppress(OSError, ValidationError):
+            written_for, value = self.form.validate_json(file.read_bytes())
+            if written_for == digest:
+                return value
+        computed = compute()
+        if computed is not None:
+            data = json.dumps(self.form.dump_python((digest, computed)))
+            with contextlib.suppress(OSError):
+                _write(file, data)
+        return computed
+
+
+def _write(file: Path, data: str) -> None:
+    """Write a file whole or not at all; it need not survive a power cut."""
+    _make_room(file.parent)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_text(data, encoding="utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@functools.cache
+def _make_room(folder: Path) -> None:
+    """Make the folder, or forget the oldest half of too many values: once in a process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = list(folder.glob("*-*.json"))
+    if len(kept) > _MOST_KEPT:
+        for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
+            path.unlink(missing_ok=True)
+
+
+@functools.cache
+def _code_digest(places: tuple[str, ...]) -> str:
+    found = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
+    for place in map(_ROOT.joinpath, places):
+        for source in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+            found.update(source.name.encode() + source.read_bytes())
+    return found.hexdigest()
