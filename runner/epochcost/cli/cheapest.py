@@ -15,13 +15,13 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.answers import choose, offers_of
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.observations import Goal
 from epochcost.analysis.odds import Odds
-from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of, offers, price_rows
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.analysis.predicted import NoTime
+from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
 from epochcost.cli.cheapest_answer import (
     MODES,
     CheapestAnswer,
@@ -45,7 +45,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import cheapest_batch
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
@@ -119,22 +119,16 @@ def _offers(
 ) -> tuple[Offers, tuple[NoTime, ...]]:
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    folder = results_to_read(results)
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
+    inputs = inputs_to_read(catalogue, results_to_read(results))
     for problem in inputs.problems:
         say(problem, err=True)
-    timed = [one for one in observe(inputs) if one.workload.id == demand.model]
-    models = [one for one in (catalogue.models.get(demand.model),) if one]
-    predicted = predict_times(inputs, models)
-    observed = [*timed, *predicted.beyond(timed)]
-    found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
+    found, without = offers_of(inputs, demand.model, _GOALS[demand.mode])
     if not found.candidates and not found.unpriced:
         raise InputError(
             f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
-    known = {one.machine.hardware for one in timed}
-    return found, tuple(one for one in predicted.without if one.id not in known)
+    return found, without
 
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
@@ -150,18 +144,12 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
         raise InputError(
             f"budget: expected {listed[0].cost.currency}, as the prices, got {demand.currency}"
         )
-    if demand.deadline_seconds is not None:
-        decision = cheapest_within(listed, demand.deadline_seconds)
-    elif demand.budget is not None:
-        decision = fastest_within(listed, demand.budget)
-    else:
-        return listed[0]
-    choice = decision.choice
-    if choice is None or not demand.met_by(choice):
-        nearest = choice or decision.nearest
-        assert nearest is not None, "of candidates one is nearest"
-        raise InputError(f"expected {demand.words}, found none: nearest is {_words(nearest)}")
-    return choice
+    decision = choose(found, demand.deadline_seconds, demand.budget)
+    if decision.choice is None:
+        assert decision.nearest is not None, "of candidates one is nearest"
+        nearest = _words(decision.nearest)
+        raise InputError(f"expected {demand.words}, found none: nearest is {nearest}")
+    return decision.choice
 
 
 def _words(one: Candidate[Offer]) -> str:
