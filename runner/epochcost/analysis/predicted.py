@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
-    arithmetic_of_model,
+    arithmetic_of_models,
     is_whole_pass,
     optimizer_states,
 )
@@ -143,11 +143,9 @@ def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
 
 def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     """What the graphs of these models ask for, by model id, where that can be counted."""
-    counted = (
-        (name, arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name], inputs.cache))
-        for name in dict.fromkeys(names)
-    )
-    return {name: one.profile for name, one in counted if one and one.profile}
+    models = [inputs.catalogue.models[name] for name in dict.fromkeys(names)]
+    counted = arithmetic_of_models(inputs.catalogue, models, inputs.cache)
+    return {name: one.profile for name, one in counted.items() if one and one.profile}
 
 
 def _has_kin(model: Model, profiles: Mapping[str, Profile], known: _Known) -> bool:

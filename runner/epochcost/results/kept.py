@@ -40,27 +40,38 @@ class Keep(Generic[ValueT]):
     form: TypeAdapter[tuple[str, ValueT]]
     code: tuple[str, ...]
 
-    def value(
-        self, folder: Path | None, key: object, compute: Callable[[], ValueT | None]
-    ) -> ValueT | None:
-        """The value kept in ``folder`` under ``repr(key)``, else the computed one, kept now.
+    def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
+        """The value kept in ``folder`` under ``repr(key)``, else the computed one, kept now."""
+        value = self.read(folder, key)
+        if value is None:
+            value = compute()
+            self.write(folder, key, value)
+        return value
 
-        None is not kept; ``folder`` None keeps nothing.
-        """
+    def read(self, folder: Path | None, key: object) -> ValueT | None:
+        """The value kept under ``repr(key)``; None where there is none, or no folder."""
         if folder is None:
-            return compute()
-        digest = hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
-        file = folder / f"{self.kind}-{digest}.json"
+            return None
+        digest = self._digest(key)
         with contextlib.suppress(OSError, ValidationError):
-            written_for, value = self.form.validate_json(file.read_bytes())
+            written_for, value = self.form.validate_json(self._file(folder, digest).read_bytes())
             if written_for == digest:
                 return value
-        computed = compute()
-        if computed is not None:
-            data = json.dumps(self.form.dump_python((digest, computed)))
+        return None
+
+    def write(self, folder: Path | None, key: object, value: ValueT) -> None:
+        """Keep a value, where there is a folder and it takes one."""
+        if folder is not None:
+            digest = self._digest(key)
+            data = json.dumps(self.form.dump_python((digest, value)))
             with contextlib.suppress(OSError):
-                _write(file, data)
-        return computed
+                _write(self._file(folder, digest), data)
+
+    def _digest(self, key: object) -> str:
+        return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
+
+    def _file(self, folder: Path, digest: str) -> Path:
+        return folder / f"{self.kind}-{digest}.json"
 
 
 def _write(file: Path, data: str) -> None:
