@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
@@ -26,7 +28,8 @@ from epochcost.analysis.representatives import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.results.conditions import Energy
-from epochcost.results.pace import OwnPace, PaceKey
+from epochcost.results.kept import Keep
+from epochcost.results.pace import OwnPace, PaceKey, pace_key
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
@@ -242,21 +245,49 @@ def _measured(
         of_workload = workloads is None or trial.model in workloads
         if of_workload and bool(trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
-            yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
+            seen = _seen(one.result, see, paces, inputs.cache)
+            yield _from_result(inputs, one, seen, only_host=only_host)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a result's samples say: its statistics, and the step on a machine left alone."""
+
+    statistics: ResultStatistics
+    undisturbed: Undisturbed | None
+
+
+_KEPT = Keep(
+    "statistics",
+    TypeAdapter(tuple[str, _Seen]),
+    ("analysis/observations.py", "analysis/representatives.py", "results", "statistics"),
+)
+
+
+def _seen(
+    result: Result, see: StatisticsOf, paces: Mapping[PaceKey, OwnPace], cache: Path | None
+) -> _Seen:
+    """As it was kept for the result's content and its machine's pace, else computed."""
+    if cache is None:
+        return _Seen(see(result), undisturbed(result, paces))
+    own = pace_key(result)
+    return _KEPT.value(
+        cache,
+        (result.model_dump_json(), own and paces.get(own)),
+        lambda: _Seen(see(result), undisturbed(result, paces)),
+    )
 
 
 def _from_result(
     inputs: Inputs,
     stored: StoredResult,
-    seen: ResultStatistics,
-    paces: Mapping[PaceKey, OwnPace],
+    seen: _Seen,
     *,
     only_host: bool,
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    found = undisturbed(result, paces)
-    summary = as_it_was(seen.summary, found)
+    summary = as_it_was(seen.statistics.summary, seen.undisturbed)
     step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -285,16 +316,16 @@ def _from_result(
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=(*seen.doubts, *too_large),
+        doubts=(*seen.statistics.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
-        outliers=seen.outliers,
+        outliers=seen.statistics.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=undisturbed_time(found),
+        undisturbed=undisturbed_time(seen.undisturbed),
     )
 
 

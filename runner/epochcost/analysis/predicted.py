@@ -114,7 +114,7 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
-        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, POOLED),
+        "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
     places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
@@ -178,7 +178,7 @@ def _told(
         for one in {one.place.hardware.id: one.place for one in asked}.values()
         for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
     ]
-    forecaster = Forecaster(known.rates, known.devices, measured, known.scales)
+    forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
     found = zip(asked, forecaster.forecasts([one.question for one in asked]), strict=True)
     told, vague = [], defaultdict(list)
     for one, forecast in found:

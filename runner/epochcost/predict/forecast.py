@@ -8,14 +8,26 @@ itself. Machines, memory and prices are left to ``analysis``.
 from __future__ import annotations
 
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.calibration import Errors, errors
-from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
+from epochcost.predict.design import (
+    Devices,
+    Placed,
+    content_of,
+    designed,
+    peak_of,
+    work_features,
+)
 from epochcost.predict.joint import joint_draws
 from epochcost.predict.process import (
     PASSES,
@@ -32,6 +44,7 @@ from epochcost.predict.process import (
     with_noise,
 )
 from epochcost.predict.rates import Rate
+from epochcost.results.kept import Keep
 from epochcost.specs.device import Device
 
 _OURS = "epochcost"
@@ -69,7 +82,16 @@ class Forecast:
     per_second: float
     low: float
     high: float
-    draws: Vector = field(compare=False, repr=False)
+    draws: Annotated[
+        Vector,
+        PlainValidator(lambda text: np.frombuffer(b64decode(text))),
+        PlainSerializer(lambda draws: b64encode(draws.tobytes()).decode()),
+    ] = field(compare=False, repr=False)
+
+
+_KEPT = Keep(
+    "forecasts", TypeAdapter(tuple[str, tuple[Forecast, ...]]), ("predict", "graphs/profile.py")
+)
 
 
 class Forecaster:
@@ -77,6 +99,7 @@ class Forecaster:
 
     ``measured`` are rates of the software that is asked about, as ``measured_rate`` makes them.
     They are learnt from like others, and intervals are calibrated on the published ones alone.
+    ``cache`` keeps forecasts, by all that they follow from.
     """
 
     def __init__(
@@ -85,22 +108,33 @@ class Forecaster:
         devices: Devices,
         measured: Sequence[Placed] = (),
         scales: Scales = _SCALES,
+        cache: Path | None = None,
     ) -> None:
+        self._published = placed
         self._placed = (*placed, *measured)
         self._devices = devices
         self._scales = scales
-        design = designed(placed, devices)
-        covariances = with_noise(design, scales)
+        self._cache = cache
+
+    @cached_property
+    def _fitted(self) -> tuple[tuple[Errors, ...], Matrix | None]:
+        """The calibrations, and the inverse of all rows' covariance where nothing was measured."""
+        design = designed(self._published, self._devices)
+        covariances = with_noise(design, self._scales)
         inverse = inverted(covariances)
-        self._calibrations = _calibrations(design, scales, covariances, inverse)
-        # Measured rates change what is learnt from.
-        self._inverse = None if measured else inverse
+        calibrations = _calibrations(design, self._scales, covariances, inverse)
+        return calibrations, inverse if len(self._placed) == len(self._published) else None
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
         # Machines with the same devices ask the same.
         distinct = tuple(dict.fromkeys(questions))
-        found = self.of([measured_rate(one, 1.0) for one in distinct])
+        given = self._scales, len(self._published), distinct
+        found = _KEPT.value(
+            self._cache,
+            (given, content_of(self._placed, self._devices)) if self._cache else None,
+            lambda: self.of([measured_rate(one, 1.0) for one in distinct]),
+        )
         known = dict(zip(distinct, found, strict=True))
         return tuple(known[one] for one in questions)
 
@@ -115,8 +149,11 @@ class Forecaster:
             design.rows(rows >= len(self._placed)),
         )
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(known, unknown, self._scales, self._inverse):
-            factors = np.array([self._factor(unknown.device_features[at]) for at in places])
+        calibrations, inverse = self._fitted
+        for places, mean, spread in _posteriors(known, unknown, self._scales, inverse):
+            factors = np.array(
+                [_factor(calibrations, unknown.device_features[at]) for at in places]
+            )
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
@@ -124,8 +161,9 @@ class Forecaster:
                 forecasts[int(at)] = _forecast(asked[at], float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(asked)))
 
-    def _factor(self, features: Vector) -> float:
-        return max(errors.factor(features) for errors in self._calibrations)
+
+def _factor(calibrations: Sequence[Errors], features: Vector) -> float:
+    return max(errors.factor(features) for errors in calibrations)
 
 
 def _forecast(asked: Placed, mean: float, half: float, draws: Vector) -> Forecast:
