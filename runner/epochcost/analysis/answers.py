@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal, Observation, observe
+from epochcost.analysis.observations import Goal, Observation, Stack, observe
 from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Offer, Offers, Row, offers, price_rows
+from epochcost.analysis.rows import Offer, Offers, Row, by_stack, offers, price_rows
 from epochcost.cost.compare import Decision, cheapest_within, fastest_within
+from epochcost.predict.design import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,19 @@ class Times:
     without: tuple[NoTime, ...]
 
 
-def times_of(inputs: Inputs, workloads: Collection[str]) -> Times:
-    """The times of some workloads, by id; raises as ``predict_times`` does."""
-    timed = observe(inputs, workloads=workloads)
+def times_of(
+    inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
+) -> Times:
+    """The times of some workloads, by id, in one precision or whatever is usual.
+
+    Raises as ``predict_times`` does.
+    """
+    timed = [
+        one for one in observe(inputs, workloads=workloads) if precision in (None, one.precision)
+    ]
     models = inputs.catalogue.models
-    predicted = predict_times(inputs, [models[name] for name in workloads if name in models])
+    asked = [models[name] for name in workloads if name in models]
+    predicted = predict_times(inputs, asked, precision)
     machines = {one.machine.hardware for one in timed}
     return Times(
         (*timed, *predicted.beyond(timed)),
@@ -42,13 +51,24 @@ def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
-def offers_of(inputs: Inputs, workload: str, goal: Goal) -> tuple[Offers, tuple[NoTime, ...]]:
-    """The offers for a goal of one workload, and the machines without a time.
+def offers_of(
+    inputs: Inputs,
+    workload: str,
+    goal: Goal,
+    stack: Stack | None = None,
+    precision: Precision | None = None,
+) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
+    """The offers of each stack for a goal of one workload, and the machines without a time.
 
-    Raises as ``times_of`` does.
+    The stack that is asked for comes first, else the one that is known best; there are none where
+    it has no time. Raises as ``times_of`` does.
     """
-    times = times_of(inputs, [workload])
-    return offers(price_rows(inputs.catalogue, times.observations), goal), times.without
+    times = times_of(inputs, [workload], precision)
+    stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)
+    ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != stack)
+    if not ordered or stack not in (None, ordered[0][0].observed.stack):
+        return (), times.without
+    return tuple(offers(rows, goal) for rows in ordered), times.without
 
 
 def choose(

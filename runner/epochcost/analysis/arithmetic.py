@@ -126,7 +126,7 @@ def _counted(graphs: Sequence[_Graph | None], kept_in: Path | None) -> list[Arit
         counted = _memory[one] = None if line is None else _COUNTED.validate_json(line)
         if counted is not None:
             _KEPT.write(kept_in, one, counted)
-    return [one and _memory[one] for one in graphs]
+    return [None if one is None else _memory[one] for one in graphs]
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, in_floats
-from epochcost.analysis.rows import Row, answer, group_by
+from epochcost.analysis.rows import Row, answer, better_known, group_by
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
@@ -301,6 +301,7 @@ class CpuGpuComparison:
 
 def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
     """The comparison of one workload; None unless both kinds of machine have a cost for it."""
+    rows = better_known(rows, goal)
     on_gpu = [row for row in rows if row.observed.machine.device == "cuda"]
     found = answer(on_gpu, goal)
     if found is None or found.cheapest is None:

@@ -19,7 +19,7 @@ from epochcost.analysis.machines import cpu_name
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.forecast import Question, measured_rate
+from epochcost.predict.forecast import Question, as_rate
 from epochcost.predict.rates import without_repeats
 from epochcost.predict.tables import placed, placed_tables
 from epochcost.specs.catalogue import Catalogue
@@ -149,5 +149,5 @@ def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterato
 
 
 def _placed(question: Question, per_second: float, path: str) -> Placed:
-    found = measured_rate(question, per_second)
+    found = as_rate(question, per_second)
     return replace(found, rate=replace(found.rate, path=path))

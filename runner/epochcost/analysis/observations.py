@@ -41,6 +41,7 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
+Stack = Literal["onnxruntime", "published"]
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
@@ -98,8 +99,8 @@ class Observation:
     ``undisturbed`` is the step on the machine as it usually is, which is what comparisons are of;
     None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
     noisy machine pays for its noise.
-    ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
-    software; such a time answers nothing. ``draws`` are of the logarithm of a predicted time in
+    ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic:
+    times of two stacks never compete. ``draws`` are of the logarithm of a predicted time in
     units of its mean, those of one work's machines together; other times are None, and drawn from
     their intervals.
     """
@@ -130,7 +131,8 @@ class Observation:
     whole_epochs: WholeEpochs | None = None
     undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
-    unserved: str = ""
+    stack: Stack = "onnxruntime"
+    precision: str = "fp32"
     draws: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -307,6 +309,7 @@ def _from_result(
         mode=trial.mode,
         batch_size=trial.batch_size,
         software=trial.runtime.replace("==", " "),
+        precision=trial.precision,
         step=step,
         epoch=epoch_time(step, training, trial.batch_size),
         epochs=training.epochs if training else None,
@@ -388,6 +391,7 @@ def _from_timing(
         mode="training",
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
+        stack="published",
         step=Time.exact(timing.total_seconds / steps) if steps else None,
         epoch=Time.exact(timing.total_seconds / timing.epochs),
         epochs=_whole(timing.epochs),

@@ -17,7 +17,7 @@ import typer
 
 from epochcost.analysis.answers import choose, offers_of
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal
+from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
@@ -48,16 +48,17 @@ from epochcost.cost import Candidate, frontier
 from epochcost.cost.compare import cheapest_batch
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
+from epochcost.predict.design import Precision
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 _MOST_SHOWN = 10
 _HEADER = (
     "  machine", "plan", "time", "cost", "between", "how known",
-    "batch", "software", "provider", "region", "price of",
+    "batch", "software", "precision", "provider", "region", "price of",
 )  # fmt: skip
 # What goes first where the terminal is too narrow for all.
-_DROP = ("software", "region", "provider", "price of", "batch", "between")
+_DROP = ("software", "precision", "region", "provider", "price of", "batch", "between")
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
 )
@@ -74,6 +75,14 @@ def cheapest(
     budget: Annotated[
         str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
     ] = None,
+    software: Annotated[
+        Stack | None,
+        typer.Option(help="Ours, or others' as published. Without it: whose answer is known best."),
+    ] = None,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Without it: mixed on GPUs with tensor cores, fp32 elsewhere."),
+    ] = None,
     mode: Annotated[
         Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
     ] = "training",
@@ -87,7 +96,8 @@ def cheapest(
     """Show where a model costs least, and what would change that."""
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
-    answer = _answer(catalogue_to_read(), Demand(model, mode, limit, amount, currency), results)
+    demand = Demand(model, mode, limit, amount, currency, software, precision)
+    answer = _answer(catalogue_to_read(), demand, results)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -105,25 +115,28 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 
 
 def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnswer:
-    found, without = _offers(catalogue, demand, results)
+    (found, *beside), without = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
     choice = _choice(demand, found)
     competing = [one.key.row for one in found.candidates if demand.met_by(one)]
     chances = odds_of(choice.key.row, competing, _GOALS[demand.mode])
-    return CheapestAnswer(demand, found, choice, batch, chances, without)
+    others = tuple(one.candidates[0] for one in beside if one.candidates)
+    return CheapestAnswer(demand, found, choice, batch, chances, without, others)
 
 
 def _offers(
     catalogue: Catalogue, demand: Demand, results: Path
-) -> tuple[Offers, tuple[NoTime, ...]]:
+) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
+    """The offers of each stack, the one that is asked for or is known best first."""
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
     inputs = inputs_to_read(catalogue, results_to_read(results))
     for problem in inputs.problems:
         say(problem, err=True)
-    found, without = offers_of(inputs, demand.model, _GOALS[demand.mode])
-    if not found.candidates and not found.unpriced:
+    goal = _GOALS[demand.mode]
+    found, without = offers_of(inputs, demand.model, goal, demand.software, demand.precision)
+    if not found:
         raise InputError(
             f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
@@ -189,7 +202,6 @@ def _more(answer: CheapestAnswer, shown: int, left_out: Sequence[str]) -> Iterat
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     """What is not among the choices: a line that counts each kind, or all of it."""
-    apart = [f"{one.key.row.observed.machine.name}: {_cost(one)}" for one in answer.offers.apart]
     reasons = [(row, row.reservation or reason) for row, reason in answer.offers.unpriced]
     counts = Counter(reason for _, reason in reasons)
     not_compared = [
@@ -199,7 +211,6 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     without = [f"{one.id}: {one.reason}" for one in answer.without]
     said = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     for title, why, lines in (
-        ("Never the choice", "the runtime of today has no kernels for them", apart),
         ("Not compared", said, not_compared),
         ("No time", "neither measured nor published nor predicted", without),
     ):
@@ -221,6 +232,7 @@ def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
         row.mark,
         str(row.observed.batch_size),
         row.observed.software,
+        row.observed.precision,
         price.provider,
         price.region or "",
         price.as_of.isoformat(),
@@ -248,10 +260,7 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
-        "apart": [
-            _candidate(one) | {"reason": one.key.row.observed.unserved}
-            for one in answer.offers.apart
-        ],
+        "in_other_software": [_candidate(one) for one in answer.beside],
         "without_time": [{"id": one.id, "reason": one.reason} for one in answer.without],
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
@@ -305,6 +314,8 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "hardware": row.observed.machine.hardware,
         "price": cost.price_id,
         "software": row.observed.software,
+        "stack": row.observed.stack,
+        "precision": row.observed.precision,
         "batch_size": row.observed.batch_size,
         "seconds": one.seconds,
         "cost": cost.mean,

@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import Literal
 
 from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import Odds, odds_sentence
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
-from epochcost.units import money, plain, price_age, seconds
+from epochcost.predict.design import Precision
+from epochcost.units import money, plain, precision_words, price_age, seconds
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -51,6 +53,8 @@ class Demand:
     deadline_seconds: Decimal | None
     budget: Decimal | None
     currency: str
+    software: Stack | None = None
+    precision: Precision | None = None
 
     @property
     def fastest(self) -> bool:
@@ -75,7 +79,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, its odds, and the machines that have no time."""
+    """The choice among offers, its odds, and the machines that have no time.
+
+    ``beside`` are the cheapest in each other software.
+    """
 
     demand: Demand
     offers: Offers
@@ -83,6 +90,7 @@ class CheapestAnswer:
     batch: BatchChoice[Offer]
     odds: Odds[Machine]
     without: tuple[NoTime, ...] = ()
+    beside: tuple[Candidate[Offer], ...] = ()
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
@@ -111,8 +119,11 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
     choice, cost = answer.choice, answer.choice.cost
     yield (
         f"{_superlative(answer)}: {name_of(choice)}: {money(cost.mean, cost.currency)} "
-        f"in {seconds(float(choice.seconds))}."
+        f"in {seconds(float(choice.seconds))} with {_software(choice)}."
     )
+    for other in answer.beside:
+        amount, time = money(other.cost.mean, other.cost.currency), seconds(float(other.seconds))
+        yield f"In {_software(other)}: {amount} in {time}, {name_of(other)}."
     yield _reason(answer)
     yield f"How sure: {'; '.join(_sureness(answer))}."
     yield from _odds_words(answer)
@@ -120,6 +131,11 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
     if turns:
         yield f"It stays cheapest unless {' or '.join(turns)}."
     yield from _batches(answer)
+
+
+def _software(one: Candidate[Offer]) -> str:
+    observed = one.key.row.observed
+    return f"{observed.software}, {precision_words(observed.precision)}"
 
 
 def _superlative(answer: CheapestAnswer) -> str:

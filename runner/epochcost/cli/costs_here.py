@@ -57,7 +57,8 @@ def _lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str
     """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
     own = min((row for row in here if row.time(goal)), key=lambda row: _cost_first(row, goal))
     yield f"  {own.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_said(own, goal)}"
-    listed = answer([row for row in rows if row.price and not row.price.reservation], goal)
+    same = [row for row in rows if row.observed.stack == own.observed.stack]
+    listed = answer([row for row in same if row.price and not row.price.reservation], goal)
     if listed is None or listed.cheapest is None:
         yield "    no time on a machine with a list price is known"
         return

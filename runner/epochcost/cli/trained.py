@@ -130,7 +130,8 @@ def show_elsewhere(
 ) -> None:
     """The cheapest machines for as many steps, where step times are known; else that none is."""
     times = times_of(inputs_to_read(catalogue, results), [catalogue.model(trainings.model).id])
-    listed = elsewhere(catalogue, trainings, repeats, times.observations)
+    known = [one for one in times.observations if one.stack == "onnxruntime"]
+    listed = elsewhere(catalogue, trainings, repeats, known)
     say(
         "elsewhere, as many steps at each machine's own step time:"
         if listed

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +49,7 @@ from epochcost.specs.device import Device
 
 _OURS = "epochcost"
 # Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
-_FARTHEST_KIN = 3.0
+FARTHEST_KIN = 3.0
 _SCALES = POOLED
 
 
@@ -58,7 +58,7 @@ class Question:
     """A work on so many devices of one machine: ``batch`` is of the whole machine.
 
     ``mode`` is training or inference, ``precision`` as a source would say it; ``software`` names
-    the runtime.
+    our runtime, which runs it unless ``program`` does: a rate of others on any device.
     """
 
     model: str
@@ -69,6 +69,7 @@ class Question:
     software: str
     device: Device
     count: int
+    program: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ _KEPT = Keep(
 class Forecaster:
     """What a set of published rates says of works whose graphs are known.
 
-    ``measured`` are rates of the software that is asked about, as ``measured_rate`` makes them.
+    ``measured`` are rates of the software that is asked about, as ``as_rate`` makes them.
     They are learnt from like others, and intervals are calibrated on the published ones alone.
     ``cache`` keeps forecasts, by all that they follow from.
     """
@@ -125,6 +126,10 @@ class Forecaster:
         calibrations = _calibrations(design, self._scales, covariances, inverse)
         return calibrations, inverse if len(self._placed) == len(self._published) else None
 
+    @cached_property
+    def _utilisation(self) -> float:
+        return _highest_utilisation(self._published)
+
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
         # Machines with the same devices ask the same.
@@ -133,7 +138,7 @@ class Forecaster:
         found = _KEPT.value(
             self._cache,
             (given, content_of(self._placed, self._devices)) if self._cache else None,
-            lambda: self.of([measured_rate(one, 1.0) for one in distinct]),
+            lambda: self.of([as_rate(one, 1.0) for one in distinct]),
         )
         known = dict(zip(distinct, found, strict=True))
         return tuple(known[one] for one in questions)
@@ -158,7 +163,8 @@ class Forecaster:
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws.T, strict=True):
-                forecasts[int(at)] = _forecast(asked[at], float(level), float(half), drawn)
+                ceiling = self._utilisation * _peak_rate(asked[at])
+                forecasts[int(at)] = _forecast(asked[at], ceiling, float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(asked)))
 
 
@@ -166,16 +172,18 @@ def _factor(calibrations: Sequence[Errors], features: Vector) -> float:
     return max(errors.factor(features) for errors in calibrations)
 
 
-def _forecast(asked: Placed, mean: float, half: float, draws: Vector) -> Forecast:
-    rate, ceiling = asked.rate.count * math.exp(mean), _ceiling(asked)
-    level, low, high = (
-        min(end, ceiling) for end in (rate, rate * math.exp(-half), rate * math.exp(half))
-    )
-    bounded = np.minimum(draws + math.log(rate), math.log(ceiling)) - math.log(level)
-    return Forecast(level, low, high, bounded)
+def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Vector) -> Forecast:
+    """The rates that are drawn, none beyond the ceiling, and the mean of their logarithms."""
+    rate = asked.rate.count * math.exp(mean)
+    low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
+    bounded = np.minimum(draws + math.log(rate), math.log(ceiling))
+    # The draws' own mean is off by chance where no draw meets the ceiling.
+    shift = float(bounded.mean() - draws.mean()) - math.log(rate)
+    level = min(rate * math.exp(shift), ceiling)
+    return Forecast(level, min(low, level), high, bounded - math.log(level))
 
 
-def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTHEST_KIN) -> bool:
+def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHEST_KIN) -> bool:
     """Whether some rate is of a work whose graph asks for nearly as much.
 
     A recurrent work, which goes step by step, has recurrent kin only.
@@ -189,7 +197,16 @@ def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTH
     )
 
 
-def _ceiling(asked: Placed) -> float:
+def _highest_utilisation(placed: Sequence[Placed]) -> float:
+    """The largest share of their peak that others reached in products, one row in a hundred aside.
+
+    One where no graph is known.
+    """
+    shares = [one.rate.per_second / _peak_rate(one) for one in placed if one.profile is not None]
+    return min(1.0, float(np.quantile(shares, 0.99))) if shares else 1.0
+
+
+def _peak_rate(asked: Placed) -> float:
     """Examples a second at the peak of the devices, if nothing but products took time."""
     if asked.profile is None:
         return math.inf
@@ -235,9 +252,30 @@ def _posteriors(
         )
 
 
-def measured_rate(question: Question, per_second: float) -> Placed:
+def as_rate(question: Question, per_second: float) -> Placed:
     """The row that a table would have where so many examples a second answer a question."""
-    rate = Rate(
+    return Placed(
+        _rate_of_program(question.program, question, per_second)
+        if question.program
+        else _own_rate(question, per_second),
+        question.device,
+        question.profile,
+    )
+
+
+def _rate_of_program(program: Rate, question: Question, per_second: float) -> Rate:
+    return replace(
+        program,
+        model=question.model,
+        accelerator=question.device.name,
+        count=question.count,
+        batch=question.batch / question.count,
+        per_second=per_second,
+    )
+
+
+def _own_rate(question: Question, per_second: float) -> Rate:
+    return Rate(
         source=_OURS,
         model=question.model,
         task="",
@@ -256,4 +294,3 @@ def measured_rate(question: Question, per_second: float) -> Placed:
         path="",
         line=0,
     )
-    return Placed(rate, question.device, question.profile)

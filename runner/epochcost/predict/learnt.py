@@ -19,6 +19,7 @@ from epochcost.predict.tables import placed, placed_tables
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 
+_FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 _KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "graphs/profile.py"))
 
 
@@ -26,6 +27,8 @@ def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
     """What frameworks reach as they come: one rate for each work and device, whatever version.
+
+    The software of a rate is its framework.
 
     Programs that vendors tuned for a device say little of what a runtime reaches untuned. Which
     rows were doubted is kept in ``cache``. Raises InputError for a table that cannot be read.
@@ -35,8 +38,18 @@ def learnt_rates(
     profiles = {
         (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
     }
-    rates = without_repeats(replace(one.rate, software="") for one in rows)
+    rates = without_repeats(
+        replace(one.rate, software=framework_of(one.rate.software)) for one in rows
+    )
     return tuple(placed(rates, devices, profiles)[0])
+
+
+def framework_of(software: str) -> str:
+    """The framework in a source's words for its software; those words where they name none."""
+    said = software.casefold()
+    if said.startswith("pt"):
+        return "PyTorch"
+    return next((name for name in _FRAMEWORKS if name.casefold() in said), software)
 
 
 def _undoubted(rows: Sequence[Placed], devices: Devices, cache: Path | None) -> tuple[Placed, ...]:

@@ -281,8 +281,12 @@ PROFILES = (
     ),
 )  # fmt: skip
 # Of all sources together, whose versions are one: what a software reaches is mostly its source's,
-# whatever the precision. As wide as before in all, and likelier on what is learnt from.
-POOLED = Scales(stack=0.28, software=0.1)
+# whatever the precision. Likeliest on what is learnt from, each scale changed by itself.
+POOLED = Scales(
+    stack=0.28, software=0.1, setting=0.07, batch=0.2, batch_length=1.4, graph=0.4,
+    graph_length=3.0, graph_linear=0.1, beyond_graph=0.14, linear=0.035, model_linear=0.07,
+    cache=0.35, device_graph=0.07, noise=0.055,
+)  # fmt: skip
 
 # For CPUs, a few machines by vCPUs under as many programs: more vCPUs gain one work much and
 # another nothing, and programs differ by more than on GPUs.
