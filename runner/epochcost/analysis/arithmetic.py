@@ -8,21 +8,14 @@ what it holds in memory takes a differentiated graph: `epochcost plan --verbose`
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import onnx
 from pydantic import TypeAdapter
 
 from epochcost.analysis.observations import Observation, in_floats
-from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
-from epochcost.graphs.profile import Profile, profile_of_bound
+from epochcost.graphs.profile import Profile
 from epochcost.graphs.trial_run import computed_in_copies
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
@@ -56,7 +49,9 @@ class Arithmetic:
 
 
 _KEPT = Keep(
-    "arithmetic", TypeAdapter(tuple[str, Arithmetic]), ("graphs", "analysis/arithmetic.py")
+    "arithmetic",
+    TypeAdapter(tuple[str, Arithmetic]),
+    ("graphs", "analysis/arithmetic.py", "analysis/graph_arithmetic.py"),
 )
 
 
@@ -109,8 +104,11 @@ class _Graph:
         return cls(digest, tuple(sorted(dimensions.items())), path)
 
     def line(self) -> bytes:
-        """The count as JSON in one line; raises as ``_count`` does."""
-        return _COUNTED.dump_json(_count(self.path, dict(self.dimensions)))
+        """The count as JSON in one line."""
+        # With onnx, which who finds all counts kept does without.
+        from epochcost.analysis.graph_arithmetic import count  # noqa: PLC0415
+
+        return _COUNTED.dump_json(count(self.path, dict(self.dimensions)))
 
 
 _COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
@@ -127,38 +125,6 @@ def _counted(graphs: Sequence[_Graph | None], kept_in: Path | None) -> list[Arit
         if counted is not None:
             _KEPT.write(kept_in, one, counted)
     return [None if one is None else _memory[one] for one in graphs]
-
-
-def _looked_up(graph: onnx.ModelProto) -> int:
-    """The parameters that are nothing but the tables of Gather."""
-    tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
-    others = {
-        name
-        for node in graph.graph.node
-        for at, name in enumerate(node.input)
-        if node.op_type != "Gather" or at > 0
-    }
-    only = tables - others
-    return sum(math.prod(one.shape) for one in parameters(graph) if one.name in only)
-
-
-def _count(path: Path, dimensions: dict[str, int]) -> Arithmetic | None:
-    try:
-        graph = load_model(path)
-        batch = dict.fromkeys(symbolic_dimensions(graph), 1)
-        bound = bind_dimensions(graph, batch | dimensions)
-        examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-        forward = flops(bound) / int(examples)
-        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), _profile(bound))
-    except ModelError:
-        return None
-
-
-def _profile(bound: onnx.ModelProto) -> Profile | None:
-    try:
-        return profile_of_bound(bound)
-    except ModelError:
-        return None
 
 
 @dataclass(frozen=True)

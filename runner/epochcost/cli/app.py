@@ -8,6 +8,7 @@ error, its exit code to the shell, and a traceback never to a person.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -122,7 +123,11 @@ def load_command(name: str) -> Any:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     own = name.replace("-", "_")
     module, function = _PLACES.get(name, (own, own))
+    # What a module defines stays: searches for cycles would walk over it in vain.
+    gc.disable()
     found = getattr(import_module(f"epochcost.cli.{module}"), function)
+    gc.freeze()
+    gc.enable()
     program = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         program.add_typer(found, name=name)
