@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -103,13 +104,6 @@ class _Graph:
             return None
         return cls(digest, tuple(sorted(dimensions.items())), path)
 
-    def line(self) -> bytes:
-        """The count as JSON in one line."""
-        # With onnx, which who finds all counts kept does without.
-        from epochcost.analysis.graph_arithmetic import count  # noqa: PLC0415
-
-        return _COUNTED.dump_json(count(self.path, dict(self.dimensions)))
-
 
 _COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
 _memory: dict[_Graph, Arithmetic | None] = {}
@@ -119,12 +113,25 @@ def _counted(graphs: Sequence[_Graph | None], kept_in: Path | None) -> list[Arit
     """As they were counted for an earlier page or build, else anew."""
     new = [one for one in dict.fromkeys(graphs) if one and one not in _memory]
     _memory.update((one, kept) for one in new if (kept := _KEPT.read(kept_in, one)))
-    new = [one for one in new if one not in _memory]
-    for one, line in zip(new, computed_in_copies([one.line for one in new]), strict=True):
+    _count([one for one in new if one not in _memory], kept_in)
+    return [None if one is None else _memory[one] for one in graphs]
+
+
+def _count(graphs: Sequence[_Graph], kept_in: Path | None) -> None:
+    """Count graphs in a copy of this process, whose answers are lines of JSON."""
+    if not graphs:
+        return
+    # With onnx, which who finds all counts kept does without.
+    from epochcost.analysis.graph_arithmetic import count  # noqa: PLC0415
+
+    def counted_line(graph: _Graph) -> bytes:
+        return _COUNTED.dump_json(count(graph.path, dict(graph.dimensions)))
+
+    lines = computed_in_copies([partial(counted_line, one) for one in graphs])
+    for one, line in zip(graphs, lines, strict=True):
         counted = _memory[one] = None if line is None else _COUNTED.validate_json(line)
         if counted is not None:
             _KEPT.write(kept_in, one, counted)
-    return [None if one is None else _memory[one] for one in graphs]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import onnx
 from epochcost.analysis.arithmetic import Arithmetic
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import flops
+from epochcost.graphs.counting import Shapes, flops, static_shapes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.graphs.profile import Profile
@@ -38,14 +38,16 @@ def count(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
         batch = dict.fromkeys(symbolic_dimensions(graph), 1)
         bound = bind_dimensions(graph, batch | dimensions)
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-        forward = flops(bound) / int(examples)
-        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), _profile(bound))
+        shapes = static_shapes(bound)
+        forward = flops(bound, shapes) / int(examples)
+        profile = _profile(bound, shapes)
+        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), profile)
     except ModelError:
         return None
 
 
-def _profile(bound: onnx.ModelProto) -> Profile | None:
+def _profile(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
     try:
-        return profile_of_bound(bound)
+        return profile_of_bound(bound, shapes)
     except ModelError:
         return None

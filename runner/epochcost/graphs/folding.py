@@ -137,6 +137,7 @@ class _Known:
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str]) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in self._imports}
         self.recounted = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
@@ -175,7 +176,7 @@ class _Known:
             self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
             return None
-        version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
+        version = self._versions.get(node.domain, 1)
         try:
             schema = defs.get_schema(node.op_type, version, node.domain)
             inferred = inferred_types(

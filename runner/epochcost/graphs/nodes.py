@@ -71,20 +71,23 @@ def constant_value(held: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[An
     return None
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs in a node's attributes."""
+    graphs = []
     for entry in node.attribute:
         # Asking for a graph that is not there makes an empty one.
         if entry.HasField("g"):
-            yield entry.g
-        yield from entry.graphs
+            graphs.append(entry.g)
+        if entry.graphs:
+            graphs.extend(entry.graphs)
+    return graphs
 
 
 def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """The nodes and all those of the graphs nested in their attributes."""
     for node in nodes:
         yield node
-        for graph in subgraphs(node):
+        for graph in subgraphs(node) if node.attribute else ():
             yield from nested_nodes(graph.node)
 
 

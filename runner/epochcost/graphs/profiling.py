@@ -10,7 +10,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import node_flops, one_hot_kernels, static_shapes
+from epochcost.graphs.counting import Shapes, node_flops, one_hot_kernels, static_shapes
 from epochcost.graphs.loading import load_model
 from epochcost.graphs.nodes import VIEWS
 from epochcost.graphs.parameters import data_inputs, parameters
@@ -39,13 +39,17 @@ def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
     return profile_of_bound(bind_dimensions(graph, {**ones, **dimensions}))
 
 
-def profile_of_bound(bound: onnx.ModelProto) -> Profile:
-    """The profile of a model whose shapes are static; raises ModelError as ``profile_of`` does."""
-    examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
+def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
+    """The profile of a model whose shapes are static; raises ModelError as ``profile_of`` does.
+
+    ``shapes`` are those of ``static_shapes``, if they are there already.
+    """
+    fed = data_inputs(bound)
+    examples = next((data.shape[0] for data in fed if data.shape), 1)
     examples = int(examples) or 1
-    shapes, moving = static_shapes(bound), one_hot_kernels(bound)
+    shapes, moving = shapes or static_shapes(bound), one_hot_kernels(bound)
     trained = parameters(bound)
-    live = {data.name for data in data_inputs(bound)}
+    live = {data.name for data in fed}
     flops = matrices = recurrent = moved = grouped = others = products = 0
     for node in bound.graph.node:
         if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
