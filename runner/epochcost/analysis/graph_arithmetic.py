@@ -36,7 +36,7 @@ def count(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
     try:
         graph = load_model(path)
         batch = dict.fromkeys(symbolic_dimensions(graph), 1)
-        bound = bind_dimensions(graph, batch | dimensions)
+        bound = bind_dimensions(graph, {**batch, **dimensions})
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
         shapes = static_shapes(bound)
         forward = flops(bound, shapes) / int(examples)
