@@ -20,7 +20,7 @@ from epochcost.report.charts.figure import Chart
 from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.latency import LatencyChart, LoadedRun
 from epochcost.report.charts.prices import BilledJob, BillingSteps, DatedPrice, PriceHistory
-from epochcost.report.charts.relative import CpuRatio, RelativeChart
+from epochcost.report.charts.relative import CostRatio, CostRatioChart, CpuRatio, RelativeChart
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
 from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
@@ -151,6 +151,15 @@ CHARTS: dict[str, Chart[Any]] = {
                 CpuRatio("b", "p", "measured", 1, (2, 2, 2), (3, 3, 3), "gpu", "q"),
             )
         ),
+    ),
+    "cost_ratio": CostRatioChart(
+        ChartData(
+            (
+                CostRatio(HOSTILE, "p", "predicted", (1, 1, 1), 77.0),
+                CostRatio("b", "p", "measured", (0.8, 1.6, 3.7), 23.0),
+            )
+        ),
+        choice=HOSTILE,
     ),
     "withheld": WithheldChart(
         ChartData(

@@ -21,7 +21,7 @@
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
-  var small = shown.small;
+  var small = shown.small, odds = window.epochcostOdds;
 
   /* By its own name only: a form also knows its fields by number, and itself has a length. */
   function fields(form) {
@@ -124,8 +124,10 @@
     return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
   }
 
+  function limit(question) { return question.job === "train" ? question.deadline : question.within; }
+
   function miss(question, found) {
-    if (found.seconds > (question.job === "train" ? question.deadline : question.within)) { return "too slow"; }
+    if (found.seconds > limit(question)) { return "too slow"; }
     return found.total > question.budget ? "over budget" : "";
   }
 
@@ -162,6 +164,12 @@
     return Array.from(best.values());
   }
 
+  /* The probability of being the cheapest, the cost over that of the choice, and the limits. */
+  function chances(way, best) {
+    var facts = [odds.multiple(way, best), odds.limits(way)].filter(Boolean);
+    return [element("strong", way.wins === undefined ? "—" : odds.scenarios(way.wins))].concat(facts.flatMap(function (fact) { return [element("br"), small(fact)]; }));
+  }
+
   /* What a total is of. */
   function per(question) { return question.every === "once" && question.job === "train" ? "in all" : "a month"; }
 
@@ -178,7 +186,7 @@
     return [element("strong", words(one.mean[key]))].concat(said ? [element("br"), small(said)] : []);
   }
 
-  function row(form, question, one, shapes) {
+  function row(form, question, one, shapes, best) {
     var made = element("tr"), plan = one.plan, timing = one.timing;
     function amount(value) { return money(value, plan.currency); }
     var machine = element("a", timing.name, { href: form.dataset.ecRoot + "machines/" + timing.machine + ".html" });
@@ -191,6 +199,7 @@
     if (question.job === "serve") {
       cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
     }
+    cell(made, chances(one, best), true, one.wins || 0);
     var facts = timing.software + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
     cell(made, [badge(one, shapes), element("br"), small(facts)]);
     return made;
@@ -201,8 +210,8 @@
   function table(form, question, found, shapes) {
     var costs = question.job === "serve" ? ["Cost a month", "A million", "Answer within", "Machines"] :
       (question.times === 1 ? [] : ["Cost " + per(question)]).concat("A training", "Time");
-    var titles = ["Machine"].concat(costs, "Evidence");
-    return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes); }));
+    var titles = ["Machine"].concat(costs, "Cheapest in", "Evidence");
+    return shown.table(titles, found.map(function (one) { return row(form, question, one, shapes, found[0]); }));
   }
 
   function lines(question, one) {
@@ -241,10 +250,10 @@
   }
 
   function certainty(one, question) {
-    var currency = one.plan.currency;
+    var currency = one.plan.currency, kept = odds.limits(one);
     var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
-    var known = one.timing.seconds[0] < one.timing.seconds[2];
-    return small((said ? "Range " + said + " " + per(question) + ". " : known ? "" : "No range: one time from a source. ") +
+    return small((said ? "Range " + said + " " + per(question) + ". " : one.exact ? "No range: one time from a source. " : "") +
+      odds.sureness(one) + (kept ? kept[0].toUpperCase() + kept.slice(1) + " scenarios. " : "") +
       "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
   }
 
@@ -278,13 +287,8 @@
     var factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
     return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
-      words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) + ". ";
-  }
-
-  function overlap(one, other) {
-    if (one.low.total === one.high.total && other.low.total === other.high.total) { return "No range is known of either. "; }
-    var apart = one.high.total < other.low.total || other.high.total < one.low.total;
-    return apart ? "Their ranges of cost do not overlap. " : "Their ranges of cost overlap: either may be the cheaper one. ";
+      words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) +
+      odds.beside(first, second, key, word[1]) + ". ";
   }
 
   function versus(question, found) {
@@ -298,7 +302,7 @@
     }
     var same = sides[0].plan.currency === sides[1].plan.currency;
     words.append(element("strong", same ? less(sides[0], sides[1], "total", ["expensive", "cheaper"], money) : ""),
-      less(sides[0], sides[1], "seconds", ["fast", "faster"], duration), same ? overlap(sides[0], sides[1]) : "");
+      less(sides[0], sides[1], "seconds", ["fast", "faster"], duration));
     var notes = sides.filter(function (one) { return one.timing.unserved; }).map(function (one) {
       return element("p", "Today's ONNX Runtime does not run on " + one.timing.name + " (" + one.timing.unserved +
         "): its time is that of " + one.timing.software + ".");
@@ -312,6 +316,7 @@
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
     var words = place.firstElementChild, lists = place.lastElementChild;
+    odds.weigh(listed, data.draws, { seconds: limit(question), total: question.budget }, two);
     form.elements.budget.labels[0].firstChild.textContent = "Budget ($ " + per(question) + ") ";
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);
@@ -362,6 +367,9 @@
     var known = await shown.loaded(folder + "plans.js", "epochcostPlans");
     var data = await shown.loaded(folder + model + ".js", "epochcost/" + model);
     if (form.elements.model.value !== model) { return; }
+    ["train", "serve"].forEach(function (job) {
+      data[job] = data[job].map(function (timing) { return Object.assign({}, known.machines[timing.machine], timing); });
+    });
     settle(form, data, state);
     show(form, place, data, known);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -14,14 +15,15 @@ from numpy.typing import NDArray
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
-from epochcost.analysis.odds import cost_draws, odds, odds_sentence, time_draws
+from epochcost.analysis.odds import cost_draws, odds, odds_sentence, scenarios, time_draws
 from epochcost.cost import Estimate, Time
-from epochcost.predict.joint import DRAWS
+from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
-_WAYS = st.dictionaries(st.text(max_size=3), st.floats(0.01, 100), min_size=1, max_size=6)
+_WAYS = st.dictionaries(st.sampled_from("abcdef"), st.floats(0.01, 100), min_size=1, max_size=6)
 
 
-def _observed(name: str, draws: NDArray[np.float64] | None = None) -> Observation:
+def _observed(name: str, drawn: NDArray[np.float64] | None = None) -> Observation:
+    draws = None if drawn is None else Draws(0, (), drawn)
     return Observation(
         workload=Workload("net", "Net", "a task", is_model=True),
         machine=Machine(name, None, name, "cuda", 8),
@@ -58,20 +60,26 @@ def test_probabilities_add_up_to_one(levels: dict[str, float]) -> None:
     assert found.regret >= 0
 
 
-def test_a_dear_machine_changes_nothing() -> None:
-    """A way that never wins leaves all other odds as they are."""
-    costs = _costs({"a": 1, "b": 1.2})
-    before, after = odds("a", costs), odds("a", costs | {"dear": costs["a"] + 1000})
+@given(_WAYS, st.floats(0, 1e6))
+def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -> None:
+    """A way that costs more than the choice in every draw leaves all other odds as they are."""
+    costs, choice = _costs(levels), next(iter(levels))
+    before = odds(choice, costs)
+    after = odds(choice, costs | {"dear": costs[choice] * 1.01 + more})
     assert after.shares == {**before.shares, "dear": 0.0}
     assert (after.regret, after.rivals) == (before.regret, before.rivals)
 
 
-def test_equal_machines_share() -> None:
-    """Two clouds with one accelerator at one price win in half of the scenarios each."""
-    cost = _costs({"a": 1})["a"]
-    found = odds("a", {"a": cost, "b": cost.copy()})
-    assert found.shares == {"a": 0.5, "b": 0.5}
-    assert found.ratios["b"] == (1.0, 1.0, 1.0)
+@given(_WAYS, st.integers(2, 5))
+def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
+    """Clouds with one accelerator at one price win equally often, together as often as one."""
+    costs = _costs(levels)
+    name, cost = next(iter(costs.items()))
+    twins = {f"twin {at}": cost.copy() for at in range(copies - 1)}
+    alone, shared = odds(name, costs), odds(name, costs | twins)
+    assert all(shared.shares[twin] == pytest.approx(shared.wins) for twin in twins)
+    assert shared.wins * copies == pytest.approx(alone.wins)
+    assert all(shared.ratios[twin] == (1.0, 1.0, 1.0) for twin in twins)
 
 
 def test_what_is_shared_cancels() -> None:
@@ -85,25 +93,32 @@ def test_what_is_shared_cancels() -> None:
     assert odds_sentence(found) == "It costs least of all machines in 100 of 100 scenarios."
 
 
-def test_a_price_scales_costs_and_nothing_else() -> None:
-    """All prices twice as high leave odds, ratios and regret alone."""
-    costs = _costs({"a": 1, "b": 1.5, "c": 3})
-    twice = {name: 2 * cost for name, cost in costs.items()}
-    assert odds("a", twice) == odds("a", costs)
+@given(_WAYS, st.floats(1e-3, 1e3))
+def test_prices_scale_costs_and_nothing_else(levels: dict[str, float], factor: float) -> None:
+    """All prices so many times as high leave shares, ratios and regret alone."""
+    costs, choice = _costs(levels), next(iter(levels))
+    before, after = odds(choice, costs), odds(choice, {k: factor * v for k, v in costs.items()})
+    assert after.shares == pytest.approx(before.shares)
+    assert after.regret == pytest.approx(before.regret)
+    for name, ratio in before.ratios.items():
+        assert after.ratios[name] == pytest.approx(ratio)
 
 
-def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say() -> None:
+@given(st.floats(0.5, 2.0), st.floats(0.05, 1.0), st.integers(0, 2**32 - 1))
+def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
+    level: float, spread: float, seed: int
+) -> None:
     """Measured at 1.0, it is cheaper in every draw of a prediction that lies above."""
-    rng = np.random.default_rng(3)
-    drawn = 0.4 * rng.standard_normal(DRAWS)
+    drawn = spread * standard_normals(seed, 1)[:, 0]
     predicted, measured = _observed("predicted", drawn), _observed("measured")
-    wide, narrow = Time.from_floats(0.6, 1.1, 2.0), Time.from_floats(0.999, 1.0, 1.001)
+    ends = [level * math.exp(end * spread) for end in (-1.645, 0, 1.645)]
+    wide, narrow = Time.from_floats(*ends), Time.from_floats(0.9999, 1.0, 1.0001)
     costs = {
-        "predicted": cost_draws(predicted, wide, _cost(0.6, 1.1, 2.0)),
-        "measured": cost_draws(measured, narrow, _cost(0.999, 1.0, 1.001)),
+        "predicted": cost_draws(predicted, wide, _cost(*ends)),
+        "measured": cost_draws(measured, narrow, _cost(0.9999, 1.0, 1.0001)),
     }
-    expected = (1.1 * np.exp(drawn) > 1).mean()
-    assert odds("measured", costs).wins == pytest.approx(expected, abs=0.01)
+    expected = (level * np.exp(drawn) > 1).mean()
+    assert odds("measured", costs).wins == pytest.approx(expected, abs=0.02)
 
 
 def test_plans_of_one_machine_share_the_time_that_is_drawn() -> None:
@@ -124,9 +139,10 @@ def test_nine_of_ten_draws_lie_within_the_interval() -> None:
 def test_a_bill_in_steps_is_followed_between_its_ends() -> None:
     """A minimum charge below the mean: no draw costs less than it."""
     time, cost = Time.from_floats(1, 2, 4), _cost(2, 2, 4)
-    drawn = cost_draws(_observed("a", np.linspace(-0.6, 0.6, DRAWS)), time, cost)
+    drawn = cost_draws(_observed("a", np.linspace(-2, 2, DRAWS)), time, cost)
     assert drawn.min() == pytest.approx(2, abs=1e-6)
-    assert (np.diff(drawn) >= 0).all()
+    assert (np.diff(drawn) > -1e-9).all()
+    assert drawn.max() == pytest.approx(2 * math.exp(2))
 
 
 def test_another_observation_has_other_draws() -> None:
@@ -134,3 +150,18 @@ def test_another_observation_has_other_draws() -> None:
     time = Time.from_floats(8, 10, 13)
     one, other = _observed("a"), replace(_observed("a"), batch_size=16)
     assert (time_draws(one, time) != time_draws(other, time)).any()
+
+
+def test_what_is_not_certain_is_not_said_to_be() -> None:
+    """Probabilities are whole percents, and 0 or 100 only where no draw says otherwise."""
+    said = [scenarios(share) for share in (0.0, 0.001, 0.5, 0.999, 1.0)]
+    assert said == ["0 of 100", "under 1 of 100", "50 of 100", "over 99 of 100", "100 of 100"]
+
+
+def test_the_fastest_is_told_by_time() -> None:
+    """The sentence names what is compared, and among which machines."""
+    found = odds("a", _costs({"a": 1, "b": 1.1}))
+    assert odds_sentence(found, "time", "machines within the limits").startswith(
+        f"It is the fastest of all machines within the limits in {100 * found.wins:.0f} of 100"
+    )
+    assert "% longer than the fastest." in odds_sentence(found, "time")

@@ -299,6 +299,35 @@ def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
     assert shell.json()["candidates"][0]["low"] is None
 
 
+def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
+    """Limits at the mean hold in half of the scenarios and far ones in all, by words and JSON."""
+    shell.machine("slow", "1")
+    shell.timing("slow", 60, batch=8)
+    samples = (0.0105, 0.011, 0.0115, 0.011) * 4
+    known = make_result(model="tiny", batch_size=4, hardware="slow", samples=samples)
+    store_results(shell.root, [known])
+    measured = next(one for one in shell.json()["candidates"] if one["least_sure"])
+    assert measured["within"] == {}
+    limits = ("--deadline", f"{measured['seconds']}s", "--budget", f"{measured['cost']}USD")
+    listed = shell.json(*limits)["candidates"]
+    within = next(one["within"] for one in listed if one["least_sure"])
+    assert within["deadline"] == pytest.approx(0.5, abs=0.15)
+    assert within["both"] <= min(within["deadline"], within["budget"]) < 0.65
+    _, out, _ = shell.run("--model", "tiny", *limits)
+    assert f" in {100 * within['deadline']:.0f} of 100 scenarios; within $" in out
+    assert "machines within the limits in 100 of 100 scenarios" not in out
+    _, out, _ = shell.run("--model", "tiny", "--deadline", "9000h")
+    assert "Within 375 days in 100 of 100 scenarios." in out
+
+
+def test_a_time_without_an_interval_keeps_a_limit_by_no_odds(priced: Shell) -> None:
+    """A published time is known without an interval: no probability is made up for it."""
+    got = priced.json("--deadline", "9h")
+    assert {tuple(one["within"].items()) for one in got["candidates"]} == {(("deadline", None),)}
+    _, out, _ = priced.run("--model", "tiny", "--deadline", "9h")
+    assert "Within 9 h in" not in out
+
+
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
     """Such a plan stands apart; with a rate, interruptions are what makes it least sure."""
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")

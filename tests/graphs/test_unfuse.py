@@ -46,6 +46,11 @@ FORMS = {
         'y = com.microsoft.FusedGemm <transB = 1, alpha = 0.5, activation = "LeakyRelu", '
         "activation_alpha = 0.3> (x, w, b)",
     ),
+    "image_scaler": (
+        8,
+        "float[1,2,5,5] x) => (float[1,2,5,5] y",
+        "y = ImageScaler <scale = 0.5, bias = [1.5, -2.0]> (x)",
+    ),
     "conv": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b)'),
     "conv_added": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b, z)'),
     "conv_clipped": (

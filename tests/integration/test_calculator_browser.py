@@ -1,4 +1,4 @@
-"""The browser's bills against the cost engine's, in a real Chromium, on every kind of plan."""
+"""The browser's bills and odds against the engine's, in a real Chromium, on every kind of plan."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
 import price_plans as plans
 from bill_programs import run
 from browsed_site import chromium
+from calculator_data import data_of, predicted_rows
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.odds import cost_draws, time_draws
+from epochcost.analysis.rows import odds_of
 from epochcost.cost import Quote, Usage, quote, share
 from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
+from epochcost.report.pages.page import Report
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
+from report_fixtures import inputs_fixture
+
+__all__ = ["inputs_fixture"]
 
 ROOT = Path(__file__).parents[2]
 _DRAWS = 300
@@ -32,7 +41,8 @@ def page_fixture() -> Iterator[Page]:
     """An empty page that knows how to bill."""
     with chromium() as browser:
         page = browser.new_page()
-        page.add_script_tag(path=ROOT / "site_templates/assets/bill.js")
+        for name in ("bill", "odds"):
+            page.add_script_tag(path=ROOT / f"site_templates/assets/{name}.js")
         yield page
 
 
@@ -138,3 +148,44 @@ def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:
     program = bill_program(plans.rented()).json | {"values": {}}
     with pytest.raises(Exception, match="no value is called"):
         billed(page, [(program, {"seconds": Decimal(1)})])
+
+
+# Every timing of the data as a way to do the job, under the first of its plans.
+_WEIGHED = """([data, plans, most]) => {
+  const ways = data.train.map(timing => {
+    const plan = plans[timing.plans[0]], [low, mean, high] = timing.seconds.map(seconds => {
+      const usage = { seconds: seconds * data.epochs, vcpus: timing.vcpus };
+      const bill = window.epochcostBill.run(plan.bill, usage);
+      return { total: bill.total, seconds: bill.elapsed_seconds };
+    });
+    return { timing, plan, low, mean, high };
+  });
+  window.epochcostOdds.weigh(ways, data.draws, most, true);
+  return ways.map(({ timing, wins, regret, kept, drawn }) => ({
+    name: timing.name, wins, regret, kept,
+    ratio: window.epochcostOdds.ratio(drawn.total, ways[0].drawn.total),
+  }));
+}"""
+
+
+def test_the_browser_draws_what_python_draws(page: Page, inputs: Inputs) -> None:
+    """Odds, ratios, regret and limits of one list, by the data that the site publishes."""
+    report, rows = Report(inputs), predicted_rows(inputs)
+    report.__dict__["rows"] = rows
+    data = data_of(report)
+    half = float(rows[2].observed.work("full").time.mean)
+    most = {"seconds": half, "total": float(rows[1].estimate("full").mean)}
+    found = page.evaluate(_WEIGHED, [data["net"], data["plans"]["plans"], most])
+    choice = rows[0]
+    meant = odds_of(choice, rows, "full")
+    assert found[0]["name"] == choice.observed.machine.name
+    assert found[0]["regret"] == pytest.approx(meant.regret, rel=1e-6)
+    assert 0.1 < meant.wins < 0.9
+    for row, got in zip(rows, found, strict=True):
+        machine, time = row.observed.machine, row.time("full")
+        assert got["wins"] == pytest.approx(meant.shares[machine], abs=1e-9)
+        assert got["ratio"] == pytest.approx(meant.ratios.get(machine, (1, 1, 1)), rel=1e-6)
+        drawn = float(time.mean) * np.exp(time_draws(row.observed, time))
+        assert got["kept"]["seconds"] == pytest.approx((drawn <= half).mean(), abs=1e-9)
+        cost = cost_draws(row.observed, time, row.estimate("full"))
+        assert got["kept"]["total"] == pytest.approx((cost <= most["total"]).mean(), abs=1e-9)

@@ -89,6 +89,20 @@ def test_what_misses_a_constraint_is_said(site: Site) -> None:
     assert "over budget" in said(ask(site, "?budget=0.0000001"))
 
 
+def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
+    """A deadline and a budget at the mean hold in about half of the draws, and both are told."""
+    page = ask(site, "?model=net&prices=owned")
+    hours, dollars = (
+        float(page.locator("tbody tr").first.locator("td").nth(at).get_attribute("data-order") or 0)
+        for at in (2, 1)
+    )
+    limits = f"&deadline={hours / 3600 * 1.001}&budget={dollars * 1.001}"
+    answer = said(ask(site, f"?model=net&prices=owned{limits}"))
+    found = re.search(r"In time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
+    assert found is not None
+    assert all(35 <= int(share) <= 65 for share in found.groups())
+
+
 def test_an_assumed_price_wins_only_where_it_is_asked_for(site: Site) -> None:
     """It stands apart from list prices, and among owned machines when those are chosen."""
     apart = ask(site, "?model=net").locator("details", has_text="Not compared")
@@ -135,6 +149,8 @@ def test_two_machines_are_set_against_each_other(site: Site) -> None:
     verdict = page.locator(".ec-verdict").inner_text()
     assert " times cheaper: $" in verdict
     assert " times faster: " in verdict
+    assert verdict.count(" of 100 scenarios)") == 2
+    assert "overlap" not in verdict
     assert page.locator(".ec-calculated tbody tr").count() == 2
     assert overflow(page) <= 0
     assert "two different machines" in said(ask(site, "?model=net&a=local&b=box&prices=spot"))

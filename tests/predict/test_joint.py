@@ -5,42 +5,82 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.predict.joint import NINE_OF_TEN, RATIO_SCALE, joint_draws
+from epochcost.predict.joint import (
+    DRAWS,
+    NINE_OF_TEN,
+    RATIO_SCALE,
+    Draws,
+    joint_draws,
+    standard_normals,
+)
 
 # Two machines and a third that is the second under another name; most of the error is shared.
 _COVARIANCE = np.array([[1.04, 1.0, 1.0], [1.0, 1.04, 1.04], [1.0, 1.04, 1.04]])
 _FACTORS = np.full(3, 2 * NINE_OF_TEN)
 
 
+def _drawn(seed: str = "a work") -> tuple[Draws, ...]:
+    return tuple(joint_draws(_COVARIANCE, _FACTORS, seed))
+
+
+def _values(seed: str = "a work") -> np.ndarray:
+    return np.stack([draws.values for draws in _drawn(seed)], axis=1)
+
+
 def test_each_rate_spreads_as_its_interval_says() -> None:
     """Nine of ten draws stay within the factor times the standard deviation."""
-    drawn = joint_draws(_COVARIANCE, _FACTORS, "a work")
+    drawn = _values()
     half = _FACTORS * np.sqrt(np.diag(_COVARIANCE))
     assert (np.abs(drawn) <= half).mean(axis=0) == pytest.approx(0.9, abs=0.06)
 
 
 def test_ratios_spread_by_what_is_not_shared() -> None:
     """The difference of two rates has the process's deviation, scaled for ratios."""
-    drawn = joint_draws(_COVARIANCE, _FACTORS, "a work")
+    drawn = _values()
     expected = RATIO_SCALE * np.sqrt(2 * 1.04 - 2 * 1.0)
     assert np.std(drawn[:, 0] - drawn[:, 1]) == pytest.approx(expected, rel=0.15)
 
 
 def test_equal_machines_have_equal_draws() -> None:
     """One accelerator sold by two clouds has one rate."""
-    drawn = joint_draws(_COVARIANCE, _FACTORS, "a work")
-    np.testing.assert_allclose(drawn[:, 1], drawn[:, 2], atol=1e-3)
+    drawn = _values()
+    np.testing.assert_array_equal(drawn[:, 1], drawn[:, 2])
 
 
 def test_draws_are_the_same_every_time() -> None:
     """The same work has the same draws in every process; another work has others."""
-    one, again = (joint_draws(_COVARIANCE, _FACTORS, "a work") for _ in range(2))
-    np.testing.assert_array_equal(one, again)
-    assert (one != joint_draws(_COVARIANCE, _FACTORS, "another")).any()
+    np.testing.assert_array_equal(_values(), _values())
+    assert (_values() != _values("another")).any()
 
 
 def test_a_machine_alone_has_a_draw() -> None:
     """One row has nothing to be compared with, and its interval all the same."""
-    drawn = joint_draws(np.array([[0.25]]), np.array([NINE_OF_TEN]), "a work")
-    assert drawn.shape == (256, 1)
-    assert np.std(drawn) == pytest.approx(0.5, rel=0.15)
+    (draws,) = joint_draws(np.array([[0.25]]), np.array([NINE_OF_TEN]), "a work")
+    assert draws.values.shape == (DRAWS,)
+    assert np.std(draws.values) == pytest.approx(0.5, rel=0.15)
+
+
+def test_draws_are_what_their_seed_and_weights_give() -> None:
+    """The weights, rounded as the site publishes them, give every draw anew."""
+    for draws in _drawn():
+        normals = standard_normals(draws.seed, len(draws.weights))
+        np.testing.assert_allclose(normals @ np.array(draws.weights), draws.values, atol=1e-12)
+        assert all(round(1000 * weight) / 1000 == weight for weight in draws.weights)
+
+
+def test_no_time_is_shorter_than_its_bound() -> None:
+    """Draws are moved by the shift, and those below the least stand there."""
+    draws = _drawn()[0]
+    bounded = draws.bounded(-0.25, -0.5)
+    np.testing.assert_allclose(bounded.values, np.maximum(draws.values - 0.25, -0.5))
+    assert (bounded.values == -0.5).any()
+
+
+def test_normals_are_normal_and_independent() -> None:
+    """Columns of one seed and of neighbouring seeds: moments of a normal, and no correlation."""
+    drawn = np.concatenate([standard_normals(seed, 8) for seed in (1, 10_000, 2**32 - 1)], axis=1)
+    moments = [float((drawn**power).mean()) for power in (1, 2, 4)]
+    assert moments == pytest.approx([0, 1, 3], abs=0.25)
+    correlation = np.corrcoef(drawn.T) - np.eye(drawn.shape[1])
+    assert np.abs(correlation).max() < 0.3
+    np.testing.assert_array_equal(standard_normals(1, 8)[:, :3], standard_normals(1, 3))

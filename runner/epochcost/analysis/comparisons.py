@@ -15,8 +15,10 @@ from itertools import groupby
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, in_floats
+from epochcost.analysis.odds import ratio_ends
 from epochcost.analysis.rows import Row, answer, better_known, group_by
 from epochcost.cost import Cost, Estimate, Time, Unpriced
+from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -283,11 +285,15 @@ def _step(observed: Observation) -> Time:
 
 @dataclass(frozen=True)
 class CpuBesideGpu:
-    """The job on one machine's CPU; ``time`` and ``cost`` are over those of the GPU."""
+    """The job on one machine's CPU; ``time`` and ``cost`` are over those of the GPU.
+
+    Their ends hold nine of ten joint draws; ``cheaper`` is the share in which it costs less.
+    """
 
     row: Row
     time: Bounded
     cost: Bounded
+    cheaper: float
 
 
 @dataclass(frozen=True)
@@ -325,11 +331,18 @@ def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> CpuBesideGpu | None:
         return None
     row = found.cheapest.row
     cost, its_cost = row.estimate(goal), gpu.estimate(goal)
-    time, its_time = row.time(goal), gpu.time(goal)
-    if not (cost and its_cost and time and its_time) or cost.currency != its_cost.currency:
+    if cost is None or its_cost is None or cost.currency != its_cost.currency:
         return None
+    time, its_time = row.observed.work(goal).time, gpu.observed.work(goal).time
+    drawn, its_drawn = row.draws(goal, "cost"), gpu.draws(goal, "cost")
     return CpuBesideGpu(
         row,
-        ratio(in_floats(time), in_floats(its_time)),
-        ratio(in_floats(cost), in_floats(its_cost)),
+        _over(row.draws(goal, "time"), gpu.draws(goal, "time"), time.mean / its_time.mean),
+        _over(drawn, its_drawn, cost.mean / its_cost.mean),
+        float((drawn < its_drawn).mean()),
     )
+
+
+def _over(drawn: Vector, other: Vector, mean: Decimal) -> Bounded:
+    low, _, high = ratio_ends(drawn, other)
+    return Bounded(min(low, float(mean)), float(mean), max(high, float(mean)))

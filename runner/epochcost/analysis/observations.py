@@ -13,8 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
@@ -27,6 +25,7 @@ from epochcost.analysis.representatives import (
 )
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
+from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
 from epochcost.results.kept import Keep
 from epochcost.results.pace import OwnPace, PaceKey, pace_key
@@ -133,7 +132,7 @@ class Observation:
     peak_memory_bytes: int | None = None
     stack: Stack = "onnxruntime"
     precision: str = "fp32"
-    draws: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    draws: Draws | None = field(default=None, compare=False, repr=False)
 
     @property
     def compared(self) -> Time | None:

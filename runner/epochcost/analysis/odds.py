@@ -7,26 +7,34 @@ plans of one machine share the time that is drawn. What may be compared is left 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
 from epochcost.analysis.observations import Observation
 from epochcost.cost import Estimate, Time
 from epochcost.cost.estimate import WIDEST
-from epochcost.predict.joint import DRAWS
+from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
 
 KeyT = TypeVar("KeyT", bound=Hashable)
+Quantity = Literal["cost", "time"]
 
 # Standard deviations to either end of the intervals of a mean: 95 %, normal.
 _DEVIATIONS = 1.96
 # A way whose odds of being cheaper are below this is no rival.
 LEAST_ODDS = 0.05
-_ENDS = (5, 95)
+_LEADS = MappingProxyType(
+    {
+        "cost": ("costs least", "costs {} more than the cheapest"),
+        "time": ("is the fastest", "takes {} longer than the fastest"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,56 +77,79 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
     shares = (first / first.sum(axis=0)).mean(axis=1)
     others = {key: cost for key, cost in costs.items() if key != choice}
-    quantiles = {
-        key: np.percentile(cost / own, [_ENDS[0], 50, _ENDS[1]]) for key, cost in others.items()
-    }
     return Odds(
         choice,
         {key: float(share) for key, share in zip(costs, shares, strict=True)},
         {key: float((cost < own).mean()) for key, cost in others.items()},
-        {key: (float(a), float(b), float(c)) for key, (a, b, c) in quantiles.items()},
+        {key: ratio_ends(cost, own) for key, cost in others.items()},
         float((own / least - 1).mean()),
     )
 
 
-def odds_sentence(chances: Odds[KeyT]) -> str:
-    """Say how often the choice is the cheapest, and what it costs where it is not."""
+def ratio_ends(drawn: Vector, other: Vector) -> tuple[float, float, float]:
+    """The low end, the median and the high end of nine draws in ten of a ratio."""
+    low, middle, high = np.percentile(drawn / other, [5, 50, 95])
+    return float(low), float(middle), float(high)
+
+
+def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
+    """Say how often the choice is the cheapest or fastest, and what is lost where it is not."""
     if len(chances.shares) == 1:
         return ""
-    wins = f"It costs least of all machines in {100 * chances.wins:.0f} of 100 scenarios"
+    leads, loses = _LEADS[quantity]
+    wins = f"It {leads} of all {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
-    return f"{wins}; if not, it costs {100 * chances.regret_if_lost:.2g} % more than the cheapest."
+    return f"{wins}; if not, it {loses.format(f'{100 * chances.regret_if_lost:.2g} %')}."
+
+
+def scenarios(share: float) -> str:
+    """A probability as people read it; what is not certain is not said to be."""
+    percent = round(100 * share)
+    if percent in {0, 100} and 0 < share < 1:
+        return "over 99 of 100" if percent else "under 1 of 100"
+    return f"{percent} of 100"
 
 
 def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draws of what an observation's work costs under a plan [DRAWS].
+    """Draws of what an observation's work costs under a plan [DRAWS]."""
+    return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
-    Between the ends of the time's interval the bill goes as a power of the time, as it does of
-    plans that bill by the second; beyond them it goes on with the time.
+
+def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
+    """Draws of what depends on a time, from its values at the low end, mean and high end [DRAWS].
+
+    Between the ends it goes as a power of the time, as a bill by the second does. Beyond them it
+    goes on so, but never falls with the time nor grows faster than it.
     """
-    ratios = time_draws(observed, time)
-    points = sorted({(float(time.low), float(cost.low)), (float(time.mean), float(cost.mean)),
-                     (float(time.high), float(cost.high))})  # fmt: skip
-    seconds, bills = (np.log(np.maximum(values, 1e-12)) for values in zip(*points, strict=True))
-    at = np.log(float(time.mean)) + ratios
+    ends = zip((time.low, time.mean, time.high), values, strict=True)
+    points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
+    seconds, logarithms = (np.log(column) for column in zip(*points, strict=True))
+    at = np.log(float(time.mean)) + time_draws(observed, time)
     inside = np.clip(at, seconds[0], seconds[-1])
-    drawn: Vector = np.exp(np.interp(inside, seconds, bills) + (at - inside))
+    powers = (np.diff(logarithms) / np.diff(seconds)).clip(0, 1) if len(points) > 1 else [1.0]
+    beyond = (at - inside) * np.where(at < inside, powers[0], powers[-1])
+    drawn: Vector = np.exp(np.interp(inside, seconds, logarithms) + beyond)
     return drawn
 
 
 def time_draws(observed: Observation, time: Time) -> Vector:
     """Draws of the logarithm of a time in units of its mean [DRAWS]."""
     if observed.draws is not None:
-        return observed.draws
-    low = max(float(time.low), float(time.mean) / WIDEST)
-    ends = np.log([low / float(time.mean), float(time.high) / float(time.mean)])
-    normal = np.random.default_rng(_seed(observed)).standard_normal(DRAWS)
-    drawn: Vector = np.abs(normal) / _DEVIATIONS * np.where(normal < 0, ends[0], ends[1])
+        return observed.draws.values
+    below, above = deviations(time)
+    normal = standard_normals(seed_of_observation(observed), 1)[:, 0]
+    drawn: Vector = normal * np.where(normal < 0, below, above)
     return drawn
 
 
-def _seed(observed: Observation) -> int:
+def deviations(time: Time) -> tuple[float, float]:
+    """Standard deviations of the logarithm of a mean time, below and above the mean."""
+    mean, low = float(time.mean), max(float(time.low), float(time.mean) / WIDEST)
+    return math.log(mean / low) / _DEVIATIONS, math.log(float(time.high) / mean) / _DEVIATIONS
+
+
+def seed_of_observation(observed: Observation) -> int:
     """The same for all plans of an observation, another for each observation."""
     identity = (
         observed.workload.key,
@@ -128,4 +159,4 @@ def _seed(observed: Observation) -> int:
         observed.software,
         observed.evidence.uri,
     )
-    return int.from_bytes(hashlib.sha256(repr(identity).encode()).digest()[:8])
+    return seed_of(repr(identity))

@@ -379,5 +379,5 @@ def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Obs
         date=max(one.retrieved for one in catalogue.observations.values()),
         evidence=Evidence("prediction", _PAGE) if published is None else _source_of(published),
         doubts=(asked.place.doubt,) if asked.place.doubt and program is None else (),
-        draws=-forecast.draws,
+        draws=forecast.draws,
     )

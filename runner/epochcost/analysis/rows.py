@@ -20,7 +20,7 @@ from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Kind, Observation, observe
-from epochcost.analysis.odds import Odds, cost_draws, odds
+from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.cost import (
     Candidate,
     Cost,
@@ -117,6 +117,14 @@ class Row:
         """The cost where there is one: neither unpriced nor about something else."""
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
+
+    def draws(self, goal: Goal, quantity: Quantity) -> Vector:
+        """Draws of what the goal costs, which is known, or of its time [DRAWS]."""
+        time, cost = self.time(goal), self.estimate(goal)
+        assert time is not None, "what has a cost has a time"
+        assert cost is not None, "draws are of a cost that is known"
+        value = cost if quantity == "cost" else time
+        return draws_along(self.observed, time, (value.low, value.mean, value.high))
 
 
 def join(inputs: Inputs) -> tuple[Row, ...]:
@@ -255,17 +263,18 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     )
 
 
-def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
-    """The odds that a row costs least of all machines, each at the cheapest of its rows.
+def odds_of(
+    choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
+) -> Odds[Machine]:
+    """The odds that a row costs or takes least of all machines, each at the best of its rows.
 
     Of the choice's machine no other row counts. ``choice`` has a cost.
     """
     draws: dict[Machine, Vector] = {}
     others = (row for row in rows if row.observed.machine != choice.observed.machine)
     for row in (choice, *others):
-        machine, time, cost = row.observed.machine, row.time(goal), row.estimate(goal)
-        if time is not None and cost is not None:
-            drawn = cost_draws(row.observed, time, cost)
+        if row.estimate(goal) is not None:
+            machine, drawn = row.observed.machine, row.draws(goal, quantity)
             draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
     return odds(choice.observed.machine, draws)
 

@@ -18,7 +18,7 @@ import typer
 from epochcost.analysis.answers import choose, offers_of
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Stack
-from epochcost.analysis.odds import Odds
+from epochcost.analysis.odds import Odds, Quantity
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
 from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
@@ -120,7 +120,8 @@ def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnsw
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
     choice = _choice(demand, found)
     competing = [one.key.row for one in found.candidates if demand.met_by(one)]
-    chances = odds_of(choice.key.row, competing, _GOALS[demand.mode])
+    quantity: Quantity = "time" if demand.fastest else "cost"
+    chances = odds_of(choice.key.row, competing, _GOALS[demand.mode], quantity)
     others = tuple(one.candidates[0] for one in beside if one.candidates)
     return CheapestAnswer(demand, found, choice, batch, chances, without, others)
 
@@ -251,8 +252,11 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
         "deadline_seconds": demand.deadline_seconds,
         "budget": demand.budget,
         "choice": place[id(answer.choice)],
-        "odds": _odds(answer.odds),
-        "candidates": [_candidate(one) | {"on_frontier": id(one) in best} for one in listed],
+        "odds": _odds(answer.odds, "fastest" if demand.fastest else "cheapest"),
+        "candidates": [
+            _candidate(one) | {"on_frontier": id(one) in best, "within": demand.chances(one)}
+            for one in listed
+        ],
         "effects": [_effect(one) for one in effects_of(answer)],
         "changes_at": [_turn(one, place) for one in switch_points(answer)],
         "as_accurate": {
@@ -269,8 +273,8 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
     }
 
 
-def _odds(chances: Odds[Machine]) -> dict[str, Any]:
-    """By machine, the probability of costing least and the ratio of its cost to the choice's."""
+def _odds(chances: Odds[Machine], order: str) -> dict[str, Any]:
+    """By machine, the probability of being the best and its cost or time over the choice's."""
     return {
         "wins": chances.wins,
         "regret": chances.regret,
@@ -278,7 +282,7 @@ def _odds(chances: Odds[Machine]) -> dict[str, Any]:
             {
                 "machine": machine.name,
                 "hardware": machine.hardware,
-                "cheapest": share,
+                order: share,
                 "ratio": dict(zip(("low", "median", "high"), chances.ratios[machine], strict=True))
                 if machine in chances.ratios
                 else None,

@@ -14,14 +14,14 @@ from typing import Literal
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Stack
-from epochcost.analysis.odds import Odds, odds_sentence
+from epochcost.analysis.odds import Odds, Quantity, draws_along, odds_sentence, scenarios
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
 from epochcost.predict.design import Precision
-from epochcost.units import money, plain, precision_words, price_age, seconds
+from epochcost.units import money, plain, price_age, seconds, software_words
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -65,6 +65,22 @@ class Demand:
         """Whether a candidate is in time and within the budget."""
         late = self.deadline_seconds is not None and one.seconds > self.deadline_seconds
         return not late and (self.budget is None or one.cost.mean <= self.budget)
+
+    def chances(self, one: Candidate[Offer]) -> Mapping[str, float | None]:
+        """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
+        job, observed, kept = one.key.job, one.key.row.observed, {}
+        time = job.work.time
+        bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
+        if self.deadline_seconds is not None:
+            drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
+            kept["deadline"] = drawn <= float(self.deadline_seconds)
+        if self.budget is not None:
+            drawn = draws_along(observed, time, [bill.total for bill in bills])
+            kept["budget"] = drawn <= float(self.budget)
+        if len(kept) > 1:
+            kept["both"] = kept["deadline"] & kept["budget"]
+        exact = time.low == time.high
+        return {name: None if exact else float(each.mean()) for name, each in kept.items()}
 
     @property
     def words(self) -> str:
@@ -126,6 +142,7 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
         yield f"In {_software(other)}: {amount} in {time}, {name_of(other)}."
     yield _reason(answer)
     yield f"How sure: {'; '.join(_sureness(answer))}."
+    yield from _confirmed(answer)
     yield from _odds_words(answer)
     turns = [_turn_words(turn.switch) for turn in _nearest_turns(answer)]
     if turns:
@@ -135,7 +152,7 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
 
 def _software(one: Candidate[Offer]) -> str:
     observed = one.key.row.observed
-    return f"{observed.software}, {precision_words(observed.precision)}"
+    return software_words(observed.software, observed.precision)
 
 
 def _superlative(answer: CheapestAnswer) -> str:
@@ -175,8 +192,22 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
+    if price.unconfirmed_words:
+        yield f"no source confirms the {price.unconfirmed_words} of its price"
     if age := price_age(price.as_of):
         yield f"its price is {age}"
+
+
+def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
+    """What costs least at a confirmed price, if the choice's is not and may cost as much."""
+    choice = answer.choice
+    others = [one for one in answer.others if not one.key.job.price.unconfirmed_words]
+    if choice.key.job.price.unconfirmed_words and others and not answer.demand.fastest:
+        least = others[0]
+        if least.cost.mean <= choice.cost.high:
+            amount = money(least.cost.mean, least.cost.currency)
+            time = seconds(float(least.seconds))
+            yield f"At a confirmed price: {amount} in {time}, {name_of(least)}."
 
 
 def _remedy(answer: CheapestAnswer) -> str:
@@ -209,16 +240,38 @@ def _batches(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds_words(answer: CheapestAnswer) -> Iterator[str]:
-    """How often the choice is the cheapest, and what it costs where it is not."""
-    chances = answer.odds
-    if answer.demand.fastest or len(chances.shares) == 1:
+    """How often the choice keeps the limits and is the best, and what is lost where it is not."""
+    demand, chances = answer.demand, answer.odds
+    limits = demand.chances(answer.choice)
+    yield from _limit_words(demand, limits)
+    if len(chances.shares) == 1:
         return
-    yield odds_sentence(chances)
+    quantity: Quantity = "time" if demand.fastest else "cost"
+    yield odds_sentence(chances, quantity, "machines within the limits" if limits else "machines")
     if chances.rivals:
         near = chances.rivals[0]
         low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
-        more = f"; {len(chances.rivals) - 1} more may be cheaper" if chances.rivals[1:] else ""
-        yield f"Nearest is {near.name} at {middle} times the cost (likely {low} to {high}){more}."
+        better = "faster" if demand.fastest else "cheaper"
+        more = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
+        likely = f"likely {low} to {high}"
+        yield f"Nearest is {near.name} at {middle} times the {quantity} ({likely}){more}."
+
+
+def _limit_words(demand: Demand, chances: Mapping[str, float | None]) -> Iterator[str]:
+    """How often the choice keeps the limits, in a sentence; nothing of an exact time."""
+    names = {"both": "both"}
+    if demand.budget is not None:
+        names["budget"] = f"within {money(demand.budget, demand.currency)}"
+    if demand.deadline_seconds is not None:
+        names["deadline"] = f"within {seconds(float(demand.deadline_seconds))}"
+    parts = [
+        f"{names[name]} in {scenarios(share)}"
+        for name, share in chances.items()
+        if share is not None
+    ]
+    if parts:
+        said = "; ".join([f"{parts[0]} scenarios", *parts[1:]])
+        yield f"{said[:1].upper()}{said[1:]}."
 
 
 def runner_up(answer: CheapestAnswer) -> Candidate[Offer] | None:

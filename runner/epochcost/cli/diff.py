@@ -188,7 +188,7 @@ def _winner_as_json(one: Winner) -> dict[str, Any]:
         "goal": one.goal,
         "before": _choice(one.before),
         "after": _choice(one.after),
-        "sure": one.sure,
+        "wins": one.wins,
     }
 
 

@@ -230,6 +230,8 @@ def _is_weight(node: onnx.NodeProto) -> bool:
 # 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
 _GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
+# Add and Mul have broadcast as numpy does since then.
+_BROADCASTS = 7
 # Places among the inputs of Resize.
 _SCALES, _SIZES = 2, 3
 _PARAMETERS = ("alpha", "beta", "gamma")
@@ -305,7 +307,7 @@ def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[o
     if rule is None:
         return [node]
     try:
-        parts = _Parts(node, opset, types[node.input[1]])
+        parts = _Parts(node, opset, types[node.input[:2][-1]])
         rule(parts)
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
         raise ModelError(
@@ -318,6 +320,8 @@ def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
     if node.domain in ("", "ai.onnx"):
         if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
             return _simplified_layer_normalization
+        if node.op_type == "ImageScaler" and opset >= _BROADCASTS:
+            return _image_scaler
         if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
             return _group_normalization
         if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
@@ -350,6 +354,16 @@ def _group_normalization(parts: _Parts) -> None:
     epsilon = parts.attributes.get("epsilon", _EPSILON)
     unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
     parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
+
+
+def _image_scaler(parts: _Parts) -> None:
+    """Images times a number, plus one for each channel: ONNX had it on trial."""
+    bias = np.array(parts.attributes["bias"]).reshape(-1, 1, 1)
+    dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
+    added = parts.add("Constant", value=numpy_helper.from_array(bias.astype(dtype)))
+    factor = parts.constant(parts.attributes.get("scale", 1.0), parts.elem_type)
+    scaled = parts.add("Mul", parts.node.input[0], factor)
+    parts.add("Add", scaled, added, output=parts.output(0))
 
 
 def _wide(parts: _Parts) -> str:

@@ -28,7 +28,7 @@ from epochcost.graphs.importer_quirks import (
     unfuse,
     weights_to_initializers,
 )
-from epochcost.graphs.inference import check_nodes, infer_shapes
+from epochcost.graphs.inference import check_nodes, infer_shapes, require_operators
 from epochcost.graphs.tensors import check_tensors, one_line, stored_tensors
 from epochcost.graphs.trial_run import require_end
 
@@ -147,6 +147,7 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        require_operators(model)
         raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
 
 

@@ -181,5 +181,5 @@ def _check_data(tensor: onnx.TensorProto) -> None:
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise ModelError(
             f"tensor {tensor.name!r}: expected data that fills the shape {list(tensor.dims)}; "
-            f"{one_line(error)}"
+            f"{one_line(error)}; export the model again"
         ) from None

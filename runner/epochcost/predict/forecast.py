@@ -8,15 +8,13 @@ itself. Machines, memory and prices are left to ``analysis``.
 from __future__ import annotations
 
 import math
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.calibration import Errors, errors
@@ -28,7 +26,7 @@ from epochcost.predict.design import (
     peak_of,
     work_features,
 )
-from epochcost.predict.joint import joint_draws
+from epochcost.predict.joint import Draws, joint_draws
 from epochcost.predict.process import (
     PASSES,
     POOLED,
@@ -76,18 +74,14 @@ class Question:
 class Forecast:
     """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``.
 
-    ``draws`` are of the logarithm of the rate in units of ``per_second`` [DRAWS]: those of one
+    ``draws`` are of the logarithm of the time in units of that at ``per_second``: those of one
     work's forecasts, made at once, belong together.
     """
 
     per_second: float
     low: float
     high: float
-    draws: Annotated[
-        Vector,
-        PlainValidator(lambda text: np.frombuffer(b64decode(text))),
-        PlainSerializer(lambda draws: b64encode(draws.tobytes()).decode()),
-    ] = field(compare=False, repr=False)
+    draws: Draws = field(compare=False, repr=False)
 
 
 _KEPT = Keep(
@@ -162,7 +156,7 @@ class Forecaster:
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
-            for at, level, half, drawn in zip(places, mean, halves, draws.T, strict=True):
+            for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
                 ceiling = self._utilisation * _peak_rate(asked[at])
                 forecasts[int(at)] = _forecast(asked[at], ceiling, float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(asked)))
@@ -172,15 +166,16 @@ def _factor(calibrations: Sequence[Errors], features: Vector) -> float:
     return max(errors.factor(features) for errors in calibrations)
 
 
-def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Vector) -> Forecast:
+def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
     """The rates that are drawn, none beyond the ceiling, and the mean of their logarithms."""
     rate = asked.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
-    bounded = np.minimum(draws + math.log(rate), math.log(ceiling))
+    least = math.log(rate) - math.log(ceiling)
     # The draws' own mean is off by chance where no draw meets the ceiling.
-    shift = float(bounded.mean() - draws.mean()) - math.log(rate)
-    level = min(rate * math.exp(shift), ceiling)
-    return Forecast(level, min(low, level), high, bounded - math.log(level))
+    later = float((np.maximum(draws.values, least) - draws.values).mean())
+    level = min(rate * math.exp(-later), ceiling)
+    bounded = draws.bounded(math.log(level / rate), math.log(level) - math.log(ceiling))
+    return Forecast(level, min(low, level), high, bounded)
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHEST_KIN) -> bool:

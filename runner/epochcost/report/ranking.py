@@ -30,7 +30,7 @@ class Contender:
     """A machine for a job under its cheapest plan; ``mark`` says how sure the figures are.
 
     ``answers`` is False where its cost rests on what nobody says; ``remarks`` say why. Estimates
-    have no ``row``, no batch size and no software.
+    have no ``row``, no batch size, no software and no precision.
     """
 
     hardware: str
@@ -44,6 +44,7 @@ class Contender:
     answers: bool
     batch_size: int | None = None
     software: str = ""
+    precision: str = ""
     remarks: tuple[str, ...] = ()
     row: Row | None = None
 
@@ -98,6 +99,16 @@ class Contest:
     def balanced(self) -> Contender:
         """The least product of cost and time."""
         return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
+
+    @property
+    def confirmed(self) -> Contender | None:
+        """The cheapest whose price is confirmed, if the choice's is not and may cost as much."""
+        best = self.cheapest
+        others = [one for one in self.competing if not one.price.unconfirmed_words]
+        if not best.price.unconfirmed_words or not others:
+            return None
+        least = min(others, key=lambda one: one.cost.mean)
+        return least if least.cost.mean <= best.cost.high else None
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
@@ -176,6 +187,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
         answers=not row.reservation,
         batch_size=observed.batch_size,
         software=observed.software,
+        precision=observed.precision,
         remarks=tuple(dict.fromkeys(filter(None, remarks))),
         row=row,
     )

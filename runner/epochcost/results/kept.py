@@ -12,17 +12,26 @@ import functools
 import hashlib
 import json
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 import epochcost
 
 ValueT = TypeVar("ValueT")
+# Kept to the last bit, and read without parsing numbers.
+KeptArray = Annotated[
+    NDArray[np.float64],
+    PlainValidator(lambda text: np.frombuffer(b64decode(text))),
+    PlainSerializer(lambda array: b64encode(array.tobytes()).decode()),
+]
 # A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])

@@ -6,7 +6,7 @@ git's ids. Both sides are computed by this version of epochcost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.observations import Goal, in_floats
 from epochcost.analysis.priced_jobs import JobKey, PricedWork, work_of
 from epochcost.analysis.rows import answer
-from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost import Cost, Unpriced
 from epochcost.cost.difference import (
     Cause,
     Contribution,
@@ -100,14 +100,14 @@ class ChangedCost:
 class Winner:
     """The cheapest way to a goal before and after; None: nothing had a cost.
 
-    ``sure``: the intervals of the two costs after the change do not overlap.
+    ``wins``: the probability that it is the cheapest now; None of estimates, which have no draws.
     """
 
     workload: str
     goal: Goal
     before: PricedWork | None
     after: PricedWork | None
-    sure: bool
+    wins: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,26 +326,18 @@ def _winners(one: Side, other: Side) -> Iterator[Winner]:
     for workload in sorted(workloads):
         for goal in goals:
             first, _ = _cheapest(one, workload, goal)
-            second, rivals = _cheapest(other, workload, goal)
+            second, wins = _cheapest(other, workload, goal)
             if _is_another(first, second):
-                sure = first is None or first.job.hardware not in rivals
-                yield Winner(workload, goal, first, second, sure)
+                yield Winner(workload, goal, first, second, wins)
 
 
-def _cheapest(side: Side, workload: str, goal: Goal) -> tuple[PricedWork | None, Collection[str]]:
-    """The cheapest way and the machines that may be cheaper; estimated where nothing was timed."""
+def _cheapest(side: Side, workload: str, goal: Goal) -> tuple[PricedWork | None, float | None]:
+    """The cheapest way and the odds that it is that; estimated where nothing was timed."""
     found = answer(side.rows.get(workload, ()), goal)
     if found and found.cheapest and found.odds:
-        rivals = {machine.hardware for machine in found.odds.rivals}
-        return work_of(found.cheapest.row, goal), rivals
+        return work_of(found.cheapest.row, goal), found.odds.wins
     ordered = side.estimated.get(workload, ()) if goal == "full" else ()
-    best = ordered[0] if ordered else None
-    return best, {one.job.hardware for one in ordered if best and _may_be_below(one, best)}
-
-
-def _may_be_below(one: PricedWork, best: PricedWork) -> bool:
-    cost, least = one.basis.cost, best.basis.cost
-    return isinstance(cost, Estimate) and isinstance(least, Estimate) and cost.low <= least.high
+    return (ordered[0] if ordered else None), None
 
 
 def _is_another(before: PricedWork | None, after: PricedWork | None) -> bool:

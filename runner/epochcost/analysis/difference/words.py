@@ -9,6 +9,7 @@ from decimal import Decimal
 from epochcost.analysis.difference.changes import ChangedCost, Difference, Winner
 from epochcost.analysis.difference.figures import ChangedFigure
 from epochcost.analysis.difference.predictions import PredictionChanges
+from epochcost.analysis.odds import scenarios
 from epochcost.analysis.priced_jobs import GOAL_WORDS, JobKey, PricedWork, machine_words
 from epochcost.cost.estimate import Unpriced
 from epochcost.specs.price import Price
@@ -176,9 +177,10 @@ def signed(amount: Decimal, currency: str) -> str:
 def winner_words(winner: Winner) -> str:
     """A sentence on who was cheapest and who is."""
     what = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
-    doubt = "" if winner.sure else "; their intervals overlap, so that either may be cheaper"
+    wins = winner.wins
+    chances = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
     was = _choice_words(winner.before)
-    return f"{what}: was {was}; is {_choice_words(winner.after)}{doubt}"
+    return f"{what}: was {was}; is {_choice_words(winner.after)}{chances}"
 
 
 def figure_words(figure: ChangedFigure) -> str:

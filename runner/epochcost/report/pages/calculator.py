@@ -1,26 +1,32 @@
 """The page "Calculator": any job of any size, on all machines or on two, priced in the browser.
 
 Published here, as scripts, are the times of each workload and the bill programs of the plans that
-price it; the browser does the rest (`calculator.js` on `bill.js`). Times are of one epoch, or of a
-batch of inferences, in seconds; money is left to the programs.
+price it; the browser does the rest (`calculator.js` on `bill.js` and `odds.js`). Times are of one
+epoch, or of a batch of inferences, in seconds; money is left to the programs. Predicted times have
+the weights that their joint draws are made of, measured ones the seed of theirs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.wording import SHAPES
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 
 Json = dict[str, Any]
+# In thousandths: the least draw, None without a bound, the shift, then the weights.
+_Drawn = tuple[int | None, ...]
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
@@ -67,10 +73,19 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     known = _rows(report)
     plans = {row.price.id: row.price for rows in known.values() for row in rows if row.price}
     made = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
-    yield f"{FOLDER}/plans.js", _script(_PLANS, {"plans": made, "shapes": dict(SHAPES)})
+    usual = {one: _usual(report, one) for one in sorted({one.hardware for one in plans.values()})}
+    shared = {"plans": made, "shapes": dict(SHAPES), "machines": usual}
+    yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in known.items():
-        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows))
+        yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
     yield "compare.html", _MOVED
+
+
+def _usual(report: Report, hardware: str) -> Json:
+    """What timings on a machine have in common, and do not repeat."""
+    spec = report.catalogue.hardware[hardware]
+    plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
+    return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
 def _script(name: str, value: Json) -> str:
@@ -96,13 +111,30 @@ def _places(rows: Sequence[Row]) -> int:
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
-def _jobs(rows: Sequence[Row]) -> Json:
-    """The timings of each job, with the epochs of a training."""
+def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
+    """The timings of each job, the epochs of a training, and what draws are made of, by seed."""
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
+    drawn: dict[int, dict[_Drawn, int]] = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
-        timings[_JOBS[mine[0].mode]].append(_timing(mine))
-    return {"epochs": epochs[0] if epochs else 1, **timings}
+        observed = mine[0].observed
+        timing = _timing(mine) | _draws(observed, drawn)
+        known = usual[observed.machine.hardware].items()
+        own = dict(pair for pair in timing.items() if pair not in known)
+        timings[_JOBS[observed.mode]].append(own)
+    listed = {seed: list(places) for seed, places in drawn.items()}
+    return {"epochs": epochs[0] if epochs else 1, "draws": listed, **timings}
+
+
+def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
+    """How to draw a time: its seed, and of a predicted one its row in ``drawn``, which grows."""
+    draws = observed.draws
+    if draws is None:
+        return {"seed": seed_of_observation(observed)}
+    least = round(1000 * draws.least) if math.isfinite(draws.least) else None
+    places = drawn.setdefault(draws.seed, {})
+    key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
+    return {"seed": draws.seed, "row": places.setdefault(key, len(places))}
 
 
 def _timing(rows: Sequence[Row]) -> Json:
@@ -119,7 +151,7 @@ def _timing(rows: Sequence[Row]) -> Json:
         "vcpus": observed.machine.vcpus or 1,
         "date": str(observed.date),
         "seconds": _seconds(observed),
-        "plans": [row.price.id for row in rows if row.price],
+        "plans": sorted(row.price.id for row in rows if row.price),
     }
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from epochcost.analysis.inputs import RESULTS_URI
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.odds import Odds, scenarios
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
@@ -26,7 +28,10 @@ _DEVICES = ("cuda", "cpu")
 
 @dataclass(frozen=True)
 class JobHere:
-    """What a job costs on a machine at its cheapest, and on the cheapest of all ``machines``."""
+    """What a job costs on a machine at its cheapest, and on the cheapest of all ``machines``.
+
+    ``odds`` are those of the cheapest.
+    """
 
     workload: Workload
     job: Job
@@ -34,11 +39,22 @@ class JobHere:
     best: Contender
     quickest: bool
     machines: int
+    odds: Odds[Machine] | None
 
     @property
     def factor(self) -> float:
         """The machine's cost over the least of all."""
         return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
+
+    @property
+    def likely(self) -> str:
+        """Nine of ten joint draws of the factor, and how often it is below 1; empty of none."""
+        machine = self.here.row.observed.machine if self.here.row else None
+        if self.odds is None or machine is None or machine not in self.odds.ratios:
+            return ""
+        low, _, high = self.odds.ratios[machine]
+        cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
+        return cheaper if low == high else f"{low:.3g} to {high:.3g}, {cheaper}"
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -120,7 +136,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
             if here is not None:
                 quickest = here is found.fastest
                 machines = len(found.machines)
-                yield JobHere(workload, job, here, found.cheapest, quickest, machines)
+                yield JobHere(workload, job, here, found.cheapest, quickest, machines, found.odds)
 
 
 def _roofline(

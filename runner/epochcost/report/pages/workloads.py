@@ -16,7 +16,8 @@ from epochcost.analysis.comparisons import (
     scalings,
 )
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
-from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.estimates import states_bytes
+from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
 from epochcost.analysis.tokens import USUAL
@@ -28,7 +29,7 @@ from epochcost.report.charts.batch_size import (
 from epochcost.report.charts.cost_time import cost_against_time
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.latency import latency_by_rate
-from epochcost.report.charts.relative import cpu_against_gpu_figure
+from epochcost.report.charts.relative import cost_ratios, cpu_against_gpu_figure
 from epochcost.report.charts.scaling import speedup_by_vcpus
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
 from epochcost.report.pages.tokens import cheapest_tokens, token_context, token_figures
@@ -77,6 +78,8 @@ def _page(report: Report, workload: Workload) -> Page:
         context={
             "workload": workload,
             "model": model,
+            "gpus_measured": report.gpus_measured,
+            "states_bytes": states_bytes(report.catalogue, model) if model else 0,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             **_counted(report, model),
             **token_context(report, model),
@@ -104,6 +107,7 @@ def _page(report: Report, workload: Workload) -> Page:
         figures={
             **_figures(report, workload, known, observed),
             **token_figures(report, model, stem(workload)),
+            "ratio": _ratio_figure(report, workload),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
             "scaling": speedup_by_vcpus(scaled, identifier=f"{stem(workload)}-scaling"),
@@ -124,10 +128,24 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     found = report.contests_of(workload).get(job)
     if found is None:
         return None
-    epochs = (row.observed.epochs for row in report.rows_of(workload) if row.mode == "training")
-    words = full_training_words(epochs) if found.goal == "full" else GOAL_WORDS[found.goal]
+    words = _job_words(report, workload, found.goal)
     made = cost_against_time(found, identifier=f"{stem(workload)}-{job}", job=words)
     return replace(made, scripted=True) if made else None
+
+
+def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
+    """The cost over the cheapest's, of training or, without one, of a million inferences."""
+    contests = report.contests_of(workload)
+    found = contests.get("train") or contests.get("serve")
+    if found is None:
+        return None
+    words = _job_words(report, workload, found.goal)
+    return cost_ratios(found, identifier=f"{stem(workload)}-ratio", job=words)
+
+
+def _job_words(report: Report, workload: Workload, goal: Goal) -> str:
+    epochs = (row.observed.epochs for row in report.rows_of(workload) if row.mode == "training")
+    return full_training_words(epochs) if goal == "full" else GOAL_WORDS[goal]
 
 
 def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:

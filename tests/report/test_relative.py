@@ -1,0 +1,66 @@
+"""The first chart of a model's page, and what a machine's page says beside the cheapest."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from calculator_data import predicted_rows
+from epochcost.analysis.inputs import Inputs
+from epochcost.report.charts.relative import CostRatioChart, cost_ratios
+from epochcost.report.pages.machines import JobHere
+from epochcost.report.pages.page import Report
+from epochcost.report.ranking import Contest, contest
+
+
+@pytest.fixture(name="predicted", scope="module")
+def predicted_fixture(inputs: Inputs) -> Contest:
+    """Thirty machines that are predicted together, and a measured one."""
+    found = contest(predicted_rows(inputs, 30), "full")
+    assert found is not None
+    return found
+
+
+def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> None:
+    """The choice first at 1, then the lowest median; twenty in all, and how many are left out."""
+    figure = cost_ratios(predicted, identifier="x", job="training")
+    assert figure is not None
+    assert isinstance(figure.chart, CostRatioChart)
+    rows = figure.chart.data.rows
+    assert (rows[0].machine, rows[0].times_cost) == (predicted.cheapest.name, (1, 1, 1))
+    medians = [row.times_cost[1] for row in rows[1:]]
+    assert medians == sorted(medians)
+    assert all(low < middle < high for low, middle, high in (row.times_cost for row in rows[1:]))
+    assert len(rows) == 20
+    assert "11 dearer machines left out." in figure.description
+
+
+def test_the_title_is_the_finding(predicted: Contest) -> None:
+    """It names the choice with its odds, and the nearest with its ratio and range."""
+    figure, odds = cost_ratios(predicted, identifier="x", job="training"), predicted.odds
+    assert figure is not None
+    assert odds is not None
+    wins = f"{100 * odds.wins:.0f} of 100"
+    assert figure.title.startswith(f"{predicted.cheapest.name} costs least in {wins} scenarios; ")
+    assert re.search(r" costs \d\.\d times as much \(likely \d\.\d to \d\.\d\)$", figure.title)
+
+
+def test_a_machine_alone_has_no_such_chart(inputs: Inputs) -> None:
+    """Nothing stands beside it."""
+    alone = contest(predicted_rows(inputs, 1)[:1], "full")
+    assert alone is not None
+    assert cost_ratios(alone, identifier="x", job="training") is None
+    assert cost_ratios(None, identifier="x", job="training") is None
+
+
+def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
+    """Beside the factor stand its range and its odds; beside the cheapest itself nothing."""
+    best, other = predicted.cheapest, predicted.machines[1]
+    workload = report.workloads[0]
+    here, itself = (
+        JobHere(workload, "train", one, best, quickest=False, machines=31, odds=predicted.odds)
+        for one in (other, best)
+    )
+    assert re.fullmatch(r"[\d.]+ to [\d.]+, cheaper here in (under )?\d+ of 100", here.likely)
+    assert itself.likely == ""
