@@ -6,7 +6,6 @@ into a project needs one of its own.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import typer
 from epochcost import __version__
 from epochcost.cli.terminal import RESULTS
 from epochcost.errors import InputError
-from epochcost.execute.folders import cache_folder
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
 
@@ -66,9 +65,7 @@ def inputs_to_read(catalogue: Catalogue, results: Path) -> Inputs:
     # For shells that complete a model's name, which read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    cache: Path | None = None
-    with contextlib.suppress(RuntimeError):  # there is no home
-        cache = cache_folder("answers")
+    cache = optional_cache_folder("answers")
     return read_inputs(catalogue, [results], results.parent.parent, cache)
 
 

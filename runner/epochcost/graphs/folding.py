@@ -24,7 +24,7 @@ from epochcost.graphs import contrib
 from epochcost.graphs.control_flow import Loop, branch_nodes
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
-from epochcost.graphs.nodes import DEFAULT_DOMAINS, copied, is_standard, live_nodes, subgraphs
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
 from epochcost.graphs.sequences import MAKERS, READERS, note_sequence, plain_reader
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
@@ -256,7 +256,7 @@ class _Known:
 
         Nodes of equal signatures, of which a model of many layers is full, are inferred once.
         """
-        if node.ByteSize() > _LONGEST_SIGNATURE or subgraphs(node):
+        if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
         return (
             node.op_type,

@@ -17,6 +17,8 @@ from onnx import helper, numpy_helper
 Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
+# ONNX's operators that run a graph of their attributes.
+NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 # Their output is their input under another shape: no new memory.
 VIEWS = frozenset(["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"])
 # What they yield differs from run to run, and between two equal nodes of one run.

@@ -72,7 +72,7 @@ class Keep(Generic[ValueT]):
         """Keep a value, where there is a folder and it takes one."""
         if folder is not None:
             digest = self._digest(key)
-            data = json.dumps(self.form.dump_python((digest, value)))
+            data = json.dumps(self.form.dump_python((digest, value), mode="json"))
             with contextlib.suppress(OSError):
                 _write(self._file(folder, digest), data)
 
@@ -85,6 +85,7 @@ class Keep(Generic[ValueT]):
 
 def _write(file: Path, data: str) -> None:
     """Write a file whole or not at all; it need not survive a power cut."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     _make_room(file.parent)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -96,8 +97,7 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Make the folder, or forget the oldest half of too many values: once in a process."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Forget the oldest half of too many values, once in a process."""
     kept = list(folder.glob("*-*.json"))
     if len(kept) > _MOST_KEPT:
         for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
@@ -108,6 +108,6 @@ def _make_room(folder: Path) -> None:
 def _code_digest(places: tuple[str, ...]) -> str:
     found = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
     for place in map(_ROOT.joinpath, places):
-        for source in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+        for source in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             found.update(source.name.encode() + source.read_bytes())
     return found.hexdigest()
