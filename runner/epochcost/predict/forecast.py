@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -26,7 +27,7 @@ from epochcost.predict.design import (
     peak_of,
     work_features,
 )
-from epochcost.predict.joint import Draws, joint_draws
+from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws
 from epochcost.predict.process import (
     PASSES,
     POOLED,
@@ -122,7 +123,7 @@ class Forecaster:
 
     @cached_property
     def _utilisation(self) -> float:
-        return _highest_utilisation(self._published)
+        return _highest_utilisation(self._placed)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
@@ -167,15 +168,21 @@ def _factor(calibrations: Sequence[Errors], features: Vector) -> float:
 
 
 def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """The rates that are drawn, none beyond the ceiling, and the mean of their logarithms."""
+    """The mean of the logarithm of a rate that does not pass the ceiling, and its ends."""
     rate = asked.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
-    least = math.log(rate) - math.log(ceiling)
-    # The draws' own mean is off by chance where no draw meets the ceiling.
-    later = float((np.maximum(draws.values, least) - draws.values).mean())
+    later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
     level = min(rate * math.exp(-later), ceiling)
     bounded = draws.bounded(math.log(level / rate), math.log(level) - math.log(ceiling))
     return Forecast(level, min(low, level), high, bounded)
+
+
+def _mean_excess(least: float, deviation: float) -> float:
+    """By how much a normal value about zero falls short of ``least`` on average, where it does."""
+    if math.isinf(least):
+        return 0.0
+    standard = NormalDist(0.0, deviation)
+    return least * standard.cdf(least) + deviation**2 * standard.pdf(least)
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHEST_KIN) -> bool:
@@ -193,7 +200,7 @@ def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHE
 
 
 def _highest_utilisation(placed: Sequence[Placed]) -> float:
-    """The largest share of their peak that others reached in products, one row in a hundred aside.
+    """The largest share of their peak that works reached in products, one row in a hundred aside.
 
     One where no graph is known.
     """
