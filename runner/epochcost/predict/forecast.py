@@ -86,7 +86,9 @@ class Forecast:
 
 
 _KEPT = Keep(
-    "forecasts", TypeAdapter(tuple[str, tuple[Forecast, ...]]), ("predict", "graphs/profile.py")
+    "forecasts",
+    TypeAdapter(tuple[str, tuple[Forecast, ...]]),
+    ("graphs/profile.py", "predict", "specs/device.py"),
 )
 
 
@@ -149,11 +151,8 @@ class Forecaster:
             design.rows(rows >= len(self._placed)),
         )
         forecasts: dict[int, Forecast] = {}
-        calibrations, inverse = self._fitted
-        for places, mean, spread in _posteriors(known, unknown, self._scales, inverse):
-            factors = np.array(
-                [_factor(calibrations, unknown.device_features[at]) for at in places]
-            )
+        for places, mean, spread in _posteriors(known, unknown, self._scales, self._fitted[1]):
+            factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
@@ -162,9 +161,8 @@ class Forecaster:
                 forecasts[int(at)] = _forecast(asked[at], ceiling, float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(asked)))
 
-
-def _factor(calibrations: Sequence[Errors], features: Vector) -> float:
-    return max(errors.factor(features) for errors in calibrations)
+    def _factor(self, features: Vector) -> float:
+        return max(errors.factor(features) for errors in self._fitted[0])
 
 
 def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:

@@ -20,7 +20,7 @@ from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 
 _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
-_KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "graphs/profile.py"))
+_KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "specs"))
 
 
 def learnt_rates(
