@@ -16,11 +16,11 @@ from functools import partial
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
-    arithmetic_of_model,
+    arithmetic_of_models,
     is_whole_pass,
     optimizer_states,
 )
-from epochcost.analysis.cpus import cpu_of, cpu_rates
+from epochcost.analysis.cpus import cpu_of, cpu_rates, models_on_cpus
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.measured_rates import measured_rates
@@ -141,16 +141,16 @@ def predict_times(
     catalogue = inputs.catalogue
     if not catalogue.observations:
         return Predictions((), ())
-    profiles = _profiles(inputs)
+    chosen = tuple(models)
+    profiles = _profiles(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = known_of_cpus(inputs)
+    cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
-        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, POOLED),
+        "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
     places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
     without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
-    chosen = tuple(models)
     timed: list[Observation] = []
     for kind, one in known.items():
         kin = [model for model in chosen if _has_kin(model, profiles, one)]
@@ -173,16 +173,15 @@ def predict_times(
 
 def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
     """The rates that times on CPUs are predicted from; raises as ``predict_times`` does."""
-    return cpu_rates(inputs, _profiles(inputs), _words(RUNTIME))
+    return cpu_rates(inputs, _profiles(inputs, models_on_cpus(inputs)), _words(RUNTIME))
 
 
-def _profiles(inputs: Inputs) -> dict[str, Profile]:
-    """What the models' graphs ask for, by model id, where that can be counted."""
-    counted = (
-        (model.id, arithmetic_of_model(inputs.catalogue, model, inputs.cache))
-        for model in inputs.catalogue.models.values()
-    )
-    return {name: one.profile for name, one in counted if one and one.profile}
+def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
+    """What the graphs of these models ask for, by model id, where that can be counted."""
+    catalogue = inputs.catalogue
+    models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
+    counted = arithmetic_of_models(catalogue, models, inputs.cache)
+    return {name: one.profile for name, one in counted.items() if one and one.profile}
 
 
 def _has_kin(model: Model, profiles: Mapping[str, Profile], known: _Known) -> bool:
@@ -215,7 +214,7 @@ def _told(
         for one in {one.place.hardware.id: one.place for one in asked}.values()
         for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
     ]
-    forecaster = Forecaster(known.rates, known.devices, measured, known.scales)
+    forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
     found = zip(asked, forecaster.forecasts([one.question for one in asked]), strict=True)
     told, vague = [], defaultdict(list)
     for one, forecast in found:

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.answers import choose, offers_of
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Stack, observe
+from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity
-from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Offer, Offers, accuracies, by_stack, odds_of, offers, price_rows
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.analysis.predicted import NoTime
+from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
 from epochcost.cli.cheapest_answer import (
     MODES,
     CheapestAnswer,
@@ -45,7 +45,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import cheapest_batch
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
@@ -132,26 +132,17 @@ def _offers(
     """The offers of each stack, the one that is asked for or is known best first."""
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    folder = results_to_read(results)
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
+    inputs = inputs_to_read(catalogue, results_to_read(results))
     for problem in inputs.problems:
         say(problem, err=True)
-    timed = [one for one in observe(inputs) if one.workload.id == demand.model]
-    models = [one for one in (catalogue.models.get(demand.model),) if one]
-    predicted = predict_times(inputs, models, demand.precision)
-    timed = [one for one in timed if demand.precision in (None, one.precision)]
-    observed = [*timed, *predicted.beyond(timed)]
     goal = _GOALS[demand.mode]
-    stacks = by_stack(price_rows(catalogue, observed), goal)
-    ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
-    if not ordered or demand.software not in (None, ordered[0][0].observed.stack):
+    found, without = offers_of(inputs, demand.model, goal, demand.software, demand.precision)
+    if not found:
         raise InputError(
             f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
-    known = {one.machine.hardware for one in timed}
-    found = tuple(offers(rows, goal) for rows in ordered)
-    return found, tuple(one for one in predicted.without if one.id not in known)
+    return found, without
 
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
@@ -167,18 +158,12 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
         raise InputError(
             f"budget: expected {listed[0].cost.currency}, as the prices, got {demand.currency}"
         )
-    if demand.deadline_seconds is not None:
-        decision = cheapest_within(listed, demand.deadline_seconds)
-    elif demand.budget is not None:
-        decision = fastest_within(listed, demand.budget)
-    else:
-        return listed[0]
-    choice = decision.choice
-    if choice is None or not demand.met_by(choice):
-        nearest = choice or decision.nearest
-        assert nearest is not None, "of candidates one is nearest"
-        raise InputError(f"expected {demand.words}, found none: nearest is {_words(nearest)}")
-    return choice
+    decision = choose(found, demand.deadline_seconds, demand.budget)
+    if decision.choice is None:
+        assert decision.nearest is not None, "of candidates one is nearest"
+        nearest = _words(decision.nearest)
+        raise InputError(f"expected {demand.words}, found none: nearest is {nearest}")
+    return decision.choice
 
 
 def _words(one: Candidate[Offer]) -> str:

@@ -24,7 +24,7 @@ from epochcost.graphs import contrib
 from epochcost.graphs.control_flow import Loop, branch_nodes
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
-from epochcost.graphs.nodes import DEFAULT_DOMAINS, copied, is_standard, live_nodes
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
 from epochcost.graphs.sequences import (
     MAKERS,
     READERS,
@@ -52,6 +52,8 @@ _FOLDED = frozenset(
         "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
+# Bytes of a node; a Constant may hold gigabytes.
+_LONGEST_SIGNATURE = 2048
 # How many elements these yield depends on the values, and never exceeds rank times the input's.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
@@ -178,6 +180,7 @@ class _Known:
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in self._imports}
         self.recounted = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
@@ -187,6 +190,7 @@ class _Known:
         self.copies: set[str] = set()  # of the tensors of a sequence
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
+        self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
         self.types = value_types(graph)
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
@@ -232,27 +236,57 @@ class _Known:
             self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
             return None
-        version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
-        try:
-            schema = defs.get_schema(node.op_type, version, node.domain)
-            inferred = inferred_types(
-                node, schema, self.types, self.arrays, self._imports, self._ir_version
-            )
-        except (defs.SchemaError, shape_inference.InferenceError) as error:
-            return error
-        self.types.update(inferred)
+        key = self._signature(node, names)
+        kinds: Sequence[onnx.TypeProto | None]
+        if key is None or key not in self._inferred:
+            try:
+                inferred = self._infer(node)
+            except (defs.SchemaError, shape_inference.InferenceError) as error:
+                return error
+            kinds = [inferred.get(name) for name in node.output]
+            if key is not None:
+                self._inferred[key] = kinds
+        else:
+            kinds = self._inferred[key]
+        for name, kind in zip(node.output, kinds, strict=True):
+            if kind is not None:
+                self.types[name] = kind
         return None
+
+    def _infer(self, node: onnx.NodeProto) -> Mapping[str, onnx.TypeProto]:
+        version = self._versions.get(node.domain, 1)
+        schema = defs.get_schema(node.op_type, version, node.domain)
+        return inferred_types(
+            node, schema, self.types, self.arrays, self._imports, self._ir_version
+        )
+
+    def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
+        """What the types of a node's outputs follow from; None where that is too much to keep.
+
+        Nodes of equal signatures, of which a model of many layers is full, are inferred once.
+        """
+        if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
+            return None
+        return (
+            node.op_type,
+            node.domain,
+            tuple(map(bool, node.output)),
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(self.types[name].SerializeToString() for name in names),
+            tuple(_identity(self.arrays.get(name)) for name in names),
+            tuple(map(bool, node.input)),
+        )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """The values of a node's outputs where they are constants of a small size."""
-        if node.domain or not all(map(self._is_small, _bounds(node))):
-            return None
-        if node.op_type in ("Shape", "Size"):
-            return self._measured(node)
+        of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
-        if len(feeds) < len(set(filter(None, node.input))) or node.op_type not in _FOLDED:
+        constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
+        if node.domain or not (of_shape or constant):
             return None
-        return self._evaluated(node, feeds)
+        if not all(map(self._is_small, _bounds(node))):
+            return None
+        return self._measured(node) if of_shape else self._evaluated(node, feeds)
 
     def _is_small(self, name: str) -> bool:
         shape = static_shape(self.types.get(name))

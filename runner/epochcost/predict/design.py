@@ -10,7 +10,8 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ _WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
 Precision = Literal["mixed", "tf32", "fp32"]
 # By what a feature of a device is filled in where its maker does not say: as its generation has it.
 _WORK_FEATURES = 7
+_FIELDS = attrgetter(*(field.name for field in fields(Rate)))
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -133,6 +135,11 @@ def designed(known: Sequence[Placed], devices: Devices, asked: Sequence[Placed] 
         batch=np.log([one.batch or 1.0 for one in rates]),
         training=np.array([float(one.mode == "training") for one in rates]),
     )
+
+
+def content_of(placed: Iterable[Placed], devices: Devices) -> object:
+    """All that follows from rows follows from this, and from ``devices``; its repr says it all."""
+    return devices.all, [(_FIELDS(one.rate), one.device.id, one.profile) for one in placed]
 
 
 def model_family(model: str) -> str:

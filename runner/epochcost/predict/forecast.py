@@ -10,13 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.calibration import Errors, errors
-from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
+from epochcost.predict.design import (
+    Devices,
+    Placed,
+    content_of,
+    designed,
+    peak_of,
+    work_features,
+)
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws
 from epochcost.predict.process import (
     PASSES,
@@ -28,10 +38,12 @@ from epochcost.predict.process import (
     Vector,
     centred_departures,
     covariance,
+    inverted,
     roofline,
     with_noise,
 )
 from epochcost.predict.rates import Rate
+from epochcost.results.kept import Keep
 from epochcost.specs.device import Device
 
 _OURS = "epochcost"
@@ -73,11 +85,19 @@ class Forecast:
     draws: Draws = field(compare=False, repr=False)
 
 
+_KEPT = Keep(
+    "forecasts",
+    TypeAdapter(tuple[str, tuple[Forecast, ...]]),
+    ("graphs/profile.py", "predict", "specs/device.py"),
+)
+
+
 class Forecaster:
     """What a set of published rates says of works whose graphs are known.
 
     ``measured`` are rates of the software that is asked about, as ``as_rate`` makes them.
     They are learnt from like others, and intervals are calibrated on the published ones alone.
+    ``cache`` keeps forecasts, by all that they follow from.
     """
 
     def __init__(
@@ -86,19 +106,37 @@ class Forecaster:
         devices: Devices,
         measured: Sequence[Placed] = (),
         scales: Scales = _SCALES,
+        cache: Path | None = None,
     ) -> None:
+        self._published = placed
         self._placed = (*placed, *measured)
         self._devices = devices
         self._scales = scales
-        design = designed(placed, devices)
-        self._calibrations = _calibrations(design, scales)
-        self._utilisation = _highest_utilisation(self._placed)
+        self._cache = cache
+
+    @cached_property
+    def _fitted(self) -> tuple[tuple[Errors, ...], Matrix | None]:
+        """The calibrations, and the inverse of all rows' covariance where nothing was measured."""
+        design = designed(self._published, self._devices)
+        covariances = with_noise(design, self._scales)
+        inverse = inverted(covariances)
+        calibrations = _calibrations(design, self._scales, covariances, inverse)
+        return calibrations, inverse if len(self._placed) == len(self._published) else None
+
+    @cached_property
+    def _utilisation(self) -> float:
+        return _highest_utilisation(self._placed)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
         # Machines with the same devices ask the same.
         distinct = tuple(dict.fromkeys(questions))
-        found = self.of([as_rate(one, 1.0) for one in distinct])
+        given = self._scales, len(self._published), distinct
+        found = _KEPT.value(
+            self._cache,
+            (given, content_of(self._placed, self._devices)) if self._cache else None,
+            lambda: self.of([as_rate(one, 1.0) for one in distinct]),
+        )
         known = dict(zip(distinct, found, strict=True))
         return tuple(known[one] for one in questions)
 
@@ -113,7 +151,7 @@ class Forecaster:
             design.rows(rows >= len(self._placed)),
         )
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(known, unknown, self._scales):
+        for places, mean, spread in _posteriors(known, unknown, self._scales, self._fitted[1]):
             factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
@@ -124,7 +162,7 @@ class Forecaster:
         return tuple(forecasts[at] for at in range(len(asked)))
 
     def _factor(self, features: Vector) -> float:
-        return max(errors.factor(features) for errors in self._calibrations)
+        return max(errors.factor(features) for errors in self._fitted[0])
 
 
 def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
@@ -177,25 +215,29 @@ def _peak_rate(asked: Placed) -> float:
     return asked.rate.count * peak / (passes * asked.profile.flops)
 
 
-def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:
+def _calibrations(
+    design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
+) -> tuple[Errors, ...]:
     """Of devices that were left out, and of models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
+    own = inverted(covariances[np.ix_(graphs, graphs)])
     return (
-        errors(design, scales, design.group, design.model, 0),
-        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0),
+        errors(design, scales, design.group, design.model, 0, inverse),
+        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0, own),
     )
 
 
 def _posteriors(
-    known: Design, unknown: Design, scales: Scales
+    known: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """For each work that is asked about, its rows, and mean [n] and covariance [n, n] of theirs.
 
     Of logarithms of rates per device. Rows of different works are never compared, and so many at a
     time fit the memory.
     """
-    inverse = np.linalg.inv(with_noise(known, scales))
+    if inverse is None:
+        inverse = inverted(with_noise(known, scales))
     departures, mean = centred_departures(known)
     weights = inverse @ departures
     for work in np.unique(unknown.model_mode):

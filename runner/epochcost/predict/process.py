@@ -194,12 +194,19 @@ def _same(one: Labels, other: Labels) -> Matrix:
 
 
 def held_out(
-    design: Design, scales: Scales, groups: Labels, only: Sequence[int] | None = None
+    design: Design,
+    scales: Scales,
+    groups: Labels,
+    only: Sequence[int] | None = None,
+    inverse: Matrix | None = None,
 ) -> tuple[Held, ...]:
-    """Each group of rows predicted from the rows of all others; all groups, or ``only`` some."""
+    """Each group of rows predicted from the rows of all others; all groups, or ``only`` some.
+
+    ``inverse`` is that of ``with_noise``, if it is there already.
+    """
     centred, _ = centred_departures(design)
-    matrix = with_noise(design, scales)
-    inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    if inverse is None:
+        inverse = inverted(with_noise(design, scales))
     weighted = inverse @ centred
     return tuple(
         _held(inverse, weighted, np.flatnonzero(groups == group))
@@ -207,8 +214,13 @@ def held_out(
     )
 
 
+def inverted(matrix: Matrix) -> Matrix:
+    """The inverse of a covariance."""
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
 def _held(inverse: Matrix, weighted: Vector, rows: Labels) -> Held:
-    within = np.asarray(np.linalg.inv(inverse[np.ix_(rows, rows)]), dtype=np.float64)
+    within = inverted(inverse[np.ix_(rows, rows)])
     return Held(rows, within @ weighted[rows], within)
 
 
