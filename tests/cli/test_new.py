@@ -12,6 +12,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+import tomli
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner, Result
 
@@ -19,7 +20,7 @@ from crowding import crowded
 from epochcost.cli.app import app, main
 from epochcost.cost import recompute
 from epochcost.errors import EpochcostError
-from epochcost.specs.layout import format_spec
+from epochcost.specs.catalogue import ordered_keys_of
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
 from tiny_decoders import tiny_decoder
@@ -232,7 +233,8 @@ def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
     assert model.training.target.classes == 3
     assert (project / "models/word_bag.onnx").read_bytes() == graph.read_bytes()
     text = (project / "specs/models/word-bag.toml").read_text("utf-8")
-    assert format_spec(Model, text) == text
+    keys = [*tomli.loads(text.partition("\n[")[0])]
+    assert keys == [key for key in ordered_keys_of(Model) if key in keys]
 
 
 def _keep_weights_in(name: str, graph: Path) -> None:

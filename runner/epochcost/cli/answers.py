@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.errors import InputError, UsageError
-from epochcost.specs.layout import new_spec
+from epochcost.specs.draft import new_spec
 from epochcost.specs.schema import schema_of
 from epochcost.units import parse_share
 

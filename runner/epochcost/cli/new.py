@@ -22,8 +22,8 @@ from epochcost.graphs.binding import symbolic_dimensions
 from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
+from epochcost.specs.draft import new_spec
 from epochcost.specs.hardware import Accelerator
-from epochcost.specs.layout import new_spec
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
