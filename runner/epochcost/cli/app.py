@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "train-graph": "Write a model's training step as one ONNX graph.",
         "trust": "Compute how far predictions are off, for the site to quote.",
         "weightless": "Write an ONNX file without its weights, which are drawn.",
-        "new": "Write a new spec: what is not given is asked at a terminal.",
+        "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Take over price tables of others as specs.",
         "runtimes": "Install other runtimes, each in its own environment.",
     }

@@ -1,16 +1,11 @@
-"""A new spec from options, and from a person's answers at a terminal where they were left out.
-
-Where nobody can be asked, all that is missing is told at once.
-"""
+"""A new spec from options; all that are missing are named at once."""
 
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -23,43 +18,23 @@ from epochcost.units import parse_share
 Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
 Name = Annotated[str | None, typer.Option(help="What people call it.")]
 Source = Annotated[str | None, typer.Option(help="Where the numbers were read.")]
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def answered(
-    kind: str, given: Mapping[str, str | None], defaults: Mapping[str, str] = _NONE
-) -> dict[str, Any]:
-    """The values of a spec's keys as given; those that a spec must have are asked for.
-
-    Raises as `require` does where one is missing that has no default.
-    """
+def spec_values(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The values of a spec's keys, typed; raises as `require` does where a needed key is None."""
     schema = schema_of(kind)
-    wanted = {key for key, text in given.items() if text is None} & {*schema["required"]}
-    require({key: defaults.get(key) for key in given if key in wanted})
-    values: dict[str, Any] = {}
-    for key, known in given.items():
-        property_ = schema["properties"][key]
-        text = known
-        if key in wanted:
-            text = asked(key, property_["description"], defaults.get(key))
-        values[key] = None if text is None else typed(text, property_)
-    return values
+    require({key: given[key] for key in given if key in schema["required"]})
+    properties = schema["properties"]
+    return {
+        key: None if text is None else typed(text, properties[key]) for key, text in given.items()
+    }
 
 
 def require(given: Mapping[str, object]) -> None:
-    """Raise UsageError with every option that is missing, unless a person can be asked."""
+    """Raise UsageError that names every option without a value."""
     missing = [f"--{key.replace('_', '-')}" for key, value in given.items() if not value]
-    if missing and not sys.stdin.isatty():
-        raise UsageError(f"missing: {', '.join(missing)} (not a terminal, so I cannot ask)")
-
-
-def asked(key: str, question: str, default: str | None = None) -> str:
-    """The answer of a person at the terminal, else the default; raises as `require` does."""
-    require({key: default})
-    if not sys.stdin.isatty():
-        return default or ""
-    answer: str = typer.prompt(f"{question}\n{key}", default=default)
-    return answer
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}")
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
