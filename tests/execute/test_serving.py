@@ -21,7 +21,7 @@ from tiny_project import write_tiny_project
 
 pytest.importorskip("mlperf_loadgen", reason="LoadGen is not built for this machine")
 _LOAD = """
-scenarios = ["single-stream", "server"]
+scenarios = ["offline", "server"]
 modes = ["inference"]
 serving = { server_latency_ms = 200, maximum_batch = 6 }
 """
@@ -75,7 +75,7 @@ def test_scenarios_are_measured_stored_and_resumed(
     outcomes = run_trials(Assignment(catalogue, plan.trials, "local", store), ignore)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
     results = sound_results(store.folder)
-    assert {result.trial.scenario for result in results} == {"single-stream", "server"}
+    assert {result.trial.scenario for result in results} == {"offline", "server"}
     assert all(result.measurement.served is not None for result in results)
     assert all(path.stat().st_size < 5_000_000 for path in store.folder.glob("*/*.json"))
     again = run_trials(Assignment(catalogue, plan.trials, "local", store, resume=True), ignore)

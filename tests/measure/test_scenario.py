@@ -77,31 +77,6 @@ def require_equal_words(measurement: Measurement, scenario: str) -> LoadGenRun:
     return run
 
 
-def test_single_stream(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """One query after the other: as many latencies as queries, percentiles equal to LoadGen's."""
-    measurement = measured(serving_job, tmp_path, Load(scenario="single-stream"))
-    run = require_equal_words(measurement, "SingleStream")
-    assert measurement.served is not None
-    assert len(measurement.served.latencies_nanoseconds) == run.queries == run.samples
-    assert measurement.stop_reason == "loadgen"
-    assert measurement.samples_seconds == ()
-    assert measurement.steps_taken >= run.samples
-    assert run.samples_per_second == pytest.approx(
-        float(said(run, "QPS w/ loadgen overhead")), rel=1e-4
-    )
-
-
-def test_multi_stream(serving_job: MakeServingJob, tmp_path: Path) -> None:
-    """A query of six samples is as late as its last; two batches answer it."""
-    load = Load(scenario="multi-stream", samples_per_query=6)
-    measurement = measured(serving_job, tmp_path, load)
-    run = require_equal_words(measurement, "MultiStream")
-    assert measurement.served is not None
-    assert len(measurement.served.latencies_nanoseconds) == run.queries
-    assert run.samples == 6 * run.queries
-    assert said(run, "samples_per_query") == "6"
-
-
 def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
     """All samples in one query, after a run that told the capacity."""
     sampling = SamplingRule(minimum_samples=10, budget_seconds=0.05)
@@ -113,6 +88,9 @@ def test_offline(serving_job: MakeServingJob, tmp_path: Path) -> None:
     assert run.purpose == "scored"
     assert run.queries == 1
     assert len(served.latencies_nanoseconds) == run.samples
+    assert measurement.stop_reason == "loadgen"
+    assert measurement.samples_seconds == ()
+    assert measurement.steps_taken >= run.samples / 8
     assert run.samples_per_second == pytest.approx(float(said(run, "Samples per second")), 1e-4)
 
 
@@ -138,7 +116,7 @@ def test_server(serving_job: MakeServingJob, tmp_path: Path) -> None:
 
 def test_loadgens_log_is_kept(serving_job: MakeServingJob, tmp_path: Path) -> None:
     """The detail log is LoadGen's, whole, and nothing of it is left in the folder."""
-    measurement = measured(serving_job, tmp_path, Load(scenario="single-stream"))
+    measurement = measured(serving_job, tmp_path, Load(scenario="offline"))
     assert measurement.served is not None
     log = gzip.decompress(base64.b64decode(measurement.served.detail_log)).decode()
     assert '"key": "result_validity"' in log
@@ -173,12 +151,12 @@ def test_a_worker_killed_in_mid_scenario_is_a_failed_trial(
             worker.send_signal(signal.SIGKILL)
 
     endless = SamplingRule(minimum_samples=10, budget_seconds=60)
-    job = serving_job(Load(scenario="single-stream"), sampling=endless)
+    job = serving_job(Load(scenario="offline"), sampling=endless)
     with pytest.raises(TrialFailed, match="killed by SIGKILL"):
         run_trial(job, tmp_path, kill)
 
 
-@pytest.mark.parametrize("scenario", ["single-stream", "server"])
+@pytest.mark.parametrize("scenario", ["offline", "server"])
 def test_a_fault_of_the_model_ends_the_scenario_with_its_reason(
     scenario: str, tmp_path: Path
 ) -> None:

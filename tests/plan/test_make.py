@@ -261,7 +261,7 @@ def test_the_optimizer_changes_training_and_not_inference() -> None:
     assert work_sha256(changed, "inference") == work_sha256(model("mlp"), "inference")
 
 
-SCENARIOS = ["single-stream", "offline", "server"]
+SCENARIOS = ["offline", "server"]
 
 
 def test_scenarios_are_planned_beside_training() -> None:
@@ -271,9 +271,8 @@ def test_scenarios_are_planned_beside_training() -> None:
         model("mlp", inference={"batch_sizes": [4], "server_latency_ms": Decimal(15)})
     )
     plan = plan_study(bounded, served, HOST, graphs=GRAPHS)
-    assert titles(plan)[0] == "mlp single-stream cpu batch 1"
-    assert set(titles(plan)[1:3]) == {"mlp offline cpu batch 4", "mlp server cpu batch 4"}
-    assert titles(plan)[3:] == ["mlp training cpu batch 32", "mlp training cpu batch 128"]
+    assert set(titles(plan)[:2]) == {"mlp offline cpu batch 4", "mlp server cpu batch 4"}
+    assert titles(plan)[2:] == ["mlp training cpu batch 32", "mlp training cpu batch 128"]
     assert {trial.scenario for trial in plan.trials} == {"batch", *SCENARIOS}
 
 
@@ -281,7 +280,7 @@ def test_a_server_without_a_bound_is_left_out() -> None:
     """Nobody said how soon it must answer, and no bound is made up."""
     served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)
     plan = plan_study(BOTH, served, HOST, graphs=GRAPHS)
-    assert {trial.scenario for trial in plan.trials} == {"single-stream", "offline"}
+    assert {trial.scenario for trial in plan.trials} == {"offline"}
     (left,) = plan.left_out
     assert left.what == "mlp server cpu batch 1"
     assert "write server_latency_ms" in left.reason
@@ -295,18 +294,6 @@ def test_scenarios_are_left_out_where_loadgen_is_missing() -> None:
     plan = plan_study(BOTH, served, without, graphs=GRAPHS)
     assert titles(plan) == ["mlp inference cpu batch 1"]
     assert plan.left_out == (LeftOut("mlp offline cpu batch 1", "LoadGen is missing"),)
-
-
-def test_compliant_is_asked_for_by_the_run() -> None:
-    """The study says which scenarios, the run how long; other trials stay what they are."""
-    served = study(models=["mlp"], providers=["cpu"], scenarios=["batch", "offline"])
-    short = plan_study(BOTH, served, HOST, graphs=GRAPHS)
-    whole = plan_study(BOTH, served, HOST, graphs=GRAPHS, selection=StudySelection(compliant=True))
-    kept = {trial.id for trial in short.trials} & {trial.id for trial in whole.trials}
-    assert kept == {trial.id for trial in short.trials if trial.scenario == "batch"}
-    (offline,) = (trial for trial in whole.trials if trial.scenario == "offline")
-    assert offline.load is not None
-    assert offline.load.compliant
 
 
 def test_more_cpus_than_the_machine_has_are_left_out() -> None:

@@ -130,9 +130,7 @@ def _load(stored: StoredResult) -> str:
     """The scenario, with its bound."""
     load = stored.result.trial.load
     assert load is not None, "a result of LoadGen has a load"
-    words = load.title
-    if load.scenario == "multi-stream":
-        words += f", {load.samples_per_query} samples a query"
+    words: str = load.scenario
     if load.server_latency_ms is not None and load.latency_percentile is not None:
         within = seconds(float(load.server_latency_ms) / 1e3)
         words += f", {plain(load.latency_percentile * 100)} % within {within}"

@@ -72,12 +72,6 @@ class Selection:
     quick: Annotated[
         bool, typer.Option("--quick", help="Seconds per trial, and a wider interval of the mean.")
     ] = False
-    compliant: Annotated[
-        bool,
-        typer.Option(
-            "--compliant", help="MLPerf's durations and counts in its scenarios: 10 min each."
-        ),
-    ] = False
     as_is: AsIs = False
     device: Annotated[
         int | None,
@@ -114,7 +108,6 @@ class Selection:
             providers=(self.provider,) if self.provider else (),
             hardware=self.hardware,
             quick=self.quick,
-            compliant=self.compliant,
             as_is=self.as_is,
             device=self.device,
             vcpus=_cpu_counts(self.vcpus),

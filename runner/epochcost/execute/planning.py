@@ -210,7 +210,6 @@ class RunRequest:
     providers: tuple[Provider, ...] = ()
     hardware: str = "local"
     quick: bool = False
-    compliant: bool = False
     as_is: bool = False
     device: int | None = None
     vcpus: tuple[int, ...] = ()
@@ -246,7 +245,6 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         models=frozenset(request.models) or None,
         providers=frozenset(request.providers) or None,
         quick=request.quick,
-        compliant=request.compliant,
         rounds=request.rounds,
     )
     graphs = graph_digests(catalogue, _models(studies, request))

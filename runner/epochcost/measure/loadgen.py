@@ -25,8 +25,6 @@ from epochcost.results.served import Latency, LoadGenRun, Purpose, TokenRun
 _MODULE = "mlperf_loadgen"
 _PREFIX = "loadgen-"
 _SCENARIOS: dict[LoadScenario, str] = {
-    "single-stream": "SingleStream",
-    "multi-stream": "MultiStream",
     "offline": "Offline",
     "server": "Server",
 }
@@ -53,9 +51,9 @@ Issue = Callable[[Sequence[Sample]], None]
 class LoadGenRequest:
     """One run of LoadGen.
 
-    ``queries_per_second``: how many a server gets; for streams how many LoadGen prepares; offline,
-    samples. With ``token_bound_seconds``, that of every further token, ``bound_seconds`` is of the
-    first one. ``trace`` logs every sample. ``examples`` is how many there are to ask for.
+    ``queries_per_second``: how many a server gets; offline, samples to prepare. With
+    ``token_bound_seconds``, that of every further token, ``bound_seconds`` is of the first one.
+    ``trace`` logs every sample. ``examples`` is how many there are to ask for.
     """
 
     scenario: LoadScenario
@@ -63,7 +61,6 @@ class LoadGenRequest:
     minimum_queries: int
     queries_per_second: float
     examples: int
-    samples_per_query: int = 1
     bound_seconds: float = 0.0
     token_bound_seconds: float | None = None
     percentile: float = 0.99
@@ -107,7 +104,7 @@ def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog
     finally:
         loadgen.DestroySUT(system)
         loadgen.DestroyQSL(library)
-    return read_logs(folder, _PREFIX, by_query=asked.scenario == "multi-stream")
+    return read_logs(folder, _PREFIX)
 
 
 def complete_samples(samples: Sequence[Sample], tokens: int = 0) -> None:
@@ -139,10 +136,6 @@ def _test_settings(loadgen: Any, asked: LoadGenRequest) -> Any:
     settings.mode = loadgen.TestMode.PerformanceOnly
     settings.min_duration_ms = round(asked.minimum_seconds * 1e3)
     settings.min_query_count = asked.minimum_queries
-    expected_nanoseconds = max(1, round(1e9 / asked.queries_per_second))
-    settings.single_stream_expected_latency_ns = expected_nanoseconds
-    settings.multi_stream_expected_latency_ns = expected_nanoseconds
-    settings.multi_stream_samples_per_query = asked.samples_per_query
     settings.offline_expected_qps = asked.queries_per_second
     settings.server_target_qps = asked.queries_per_second
     settings.server_target_latency_ns = round(asked.bound_seconds * 1e9)
@@ -176,15 +169,12 @@ def _flush() -> None:
 
 
 _MARK = ":::MLLOG "
-_SAMPLE = re.compile(rb'"query_seq":(\d+),.*?"complete_ns":(\d+)')
+_SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """What LoadGen logged of one run.
-
-    ``latencies`` are of queries in multi-stream, else of samples; without a trace there are none.
-    """
+    """What LoadGen logged of one run; without a trace there are no ``latencies``."""
 
     values: dict[str, Any]
     summary: str
@@ -208,8 +198,8 @@ class LoadGenLog:
         return self.values.get("result_validity") == "VALID"
 
 
-def read_logs(folder: Path, prefix: str, *, by_query: bool) -> LoadGenLog:
-    """Read and remove what LoadGen left in ``folder``; ``by_query`` takes latencies of queries.
+def read_logs(folder: Path, prefix: str) -> LoadGenLog:
+    """Read and remove what LoadGen left in ``folder``.
 
     Raises TrialFailed where LoadGen left no result.
     """
@@ -224,18 +214,18 @@ def read_logs(folder: Path, prefix: str, *, by_query: bool) -> LoadGenLog:
     values = _values(detail.decode("utf-8", "replace"))
     if "result_validity" not in values:
         raise TrialFailed("LoadGen: expected a result in its log; it ended without one")
-    return LoadGenLog(values, summary, detail, _latencies(trace, by_query), trace)
+    return LoadGenLog(values, summary, detail, _latencies(trace), trace)
 
 
 def run_record(
-    log: LoadGenLog, purpose: Purpose, minimum_seconds: float, asked: float | None, per_query: int
+    log: LoadGenLog, purpose: Purpose, minimum_seconds: float, asked: float | None
 ) -> LoadGenRun:
-    """One run as it is stored; ``asked`` is a server's rate, ``per_query`` the samples of one."""
+    """One run as it is stored; ``asked`` is a server's rate."""
     values = log.values
     return LoadGenRun(
         purpose=purpose,
         asked_samples_per_second=asked,
-        samples_per_second=_rate(values, per_query),
+        samples_per_second=_rate(values),
         queries=values["result_query_count"],
         samples=values["result_query_count"] * values["generated_samples_per_query"],
         minimum_seconds=minimum_seconds,
@@ -246,26 +236,20 @@ def run_record(
     )
 
 
-def _rate(values: dict[str, Any], per_query: int) -> float:
-    """Samples per second; LoadGen counts a stream's in queries, its own time between them too."""
-    for key in ("result_samples_per_second", "result_completed_samples_per_sec"):
-        if key in values:
-            return float(values[key])
-    if "result_qps_with_loadgen_overhead" in values:
-        return float(values["result_qps_with_loadgen_overhead"])
-    return per_query * 1e9 / float(values["result_mean_query_latency_ns"])
+def _rate(values: dict[str, Any]) -> float:
+    """Samples per second: offline of all, of a server's those completed."""
+    keys = ("result_samples_per_second", "result_completed_samples_per_sec")
+    return float(next(values[key] for key in keys if key in values))
 
 
 def _latency(values: dict[str, Any]) -> Latency:
-    streams = "result_mean_query_latency_ns" in values
-    of, per = ("query_", "per_query_") if streams else ("", "")
     return Latency(
-        minimum_nanoseconds=values[f"result_min_{of}latency_ns"],
-        mean_nanoseconds=values[f"result_mean_{of}latency_ns"],
-        p50_nanoseconds=values[f"result_50.00_percentile_{per}latency_ns"],
-        p90_nanoseconds=values[f"result_90.00_percentile_{per}latency_ns"],
-        p99_nanoseconds=values[f"result_99.00_percentile_{per}latency_ns"],
-        maximum_nanoseconds=values[f"result_max_{of}latency_ns"],
+        minimum_nanoseconds=values["result_min_latency_ns"],
+        mean_nanoseconds=values["result_mean_latency_ns"],
+        p50_nanoseconds=values["result_50.00_percentile_latency_ns"],
+        p90_nanoseconds=values["result_90.00_percentile_latency_ns"],
+        p99_nanoseconds=values["result_99.00_percentile_latency_ns"],
+        maximum_nanoseconds=values["result_max_latency_ns"],
     )
 
 
@@ -276,15 +260,8 @@ def _values(detail: str) -> dict[str, Any]:
     return {entry["key"]: entry["value"] for entry in entries}
 
 
-def _latencies(trace: bytes, by_query: bool) -> tuple[int, ...]:
-    """Of every sample, or of every query: that of its last sample."""
-    found = [(int(query), int(latency)) for query, latency in _SAMPLE.findall(trace)]
-    if not by_query:
-        return tuple(latency for _, latency in found)
-    slowest: dict[int, int] = {}
-    for query, latency in found:
-        slowest[query] = max(latency, slowest.get(query, 0))
-    return tuple(slowest.values())
+def _latencies(trace: bytes) -> tuple[int, ...]:
+    return tuple(map(int, _SAMPLE.findall(trace)))
 
 
 # Both events of a sample bear the time for which it was scheduled.

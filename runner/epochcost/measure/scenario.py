@@ -27,20 +27,10 @@ from epochcost.measure.loadgen import (
 )
 from epochcost.measure.sampling import PacedReport, Report, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
-from epochcost.plan.trial import COMPLIANT_SECONDS, Load, LoadScenario
+from epochcost.plan.trial import Load
 from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
-# What LoadGen's early stopping needs to judge a stream, LoadGen's own least for a server, and the
-# samples of an offline run (mlcommons/inference, loadgen/mlperf.conf, revision 001712e9;
-# loadgen/early_stopping.cc).
-COMPLIANT_QUERIES: dict[LoadScenario, int] = {
-    "single-stream": 64,
-    "multi-stream": 662,
-    "offline": 24_576,
-    "server": 100,
-}
-_COMPLIANT_SEARCH_SECONDS = 10.0
 # Of the budget: half for the run that counts, the rest for about ten tries.
 _SCORED_SHARE = 0.5
 _SEARCH_SHARE = 0.05
@@ -49,8 +39,7 @@ _LEAST_SEARCH_SECONDS = 0.5
 _PREPARED = 1.25
 _MORE = 2.0
 _MOST_RUNS = 4
-# LoadGen prepares twice the queries of a stream, each in some 200 bytes, and hands an offline run's
-# samples over as as many Python objects.
+# LoadGen hands an offline run's samples over as as many Python objects.
 _MOST_PREPARED = 10_000_000
 # The model alone is many times faster than all around it where it is tiny.
 _TRIED_OF_BARE = 0.1
@@ -68,7 +57,6 @@ class _Pace:
 
     scored_seconds: float
     search_seconds: float
-    minimum_queries: int
     minimum_samples: int
 
 
@@ -121,13 +109,13 @@ class _Scenario:
         self._load, self._model, self._service = load, model, service_seconds
         self._folder = folder
         self._most = model.sizes[-1]
-        self._pace = _pace(job, load)
+        self._pace = _pace(job)
         paced = PacedReport(report, time.perf_counter)
         self._answered = lambda count: paced.at(time.perf_counter(), count, None)
         self._runs: list[LoadGenRun] = []
 
     def run(self) -> ServingRecord:
-        served = self._server if self._load.scenario == "server" else self._stream
+        served = self._server if self._load.scenario == "server" else self._offline
         logged, reported = served()
         raw = logged.latencies if reported is not None else ()
         return ServingRecord(
@@ -138,9 +126,9 @@ class _Scenario:
             detail_log=base64.b64encode(gzip.compress(logged.detail, mtime=0)).decode(),
         )
 
-    def _stream(self) -> tuple[LoadGenLog, int]:
-        """Prepare enough queries that the run lasts as long as requested, and report that run."""
-        rate = _PREPARED * self._queries_per_second()
+    def _offline(self) -> tuple[LoadGenLog, int]:
+        """Prepare enough samples that the run lasts as long as requested, and report that run."""
+        rate = _PREPARED * self._capacity()
         for _ in range(_MOST_RUNS):
             self._require_affordable(rate)
             logged = self._ask(self._load, rate, self._pace.scored_seconds, "scored")
@@ -148,16 +136,6 @@ class _Scenario:
                 break
             rate *= _MORE
         return logged, len(self._runs) - 1
-
-    def _queries_per_second(self) -> float:
-        """How fast queries can be answered; offline, samples."""
-        if self._load.scenario == "offline":
-            return self._capacity()
-        whole, rest = divmod(self._load.samples_per_query, self._most)
-        seconds = whole * self._service[self._most]
-        if rest:
-            seconds += self._service[min(size for size in self._service if size >= rest)]
-        return 1 / seconds
 
     def _capacity(self) -> float:
         """Samples per second when all are there at once, LoadGen's part and ours included."""
@@ -180,7 +158,7 @@ class _Scenario:
             assert rate is not None, "the loop is empty without a rate"
             self._require_affordable(rate)
             tries.append(self._ask(self._load, rate, self._pace.scored_seconds, "scored"))
-            if tries[-1].kept_bound and (tries[-1].valid or not self._load.compliant):
+            if tries[-1].kept_bound:
                 return tries[-1], len(self._runs) - 1
             rate *= _LESS
         assert tries, "the search asks at least once"
@@ -195,24 +173,22 @@ class _Scenario:
         return _FIRST_TRY_OF_CAPACITY * capacity, _LEAST_UTILISATION * min(alone, capacity)
 
     def _ask(self, load: Load, rate: float, seconds: float, purpose: Purpose) -> LoadGenLog:
-        least = self._pace.minimum_queries if load == self._load else self._pace.minimum_samples
+        least = self._pace.minimum_samples
         asked = LoadGenRequest(
             scenario=load.scenario,
             minimum_seconds=seconds,
             minimum_queries=least,
             queries_per_second=rate,
             examples=self._model.example_count,
-            samples_per_query=load.samples_per_query,
             bound_seconds=self._bound_seconds,
             percentile=float(load.latency_percentile or 0.99),
         )
-        samples = max(rate * seconds, least) * load.samples_per_query
         # A trace takes about 300 bytes of scratch room a sample: none where it is thrown away.
-        traced = purpose == "scored" and samples <= 2 * load.samples_per_query * MOST_SAMPLES
+        traced = purpose == "scored" and max(rate * seconds, least) <= 2 * MOST_SAMPLES
         with self._answering(load) as issue:
             logged = run_loadgen(replace(asked, trace=traced), issue, self._folder)
         per_second = rate if load.scenario == "server" else None
-        self._runs.append(run_record(logged, purpose, seconds, per_second, load.samples_per_query))
+        self._runs.append(run_record(logged, purpose, seconds, per_second))
         return logged
 
     def _answering(self, load: Load) -> AbstractContextManager[Issue]:
@@ -229,23 +205,15 @@ class _Scenario:
         prepared = rate * self._pace.scored_seconds
         if prepared > _MOST_PREPARED:
             raise JobError(
-                f"{self._load.title}: expected at most {_MOST_PREPARED:,} queries, which LoadGen "
-                f"prepares in memory; {self._pace.scored_seconds:.0f} s of this model would take "
-                f"{prepared:,.0f}: measure it without --compliant, or with a smaller budget_seconds"
+                f"{self._load.scenario}: expected at most {_MOST_PREPARED:,} queries, which "
+                f"LoadGen prepares in memory; {self._pace.scored_seconds:.0f} s of this model would "
+                f"take {prepared:,.0f}: measure it with a smaller budget_seconds"
             )
 
 
-def _pace(job: Job, load: Load) -> _Pace:
+def _pace(job: Job) -> _Pace:
     budget, fewest = job.sampling.budget_seconds, job.sampling.minimum_samples
-    if load.compliant:
-        queries = COMPLIANT_QUERIES[load.scenario]
-        return _Pace(COMPLIANT_SECONDS, _COMPLIANT_SEARCH_SECONDS, queries, fewest)
-    return _Pace(
-        _SCORED_SHARE * budget,
-        max(_LEAST_SEARCH_SECONDS, _SEARCH_SHARE * budget),
-        fewest,
-        fewest,
-    )
+    return _Pace(_SCORED_SHARE * budget, max(_LEAST_SEARCH_SECONDS, _SEARCH_SHARE * budget), fewest)
 
 
 # Asks whether a rate, in samples per second, keeps the bound.

@@ -145,7 +145,7 @@ class _Requests:
         )
         trace = TokenTrace(logged, self._engine.prompt_tokens, self._engine.answer_tokens)
         tokens = token_record(logged, trace, raw=purpose != "search")
-        record = run_record(logged, purpose, asked.minimum_seconds, rate, 1)
+        record = run_record(logged, purpose, asked.minimum_seconds, rate)
         kept = tokens.keeps(self._requests)
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept}))
         return logged

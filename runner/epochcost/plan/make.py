@@ -77,13 +77,12 @@ class HostCapabilities:
 class StudySelection:
     """What was asked for by name; None is everything, and of ``rounds`` what the study says.
 
-    ``quick`` trades precision for time, ``compliant`` gives LoadGen MLPerf's durations and counts.
+    ``quick`` trades precision for time.
     """
 
     models: frozenset[str] | None = None
     providers: frozenset[Provider] | None = None
     quick: bool = False
-    compliant: bool = False
     rounds: int | None = None
 
 
@@ -222,7 +221,7 @@ class _Combination:
     @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
-        done = self.mode if self.load is None else self.load.title
+        done: str = self.mode if self.load is None else self.load.scenario
         done = done if self.phase is None else self.phase.title
         said = self.variant.title
         return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
@@ -244,7 +243,7 @@ def _combinations(
             swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
                 yield _Combination(model, mode, provider, batch_size, variant, swept=swept)
-            for load, batch_size in _loads(study, model, mode, selection):
+            for load, batch_size in _loads(study, model, mode):
                 yield _Combination(model, mode, provider, batch_size, variant, load)
 
 
@@ -261,12 +260,10 @@ def _generations(
             yield replace(work, batch_size=sequences, phase=phase)
 
 
-def _loads(
-    study: Study, model: Model, mode: Mode, selection: StudySelection
-) -> Iterable[tuple[Load, int]]:
+def _loads(study: Study, model: Model, mode: Mode) -> Iterable[tuple[Load, int]]:
     if mode == "training" or model.inference is None:
         return ()
-    return study_loads(study, model.inference, compliant=selection.compliant)
+    return study_loads(study, model.inference)
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:

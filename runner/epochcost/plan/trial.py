@@ -40,9 +40,7 @@ from epochcost.specs.study import (
 )
 from epochcost.units import plain
 
-# Of every scenario in MLPerf's rules (mlcommons/inference, loadgen/mlperf.conf, revision 001712e9).
-COMPLIANT_SECONDS = 600
-LoadScenario = Literal["single-stream", "multi-stream", "offline", "server"]
+LoadScenario = Literal["offline", "server"]
 # How many times the bound of first tokens a run of requests lasts. A rate that is too high by a
 # tenth is seen once the waiting has grown to the bound, which takes about ten times as long; near
 # its capacity an engine's waiting goes on growing: one kept 4.5 requests a second for 20 s, and of
@@ -72,23 +70,18 @@ CanonicalDecimal = Annotated[
 class Load(BaseModel):
     """One scenario and what defines it; what a scenario does not know is None.
 
-    ``compliant``: the durations and counts of MLPerf's rules instead of seconds.
     ``server_latency_ms`` bounds ``latency_percentile``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     scenario: LoadScenario
-    compliant: bool = False
-    samples_per_query: Annotated[int, Field(ge=1, lt=2**53)] = 1
+    # Part of every stored trial's identity.
+    compliant: Literal[False] = False
+    samples_per_query: Literal[1] = 1
     server_latency_ms: CanonicalDecimal | None = None
     latency_percentile: CanonicalDecimal | None = None
     maximum_delay_ms: CanonicalDecimal | None = None
-
-    @property
-    def title(self) -> str:
-        """The scenario, and whether it is MLPerf's whole length."""
-        return f"{self.scenario} (compliant)" if self.compliant else self.scenario
 
     @property
     def lacks_bound(self) -> bool:
@@ -96,35 +89,21 @@ class Load(BaseModel):
         return self.scenario == "server" and self.server_latency_ms is None
 
 
-def study_loads(
-    study: Study, inference: Inference, *, compliant: bool
-) -> Iterator[tuple[Load, int]]:
+def study_loads(study: Study, inference: Inference) -> Iterator[tuple[Load, int]]:
     """The study's scenarios under LoadGen, each with the most samples of one run of the model."""
     serving, asked = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if asked is None or asked == "auto" else asked)
     most = serving.maximum_batch or largest
-    for scenario in study.scenarios:
-        if scenario == "single-stream":
-            yield Load(scenario=scenario, compliant=compliant), 1
-        elif scenario == "multi-stream":
-            samples = serving.samples_per_query
-            load = Load(scenario=scenario, compliant=compliant, samples_per_query=samples)
-            yield load, min(most, samples)
-        elif scenario == "offline":
-            yield Load(scenario=scenario, compliant=compliant), most
-        elif scenario == "server":
-            yield _server(study, inference, compliant), most
-
-
-def _server(study: Study, inference: Inference, compliant: bool) -> Load:
-    serving = study.serving
-    return Load(
-        scenario="server",
-        compliant=compliant,
-        server_latency_ms=serving.server_latency_ms or inference.server_latency_ms,
-        latency_percentile=serving.latency_percentile,
-        maximum_delay_ms=serving.maximum_delay_ms,
-    )
+    if "offline" in study.scenarios:
+        yield Load(scenario="offline"), most
+    if "server" in study.scenarios:
+        server = Load(
+            scenario="server",
+            server_latency_ms=serving.server_latency_ms or inference.server_latency_ms,
+            latency_percentile=serving.latency_percentile,
+            maximum_delay_ms=serving.maximum_delay_ms,
+        )
+        yield server, most
 
 
 class Phase(BaseModel):
@@ -306,11 +285,9 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """About how long the timing takes: the budget, MLPerf's duration, or that of requests."""
+        """About how long the timing takes: the budget, or that of requests."""
         if self.requests is not None:
             return max(self.budget_seconds, _usual_seconds(self.requests))
-        if self.load is not None and self.load.compliant:
-            return max(self.budget_seconds, Decimal(COMPLIANT_SECONDS))
         return self.budget_seconds
 
     @property
@@ -352,7 +329,7 @@ class Trial(BaseModel):
     @property
     def title(self) -> str:
         """What a progress display calls the trial."""
-        done = self.mode if self.load is None else self.load.title
+        done: str = self.mode if self.load is None else self.load.scenario
         done = done if self.phase is None else self.phase.title
         plain_title = f"{self.model} {done} {self.provider} batch {self.batch_size}"
         return f"{plain_title}, {self.variant}" if self.variant else plain_title

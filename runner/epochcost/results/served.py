@@ -22,10 +22,7 @@ Purpose = Literal["capacity", "search", "scored", "share"]
 
 
 class Latency(Record):
-    """LoadGen's statistics of the latencies of one run, as it logs them.
-
-    Of queries in the scenario multi-stream, of samples in all others.
-    """
+    """LoadGen's statistics of the latencies of one run's samples, as it logs them."""
 
     minimum_nanoseconds: NonNegativeInt
     mean_nanoseconds: NonNegativeInt

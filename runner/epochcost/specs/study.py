@@ -81,7 +81,7 @@ AT_HAND = "local"
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
 # "batch": full batches one after the other; the others are MLPerf Inference's, under LoadGen.
-Scenario = Literal["batch", "single-stream", "multi-stream", "offline", "server"]
+Scenario = Literal["batch", "offline", "server"]
 Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 MOST_BATCH = 65_536
 # A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
@@ -154,9 +154,6 @@ class Serving(Spec):
     )
     latency_percentile: Annotated[Positive, Field(lt=1)] = Field(
         Decimal("0.99"), description="The share of answers that keep the bound.", examples=[0.99]
-    )
-    samples_per_query: Annotated[int, Field(ge=1, le=MOST_BATCH)] = Field(
-        8, description="Samples that come at once in the scenario multi-stream.", examples=[8]
     )
     maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = Field(
         None,
