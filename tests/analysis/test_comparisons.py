@@ -54,8 +54,8 @@ def test_two_levels_are_two_results(tmp_path: Path) -> None:
     newer = make_result(samples=(0.040, 0.044, 0.048, 0.044), graph_optimization="basic", day=21)
     found = observe_variants(inputs_with(tmp_path, PLAIN, BASIC, DISABLED, newer))
     assert {one.variant: float(one.step.mean) for one in found if one.step} == {
-        "optimisation basic": 0.044,
-        "optimisation disabled": 0.033,
+        "graph optimization basic": 0.044,
+        "graph optimization disabled": 0.033,
     }
 
 
@@ -152,7 +152,7 @@ def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
     page = both.pages["models/net.md"]
     assert "<summary>vCPUs</summary>" in page
     assert "on 2 vCPUs it is 1.45 times as fast and costs 1.37 times as much" in page
-    assert "optimisation basic" in page
+    assert "graph optimization basic" in page
     assert "<summary>Variants" in page
     assert "Variants" not in alone.pages["models/net.md"]
     lists = [_section(one.pages["models/net.md"], "Machines for training") for one in (both, alone)]

@@ -70,38 +70,21 @@ def test_a_system_that_cannot_pin_leaves_the_trial_out(
     assert plan.left_out == (LeftOut("tiny inference cpu batch 1, 4095 vCPU", NO_PINNING),)
 
 
-def test_two_levels_are_two_results_with_their_settings(tmp_path: Path) -> None:
-    """Levels, spinning and denormals are declared once and stored with each result."""
-    keys = (
-        '[session]\ngraph_optimizations = ["disabled", "all"]\n'
-        "spinning = false\ndenormals_as_zero = true"
-    )
-    catalogue = load_catalogue(project_with(tmp_path, keys))
-    trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
-    store = ResultStore(tmp_path / "results")
-    run_trials(Assignment(catalogue, trials, "local", store), ignore)
-    stored = [one.trial for one in load_all(store.folder).results]
-    assert {one.session.graph_optimization for one in stored} == {"disabled", "all"}
-    assert {(one.session.spinning, one.session.denormals_as_zero) for one in stored} == {
-        (False, True)
-    }
-
-
 def test_the_plan_shows_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What sets a trial apart stands in its title, and ``--vcpus`` asks for other counts."""
-    project = project_with(tmp_path, "[session]\nspinning = false")
+    project = project_with(tmp_path, 'precisions = ["fp16"]')
     monkeypatch.chdir(project)
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu", "--vcpus", "4095"])
     with pytest.raises(SystemExit):
         main()
     shown = capsys.readouterr().out
-    assert "tiny inference cpu batch 1, 4095 vCPU" in shown
+    assert "tiny inference cpu batch 1, fp16, 4095 vCPU" in shown
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu"])
     with pytest.raises(SystemExit):
         main()
-    assert "tiny inference cpu batch 1, no spinning" in capsys.readouterr().out
+    assert "tiny inference cpu batch 1, fp16" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("counts", ["1,1", "0", "a", "1,", "99999"])

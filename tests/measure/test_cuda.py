@@ -140,24 +140,6 @@ def test_control_flow_is_no_cuda_graph(tmp_path: Path, job_of: Callable[..., Job
 
 @pytest.mark.cuda
 @with_gpu
-def test_an_excluded_copy_changes_times_and_not_results(tmp_path: Path) -> None:
-    """The same batches reach the device; the loss says so."""
-    losses = []
-    for copy in ("included", "excluded"):
-        job = digits_job(tmp_path, input_copy=copy)
-        session = open_session(job.graph, "cuda", job.session)
-        inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
-        step = Stepper(session, "cuda", "training", inputs, job.carried, job.session)
-        for _ in range(5):
-            if copy == "excluded":
-                step.place()
-            step()
-        losses.append(float(step.output(job.outputs[0]).mean()))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
-
-
-@pytest.mark.cuda
-@with_gpu
 def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> None:
     """The arena says how much was asked for, and the sweep of batch sizes knows it."""
     settings = SessionSettings(device_memory_limit_bytes=2**20)

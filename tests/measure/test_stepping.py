@@ -195,19 +195,6 @@ def test_inference_carries_state_from_call_to_call(
         step.output("w_next")
 
 
-@pytest.mark.parametrize("placed", [(True, True, True), (True, False, True)])
-def test_a_batch_that_is_placed_beforehand_is_copied_once(
-    counting: Job, placed: tuple[bool, ...]
-) -> None:
-    """Steps take the batches in the same order, whoever copies them."""
-    step = stepper_of(counting)
-    for before in placed:
-        if before:
-            step.place()
-        step()
-    np.testing.assert_allclose(step.carried_values()["w"], 1 - 0.5 * POOL.sum(axis=0), rtol=1e-5)
-
-
 class Recording:
     """A session that notes which CUDA graph each run names."""
 

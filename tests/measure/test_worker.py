@@ -16,7 +16,7 @@ from epochcost.measure.stepping import Stepper
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import Measurement
 
-COPY_SECONDS, RUN_SECONDS = 100.0, 1.0
+RUN_SECONDS = 1.0
 
 
 class Clock:
@@ -31,14 +31,10 @@ class Clock:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Job], Measurement]:
-    """Measure a job whose copies and runs take known times."""
+    """Measure a job whose runs take a known time."""
     clock = Clock()
 
     class Timed(Stepper):
-        def place(self) -> None:
-            clock.now += COPY_SECONDS
-            super().place()
-
         def __call__(self) -> None:
             super().__call__()
             clock.now += RUN_SECONDS
@@ -57,25 +53,6 @@ def long_budget(job: Job, **fields: object) -> Job:
         relative_half_width=0.9, minimum_samples=5, minimum_seconds=0, budget_seconds=10_000
     )
     return job.model_copy(update={"sampling": sampling, **fields})
-
-
-def test_the_copy_of_a_batch_is_part_of_a_step(
-    measured: Callable[[Job], Measurement], counting: Job
-) -> None:
-    """By default every step pays for its input."""
-    times = measured(long_budget(counting))
-    assert {*times.warmup_seconds, *times.samples_seconds} == {COPY_SECONDS + RUN_SECONDS}
-
-
-def test_an_excluded_copy_is_made_before_the_clock_starts(
-    measured: Callable[[Job], Measurement], counting: Job
-) -> None:
-    """No step pays for its input; every step has one, as the parameters show."""
-    excluded = measured(long_budget(counting, input_copy="excluded"))
-    assert {*excluded.warmup_seconds, *excluded.samples_seconds} == {RUN_SECONDS}
-    included = measured(long_budget(counting))
-    assert excluded.steps_taken == included.steps_taken
-    assert excluded.held_out_loss_after == included.held_out_loss_after
 
 
 def test_a_step_for_a_cuda_graph_is_proved_without_one(

@@ -322,7 +322,6 @@ def test_a_gpu_that_is_not_there_leaves_its_trials_out() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"input_copy": "excluded"}, "part of its latency"),
         ({"cuda": Cuda(graphs=True), "providers": ["cuda"]}, "a CUDA graph is of one batch size"),
     ],
 )

@@ -103,7 +103,8 @@ def test_every_field_is_part_of_the_id() -> None:
             prompt=Lengths(tokens=(8,)), answer=Lengths(tokens=(4,)), first_token_ms=9, token_ms=3
         ),
     }
-    assert set(changes) == set(json.loads(trial().model_dump_json()))
+    former = {"graph_optimization", "spinning", "denormals_as_zero", "input_copy"}
+    assert set(changes) - former == set(json.loads(trial().model_dump_json()))
     ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}
     assert len(ids) == len(changes) + 1
 

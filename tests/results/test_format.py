@@ -66,6 +66,17 @@ def test_what_is_no_longer_kept_is_ignored(make_result: MakeResult) -> None:
     assert b'"epochs"' not in serialise_result(make_result())
 
 
+def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
+    """Its id is that of its file, and reading and writing it changes neither."""
+    path = HISTORY / "version-3.json"
+    stored = json.loads(path.read_text())
+    stored["trial"]["graph_optimization"] = "basic"
+    stored["trial_id"] = "35018e3131f86f75"
+    trial = parse_result(json.dumps(stored).encode(), PATH).trial
+    assert trial.variant == "graph optimization basic"
+    assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
+
+
 def test_every_old_version_has_its_upgrade() -> None:
     """The table of upgrades leads from version 1 to the present one without a gap."""
     assert sorted(UPGRADES) == list(range(1, FORMAT_VERSION))

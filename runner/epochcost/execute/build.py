@@ -172,7 +172,6 @@ def make_job(trial: Trial, files: JobFiles) -> Job:
         python=interpreter(trial),
         session=trial.session,
         pinning=trial_pinning(trial),
-        input_copy=trial.input_copy,
         seed=trial.seed,
         precision=trial.precision,
         sampling=SamplingRule(

@@ -51,6 +51,8 @@ from epochcost.train.state import (
 # Evaluations take so many examples at once, or as many as a step, if that is more.
 _EVALUATED_AT_ONCE = 128
 _MOST_POINTS = 400
+# Settings of a session that all trainings share; part of every stored identity.
+_ALWAYS = {"graph_optimization": "all", "spinning": True, "denormals_as_zero": False}
 OnStep = Callable[[Progress, int, float], None]
 
 
@@ -266,7 +268,7 @@ def _identity(
         "data": examples.sha256,
         "batch": request.batch_size,
         "provider": request.provider,
-        "session": request.session.model_dump(mode="json"),
+        "session": request.session.model_dump(mode="json") | _ALWAYS,
         "aim": [type(recipe.aim).__name__, asdict(recipe.aim) if recipe.aim else None],
         "epochs": recipe.epochs,
         "evaluate_every": recipe.evaluate_every,

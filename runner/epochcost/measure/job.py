@@ -18,7 +18,6 @@ from epochcost.specs.decoder import Decoder
 from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     MOST_SAMPLES,
-    InputCopy,
     Mode,
     Precision,
     Provider,
@@ -159,10 +158,8 @@ class Job(JobFiles):
 
     ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
     environment it is, None for that of this program. ``pinning``: the CPUs on which the worker
-    runs, None for all. ``input_copy``: whether the copy of a batch is timed.
-    ``memory_limit_bytes``: what the worker may allocate on the host, None for no limit of its own.
-    ``precision`` is what ``graph`` computes in. ``epochs`` follow training only, after everything
-    else.
+    runs, None for all. ``memory_limit_bytes``: what the worker may allocate on the host, None for
+    no limit of its own. ``precision`` is what ``graph`` computes in.
     """
 
     mode: Mode
@@ -171,7 +168,6 @@ class Job(JobFiles):
     python: Path | None = None
     session: SessionSettings = SessionSettings()
     pinning: Pinning | None = None
-    input_copy: InputCopy = "included"
     memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
     seed: int = 0
     precision: Precision = "fp32"

@@ -75,19 +75,14 @@ def warm_up(
     settings: WarmUpRule,
     budget_seconds: float,
     report: Report,
-    prepare: Step = no_preparation,
 ) -> tuple[float, ...]:
-    """Take steps until they have settled or the share of the budget is spent; at least one.
-
-    ``prepare`` comes before each step, in the budget and outside of the step's time.
-    """
+    """Take steps until they have settled or the share of the budget is spent; at least one."""
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
     seconds: list[float] = []
     begun = clock()
     limit = settings.budget_share * budget_seconds
     while True:
-        prepare()
         before = clock()
         step()
         now = clock()

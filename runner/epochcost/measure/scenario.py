@@ -206,8 +206,8 @@ class _Scenario:
         if prepared > _MOST_PREPARED:
             raise JobError(
                 f"{self._load.scenario}: expected at most {_MOST_PREPARED:,} queries, which "
-                f"LoadGen prepares in memory; {self._pace.scored_seconds:.0f} s of this model would "
-                f"take {prepared:,.0f}: measure it with a smaller budget_seconds"
+                f"LoadGen prepares in memory; {self._pace.scored_seconds:.0f} s of this model "
+                f"would take {prepared:,.0f}: measure it with a smaller budget_seconds"
             )
 
 

@@ -30,16 +30,10 @@ from epochcost.graphs.parameters import with_constants
 from epochcost.measure.job import JobError
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
-from epochcost.specs.study import GraphOptimization, Provider
+from epochcost.specs.study import Provider
 
 # What IOBinding calls the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
-_LEVELS: dict[GraphOptimization, ort.GraphOptimizationLevel] = {
-    "disabled": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
 # ONNX Runtime's name of the memory of the host.
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
@@ -123,15 +117,13 @@ def share_threads(settings: SessionSettings) -> bool:
     """Let all sessions of this process share one pool of threads; False where they cannot.
 
     Call it before any is opened, once. Sessions with pools of their own take the CPUs from each
-    other for milliseconds: the threads of the one wait in a loop when the other begins. The shared
-    pool always waits so, and makes no denormals zero.
+    other for milliseconds: the threads of the one wait in a loop when the other begins.
     """
     global _shared  # noqa: PLW0603 - as process-wide as the pool
-    plain = settings.spinning and not settings.denormals_as_zero
-    if plain and not _shared and hasattr(ort, "set_global_thread_pool_sizes"):
+    if not _shared and hasattr(ort, "set_global_thread_pool_sizes"):
         ort.set_global_thread_pool_sizes(settings.threads, 1)
         _shared = True
-    return plain and _shared
+    return _shared
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
@@ -185,15 +177,11 @@ def _options(
 ) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 0 if _shared else settings.threads
-    options.graph_optimization_level = _LEVELS[settings.graph_optimization]
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = _ERRORS_ONLY
     if provider == "cpu":
         options.enable_mem_pattern = _ONE_BLOCK_FOR_ALL_RUNS
         options.enable_mem_reuse = _KEEP_DEAD_TENSORS
-    if not settings.spinning:
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    if settings.denormals_as_zero:
-        options.add_session_config_entry("session.set_denormal_as_zero", "1")
     if strict:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     if profile is not None:

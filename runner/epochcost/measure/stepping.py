@@ -74,10 +74,9 @@ class StepInputs:
 class Stepper:
     """Calling it takes one step: copy the next batch in, run, and wait until it is done.
 
-    ``place`` copies the next batch beforehand, and the step after it copies none. In inference
-    every output is brought back to the host within the step, as a server must; in training outputs
-    stay on the device. Names, shapes and types of ``inputs`` must be the graph's; ``settings`` are
-    those that ``session`` was opened with.
+    In inference every output is brought back to the host within the step, as a server must; in
+    training outputs stay on the device. Names, shapes and types of ``inputs`` must be the graph's;
+    ``settings`` are those that ``session`` was opened with.
     """
 
     def __init__(
@@ -94,7 +93,6 @@ class Stepper:
         self._device = DEVICES[provider]
         self._waits = provider == "cuda"
         self._captures = settings.cuda_graph
-        self._placed = False
         self.steps_taken = 0
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
         self._homes = input_devices(session, self._device)
@@ -128,18 +126,12 @@ class Stepper:
         )
         self._feeds = map(operator.add, feeds, self._values)
 
-    def place(self) -> None:
-        """Copy the next batch to the device, and wait until it is there."""
+    def __call__(self) -> None:
+        """Take one step; returns when its outputs are there."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
             self._bindings[0].synchronize_inputs()
-        self._placed = True
-
-    def __call__(self) -> None:
-        """Take one step; returns when its outputs are there."""
-        if not self._placed:
-            self.place()
         binding, options = next(self._runs)
         self._run(binding, options)
         # CUDA's kernels and copies are queued; on the CPU there is nothing to wait for.
@@ -147,7 +139,6 @@ class Stepper:
             binding.synchronize_outputs()
         for value in self._fetched.values():
             value.numpy()
-        self._placed = False
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:

@@ -37,7 +37,7 @@ from epochcost.measure.placement import (
     require_capturable,
 )
 from epochcost.measure.runtime import engine_software, require_runtime, software
-from epochcost.measure.sampling import Clock, Report, Samples, no_preparation, sample, warm_up
+from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
 from epochcost.measure.session import open_session, share_threads
@@ -197,26 +197,21 @@ def _time_steps(
     """Warm-up and samples, the machine's pace meanwhile, and the most memory that was held."""
     budget_seconds = job.sampling.budget_seconds
     deadline, report = clock() + budget_seconds, progress.report
-    place = step.place if job.input_copy == "excluded" else no_preparation
     progress.enter("warm-up")
-    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report, place)
+    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report)
     # To make the reader ready is no part of the trial's budget.
     before, left_seconds = peak_memory_bytes(), deadline - clock()
     reader = PaceReader(job.session, clock) if read_pace else None
     progress.enter("sampling")
     if reader is None:
-        samples = sample(step, clock, job.sampling, deadline, report, place)
+        samples = sample(step, clock, job.sampling, deadline, report)
         return warmup, samples, None, peak_memory_bytes()
-
-    def prepare() -> None:
-        reader.before_step()
-        place()
 
     # The threads of the first reading still wait in a loop, on every CPU: the parent, whose watch
     # begins now, would not be heard. They end while this one sleeps.
     time.sleep(_PARENT_BEGINS_SECONDS)
     reader.begin()
-    samples = sample(step, clock, job.sampling, clock() + left_seconds, report, prepare)
+    samples = sample(step, clock, job.sampling, clock() + left_seconds, report, reader.before_step)
     after = peak_memory_bytes()
     own = None if before is None or after is None else max(before, after - reader.bytes_held)
     return warmup, samples, reader.pace(), own

@@ -317,7 +317,6 @@ def _trial_or_reason(
         batch_size=work.batch_size,
         vcpus=variant.vcpus,
         session=session_settings(study, variant, work.provider),
-        input_copy=study.input_copy,
         seed=study.seed,
         runtime=runtime,
         other_runtime=variant.runtime not in (None, host.runtime),

@@ -29,8 +29,6 @@ from epochcost.specs.decoder import Generation, PhaseName
 from epochcost.specs.model import Inference
 from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
-    GraphOptimization,
-    InputCopy,
     Mode,
     Precision,
     Provider,
@@ -194,12 +192,15 @@ _ADDED: Mapping[str, object] = {
     "phase": None,
     "requests": None,
 }
+# Settings that trials once varied; a stored trial with another value is still told apart.
+_FORMER = ("graph_optimization", "spinning", "denormals_as_zero", "input_copy")
+FormerValue = bool | Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class SessionSettings(BaseModel):
-    """How ONNX Runtime is set up, see ``specs.study.Session`` and ``Cuda``; 0 threads: all cores.
+    """How ONNX Runtime is set up, see ``specs.study.Cuda``; 0 threads: all cores.
 
     ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
     ``device_memory_limit_bytes`` are of the CUDA provider.
@@ -208,9 +209,6 @@ class SessionSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     threads: Number = 0
-    graph_optimization: GraphOptimization = "all"
-    spinning: bool = True
-    denormals_as_zero: bool = False
     tf32: bool = False
     cuda_graph: bool = False
     device: Number = 0
@@ -233,7 +231,8 @@ class Trial(BaseModel):
     for a runtime that is not the installed one. ``stored_weights``: parameters are constants of the
     graph, as a server has them; training feeds them, and so did inference before. ``phase`` is a
     decoder's, of ``batch_size`` sequences; ``requests`` come to one behind an engine, which is then
-    the ``runtime``. As JSON it is flat: the settings of the ``session`` stand beside the rest.
+    the ``runtime``. As JSON it is flat: the settings of the ``session`` stand beside the rest, and
+    so do those in which a trial of an earlier version differs from all that are measured now.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -255,28 +254,31 @@ class Trial(BaseModel):
     load: Load | None = None
     vcpus: Count | None = None
     quantization: Quantization | None = None
-    input_copy: InputCopy = "included"
     other_runtime: bool = False
     stored_weights: bool = False
     phase: Phase | None = None
     requests: Requests | None = None
+    former: tuple[tuple[str, FormerValue], ...] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _with_session(cls, said: Any) -> Any:
         if not isinstance(said, Mapping) or isinstance(said.get("session"), SessionSettings):
             return said
-        if "session" in said:
+        if "session" in said or "former" in said:
             raise ValueError("should have the session's settings beside the rest, not in a table")
         session = {name: said[name] for name in _OF_SESSION if name in said}
-        own = {name: value for name, value in said.items() if name not in session}
-        return {**own, "session": {**session, "tf32": said.get("precision") == "tf32"}}
+        own = {name: said[name] for name in said if name not in (*session, *_FORMER)}
+        values = [(name, said.get(name, _ADDED[name])) for name in _FORMER]
+        former = tuple((name, value) for name, value in values if value != _ADDED[name])
+        session["tf32"] = said.get("precision") == "tf32"
+        return {**own, "session": session, "former": former}
 
     @model_serializer(mode="wrap")
     def _flat(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         said: dict[str, Any] = handler(self)
-        flat = {**said, **said["session"]}
-        return {name: flat[name] for name in (*_ALWAYS, *_ADDED)}
+        flat = {**said, **said["session"], **dict(self.former)}
+        return {name: flat[name] for name in (*_ALWAYS, *_ADDED) if name in flat}
 
     @property
     def scenario(self) -> Scenario:
@@ -294,7 +296,7 @@ class Trial(BaseModel):
     def id(self) -> str:
         """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
         said = self.model_dump(mode="json")
-        usual = {name for name, default in _ADDED.items() if said[name] == default}
+        usual = {name for name, default in _ADDED.items() if said.get(name) == default}
         counted = {name: value for name, value in said.items() if name not in usual}
         text = json.dumps(counted, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -310,10 +312,7 @@ class Trial(BaseModel):
             self.precision: self.precision != "fp32",
             f"{self.quantization} quantisation": self.quantization is not None,
             f"{self.vcpus} vCPU": self.vcpus is not None,
-            f"optimisation {session.graph_optimization}": session.graph_optimization != "all",
-            "no spinning": not session.spinning,
-            "denormals as zero": session.denormals_as_zero,
-            "copy excluded": self.input_copy == "excluded",
+            **{f"{name} {value}".replace("_", " "): True for name, value in self.former},
             "CUDA graph": session.cuda_graph,
             f"GPU {session.device}": session.device != 0,
             "memory limit": session.device_memory_limit_bytes is not None,

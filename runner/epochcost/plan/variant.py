@@ -1,4 +1,4 @@
-"""The variants of one piece of work that a study asks for: CPUs, precision, runtime, session. Pure.
+"""The variants of one piece of work that a study asks for: CPUs, precision, runtime. Pure.
 
 Each is a trial of its own. Which of them a provider, a mode or a GPU does not know is said here,
 with the reason; what a machine lacks is left to ``make``. Which GPUs a package of onnxruntime-gpu
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epochcost.plan.trial import Load, SessionSettings
-from epochcost.specs.study import Cuda, GraphOptimization, Mode, Precision, Provider, Study
+from epochcost.specs.study import Cuda, Mode, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
 _TRAINED_IN: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -32,7 +32,6 @@ class Variant:
     precision: Precision = "fp32"
     runtime: str | None = None
     vcpus: int | None = None
-    graph_optimization: GraphOptimization = "all"
 
     @property
     def title(self) -> str:
@@ -40,7 +39,6 @@ class Variant:
         said = {
             self.precision: self.precision != "fp32",
             f"{self.vcpus} vCPU": self.vcpus is not None,
-            f"optimisation {self.graph_optimization}": self.graph_optimization != "all",
             str(self.runtime): self.runtime is not None,
         }
         return ", ".join(words for words, holds in said.items() if holds)
@@ -54,10 +52,8 @@ def variants(study: Study, provider: Provider, cpus: int | None = None) -> Itera
     """
     asked = study.vcpus if study.vcpus is not None and provider == "cpu" else (None,)
     vcpus = [None if count == cpus else count for count in asked]
-    for precision, runtime, level, count in itertools.product(
-        study.precisions, study.runtimes or (None,), study.session.graph_optimizations, vcpus
-    ):
-        yield Variant(precision, runtime, count, level)
+    for combination in itertools.product(study.precisions, study.runtimes or (None,), vcpus):
+        yield Variant(*combination)
 
 
 def unsupported_reason(
@@ -100,9 +96,6 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
     limit = cuda.memory_limit_gib
     return SessionSettings(
         threads=study.threads or variant.vcpus or 0,
-        graph_optimization=variant.graph_optimization,
-        spinning=study.session.spinning,
-        denormals_as_zero=study.session.denormals_as_zero,
         tf32=variant.precision == "tf32",
         cuda_graph=cuda.graphs,
         device=cuda.device,
@@ -114,8 +107,6 @@ def unmet_reason(
     study: Study, provider: Provider, load: Load | None, gpus: int | None
 ) -> str | None:
     """Why a provider does not do this; None where it does. ``gpus`` are those shown."""
-    if load is not None and study.input_copy == "excluded":
-        return "under LoadGen the copy of a request is part of its latency: it cannot be excluded"
     if provider != "cuda":
         return None
     if load is not None and study.requests is not None:

@@ -85,7 +85,7 @@ def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
         yield Instability(
             "threads",
             f"{pinning.threads} threads on {len(pinning.cpus)} vCPU",
-            "leave `threads` out, or set `spinning = false` in the study's [session]",
+            "leave `threads` out",
         )
 
 

@@ -108,8 +108,8 @@ def _phases(result: Result) -> Iterator[str]:
                 f"samples_seconds: expected at most the {phase.seconds:.6g} s of the sampling "
                 f"phase in all, got {phase.samples:.6g} s"
             )
-        # What lies between steps may be the copy of a batch, whose time nobody took.
-        elif result.trial.input_copy == "included" and phase.samples < phase.least:
+        # Between the steps of a former trial the copy of a batch may lie, whose time nobody took.
+        elif not result.trial.former and phase.samples < phase.least:
             yield (
                 f"samples_seconds: expected at least {phase.least:.6g} s in all of a sampling "
                 f"phase of {phase.seconds:.6g} s, got {phase.samples:.6g} s"

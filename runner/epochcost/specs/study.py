@@ -93,10 +93,6 @@ Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int4"]
 DECODER_WEIGHT_BITS: Mapping[Precision, Literal[4, 8]] = MappingProxyType({"int8": 8, "int4": 4})
 # How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
 Quantization = Literal["dynamic", "static"]
-# ONNX Runtime's levels; "extended" and "all" fuse operators, "all" changes layouts too.
-GraphOptimization = Literal["disabled", "basic", "extended", "all"]
-# Whether the copy of a fresh batch from the host to the device is inside the timed step.
-InputCopy = Literal["included", "excluded"]
 RuntimeName = Annotated[
     str,
     matching(
@@ -167,24 +163,6 @@ class Serving(Spec):
         Decimal(0),
         description="How long the oldest sample waits for others, in milliseconds.",
         examples=[5],
-    )
-
-
-class Session(Spec):
-    """How ONNX Runtime is set up; every graph optimisation level is a trial of its own."""
-
-    graph_optimizations: Annotated[
-        tuple[GraphOptimization, ...], FROM_LIST, Field(min_length=1), DISTINCT
-    ] = Field(
-        ("all",),
-        description="Levels of ONNX Runtime's graph optimisation, each a trial of its own.",
-        examples=[["all"]],
-    )
-    spinning: bool = Field(
-        True, description="Whether idle threads wait in a loop instead of asleep."
-    )
-    denormals_as_zero: bool = Field(
-        False, description="Whether numbers below the smallest normal one become zero."
     )
 
 
@@ -296,11 +274,6 @@ class Study(NamedSpec):
         ),
         examples=[["onnxruntime==1.20.1"]],
     )
-    input_copy: InputCopy = Field(
-        "included",
-        description="Whether the copy of a fresh batch to the device is inside the timed step.",
-    )
-    session: Session = Session()
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(
         3,
