@@ -202,7 +202,7 @@
       cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
     }
     cell(made, chances(one, best), true, one.wins || 0);
-    var facts = timing.software + ", " + (timing.precision === "mixed" ? "mixed precision" : timing.precision) + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
+    var facts = timing.software + (timing.precision && ", ") + (timing.precision === "mixed" ? "mixed precision" : timing.precision) + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
     cell(made, [badge(one, shapes), element("br"), small(facts)]);
     return made;
   }
