@@ -18,7 +18,8 @@ import tempfile
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from epochcost.graphs.profile import Profile, profile_of
+from epochcost.graphs.profile import Profile
+from epochcost.graphs.profiling import profile_of
 
 TABLES = Path(__file__).parents[1] / "specs" / "observations"
 # Their positions are sized for one image.

@@ -56,7 +56,7 @@ class QuickGelu(Contributed):
 
 
 class SkipLayerNormalization(Contributed):
-    """The fourth output is the sum that is normalized; the statistics stay empty."""
+    """The outputs after the first are the statistics, and the sum that is normalized."""
 
     def _run(
         self,
@@ -69,9 +69,9 @@ class SkipLayerNormalization(Contributed):
     ) -> Any:
         total = x + skip + (0 if bias is None else bias)
         deviation = total - total.mean(-1, keepdims=True)
-        unit = deviation / np.sqrt((deviation**2).mean(-1, keepdims=True) + epsilon)
-        y = unit * gamma + (0 if beta is None else beta)
-        return (y, *[total] * (len(self.onnx_node.output) - 1))
+        inverse = 1 / np.sqrt((deviation**2).mean(-1, keepdims=True) + epsilon)
+        y = deviation * inverse * gamma + (0 if beta is None else beta)
+        return (y, total.mean(-1, keepdims=True), inverse, total)[: len(self.onnx_node.output)]
 
 
 class SkipSimplifiedLayerNormalization(Contributed):
@@ -86,8 +86,9 @@ class SkipSimplifiedLayerNormalization(Contributed):
         epsilon: float = 1e-12,
     ) -> Any:
         total = x + skip + (0 if bias is None else bias)
-        y = total / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon) * gamma
-        return (y, *[total] * (len(self.onnx_node.output) - 1))
+        inverse = 1 / np.sqrt((total**2).mean(-1, keepdims=True) + epsilon)
+        y = total * inverse * gamma
+        return (y, np.zeros_like(inverse), inverse, total)[: len(self.onnx_node.output)]
 
 
 class FusedMatMul(Contributed):

@@ -31,7 +31,7 @@ import tomlkit
 import tomlkit.exceptions
 
 from crowding import crowded
-from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.inputs import missing_spec, read_inputs
 from epochcost.cli.check import spec_faults
 from epochcost.cli.request_comment import markdown, read_comment
 from epochcost.report.site import build
@@ -346,9 +346,11 @@ class Project:
             path = self.folder / f"specs/prices/of-{identifier}.toml"
             path.write_text(_PRICE.format(identifier), "utf-8")
         modes: tuple[Mode, ...] = ("training", "inference")
-        some = [make_result(mode=mode, model=one) for mode in modes for one in known["models"]]
-        some += [make_result(hardware=one, fingerprint="beef" * 4) for one in known["hardware"]]
-        store_results(self.folder, some)
+        results = [make_result(mode=mode, model=one) for mode in modes for one in known["models"]]
+        results += [make_result(hardware=one, fingerprint="beef" * 4) for one in known["hardware"]]
+        # A mutant without [training] has no training to measure.
+        catalogue = load_catalogue(self.folder)
+        store_results(self.folder, [r for r in results if not missing_spec(r, catalogue)])
 
     def _site(self) -> str:
         site = self.folder / "site"
@@ -369,7 +371,11 @@ class Project:
         return subprocess.run(
             [sys.executable, "-m", "epochcost", *words],
             cwd=self.folder,
-            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+            env={
+                **os.environ,
+                "NO_MKDOCS_2_WARNING": "1",
+                "PYTHONPATH": str(ROOT / "runner"),  # of this checkout, wherever it was called
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -79,8 +79,15 @@ class LSTM(Recurrent):
         (w, r, w_b, r_b, p), (f, g, out) = weights, functions
         p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
-        new = f(z_f + p_f * c) * c + f(z_i + p_i * c) * g(z_c)
-        return f(z_o + p_o * new) * out(new), new
+        bound = getattr(self, "clip", None) or np.inf
+
+        def clipped(x: Array) -> Array:
+            return np.clip(x, -bound, bound)
+
+        i = f(clipped(z_i + p_i * c))
+        keep = 1 - i if getattr(self, "input_forget", 0) else f(clipped(z_f + p_f * c))
+        new = keep * c + i * g(clipped(z_c))
+        return f(clipped(z_o + p_o * new)) * out(new), new
 
 
 class GRU(Recurrent):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.graphs.nodes import nested_nodes
-from epochcost.graphs.tensors import declared_values, graphs
+from epochcost.graphs.tensors import declared_values, graphs, stored_tensors
 
 
 class Answer(enum.StrEnum):
@@ -72,7 +72,7 @@ def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
     )
     if model is not None:
         ends = {value.name for value in (*model.graph.input, *model.graph.output)}
-        ends |= {tensor.name for tensor in model.graph.initializer} | {"dimensions"}
+        ends |= {tensor.name for tensor in stored_tensors(model)} | {"dimensions"}
         if not _PLACE.search(message) and quoted.isdisjoint(_names(model)):
             yield "node or value"
         operators = {node.op_type for node in _nodes(model)}

@@ -159,6 +159,9 @@ def _floats(model: onnx.ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tuple(v.name for v in values if v.type.tensor_type.elem_type in FLOAT_TYPES)
         for values in (model.graph.input, model.graph.output)
     )
+    # Regions and scales say what a Resize computes; they are no data that has a gradient.
+    resizes = (node for node in model.graph.node if node.op_type in ("Resize", "Upsample"))
+    stored.update(name for node in resizes for name in node.input[1:])
     return tuple(name for name in inputs if name not in stored), outputs
 
 
@@ -257,7 +260,7 @@ def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, st
     assert task.session is not None
     theirs, problem = runs(task.session), ""
     for seed in range(_POINTS):
-        at = point.redrawn(seed) if seed else point
+        at = point.redrawn(seed, task.wrt) if seed else point
         expected, got = theirs(at.feeds), ours(at.feeds)
         problem = _first_apart(expected, got)
         if not problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -76,13 +76,13 @@ class Point:
     dimensions: Mapping[str, int]
     is_contrary: bool = False
 
-    def redrawn(self, seed: int) -> Point:
-        """The same sizes and integers with floats a little beside."""
+    def redrawn(self, seed: int, names: Collection[str]) -> Point:
+        """The same sizes and integers with the named floats a little beside."""
         draw = np.random.default_rng(seed)
         moved = {
             name: np.asarray(x + 2e-3 * draw.standard_normal(x.shape).astype(x.dtype), x.dtype)
             for name, x in self.feeds.items()
-            if is_float(x)
+            if is_float(x) and name in names
         }
         return replace(self, feeds={**self.feeds, **moved})
 

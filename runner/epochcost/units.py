@@ -186,6 +186,16 @@ def memory(size_bytes: float) -> str:
     return f"{size_bytes / 2**10:,.0f} KiB"
 
 
+def precision_words(precision: str) -> str:
+    """A precision as people say it."""
+    return "mixed precision" if precision == "mixed" else precision
+
+
+def software_words(software: str, precision: str) -> str:
+    """What executes a work and in which precision; empty where nothing does."""
+    return ", ".join(filter(None, (software, precision_words(precision))))
+
+
 def today() -> dt.date:
     """The day in UTC, or of SOURCE_DATE_EPOCH, which makes builds reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")

@@ -41,14 +41,15 @@ def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.Mo
     """By all that it follows from: other bytes are counted anew, and so is a damaged file."""
     path, kept = tmp_path / "tiny.onnx", tmp_path / "kept"
     onnx.save(linear_model(), path)
+    arithmetic._memory.clear()
     found = arithmetic_of(path, {}, kept)
     (file,) = kept.iterdir()
-    arithmetic._counted.cache_clear()
+    arithmetic._memory.clear()
     with monkeypatch.context() as patched:
-        patched.setattr(arithmetic, "load_model", None)
+        patched.setattr(arithmetic, "computed_in_copies", None)
         assert arithmetic_of(path, {}, kept) == found
     file.write_text("{", encoding="utf-8")
-    arithmetic._counted.cache_clear()
+    arithmetic._memory.clear()
     assert arithmetic_of(path, {}, kept) == found
     path.write_bytes(b"no graph")
     assert arithmetic_of(path, {}, kept) is None

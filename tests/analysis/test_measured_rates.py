@@ -12,7 +12,7 @@ from epochcost.analysis.inputs import Inputs, StoredCeilings, StoredResult, read
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import predict_times
 from epochcost.execute.anchors import WORKS
-from epochcost.graphs.profile import profile_of_bound
+from epochcost.graphs.profiling import profile_of_bound
 from epochcost.results.ceilings import Anchor
 from epochcost.specs.loader import load_catalogue
 from kept_ceilings import make_ceilings

@@ -10,7 +10,7 @@ import pytest
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
-from epochcost.analysis.rows import offers, price_rows
+from epochcost.analysis.rows import price_rows
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -30,12 +30,15 @@ def found(inputs: Inputs) -> Predictions:
     return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
 
 
-def of(found: Predictions, model: str, hardware: str, mode: str) -> Observation:
-    """What is predicted of a model, machine and mode at the largest batch."""
+def of(
+    found: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
+) -> Observation:
+    """What is predicted of a model, machine and mode in a stack, at the largest batch."""
     mine = (
         one
         for one in found.observations
-        if (one.workload.id, one.machine.hardware, one.mode) == (model, hardware, mode)
+        if (one.workload.id, one.machine.hardware, one.mode, one.stack)
+        == (model, hardware, mode, stack)
     )
     return max(mine, key=lambda one: one.batch_size)
 
@@ -57,23 +60,38 @@ def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predict
     assert reasons["cloud-ml-basic"] == "its CPUs are not known"
 
 
-def test_where_the_runtime_has_no_kernels_other_software_is_named_and_answers_nothing(
-    inputs: Inputs, found: Predictions
-) -> None:
-    """CUDA 12's package serves a V100 and a B200; a K80 has the times of a framework of 2017."""
-    named = {"p3.2xlarge": "ONNX Runtime 1.26", "p6-b200.48xlarge": "ONNX Runtime 1.26"}
-    for hardware, software in {**named, "p2.xlarge": "software of TensorFlow benchmarks"}.items():
+def test_older_packages_run_where_that_of_today_has_no_kernels(found: Predictions) -> None:
+    """CUDA 12's serves a V100 and a B200, which is said; none serves a K80."""
+    for hardware in ("p3.2xlarge", "p6-b200.48xlarge"):
         one = of(found, "resnet50", hardware, "training")
-        assert one.software.startswith(software)
-        assert "no kernels for compute capability" in one.unserved
-        assert one.unserved in one.doubts
-    rows = price_rows(inputs.catalogue, found.observations)
-    assert {row.answers for row in rows if row.observed.unserved} == {False}
-    offered = offers([row for row in rows if row.observed.workload.id == "resnet50"], "full")
-    assert not any(one.key.row.observed.unserved for one in offered.candidates)
-    apart = [one.key.row.observed.machine.hardware for one in offered.apart]
-    assert {"p3.2xlarge", "p2.xlarge"} <= set(apart)
-    assert len(apart) == len(set(apart))
+        assert one.software == "ONNX Runtime 1.26"
+        assert "no kernels for compute capability" in one.doubts[0]
+    k80 = [one for one in found.observations if one.machine.hardware == "p2.xlarge"]
+    assert {one.stack for one in k80} == {"published"}
+
+
+def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(found: Predictions) -> None:
+    """In mixed precision on tensor cores; they stand in two lists."""
+    ours, theirs = (
+        of(found, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
+        for stack in ("onnxruntime", "published")
+    )
+    assert ours.precision == theirs.precision == "mixed"
+    assert (ours.software, theirs.software) == (
+        "ONNX Runtime 1.31",
+        "PyTorch (NVIDIA DeepLearningExamples)",
+    )
+    assert of(found, "resnet50", "gcp-p100", "training", "published").precision == "fp32"
+
+
+def test_what_others_published_of_the_very_work_is_its_time(found: Predictions) -> None:
+    """ResNet-50 in mixed precision on eight A100s of 40 GB: 17,400 images a second."""
+    one = of(found, "resnet50", "p4d.24xlarge", "training", "published")
+    assert one.kind == "published"
+    assert one.evidence.label.startswith("NVIDIA DeepLearningExamples")
+    assert one.step is not None
+    assert one.batch_size / one.step.mean == pytest.approx(17_400, rel=1e-4)
+    assert one.step.low < one.step.mean < one.step.high
 
 
 def test_predictions_are_marked_and_never_called_measured(
@@ -81,15 +99,37 @@ def test_predictions_are_marked_and_never_called_measured(
 ) -> None:
     """Their kind travels into every row, with the price's."""
     rows = price_rows(inputs.catalogue, found.observations)
-    assert {row.mark for row in rows} == {"predicted", "predicted, price assumed"}
+    kinds = {row.mark.partition(",")[0] for row in rows}
+    assert kinds == {"predicted", "published"}
+
+
+def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
+    """TF32 on the GPUs that have it, and as it was published."""
+    model = inputs.catalogue.models["resnet50"]
+    found = predict_times(inputs, [model], "tf32")
+    assert {one.precision for one in found.observations} == {"tf32"}
+    assert "g4dn.xlarge" not in {one.machine.hardware for one in found.observations}
+    one = of(found, "resnet50", "p4d.24xlarge", "training", "published")
+    assert one.step is not None
+    assert one.batch_size / one.step.mean == pytest.approx(7000, rel=1e-4)
+
+
+def test_what_does_not_fit_is_not_predicted(inputs: Inputs) -> None:
+    """BERT with 1.5 billion parameters and the states of its optimizer on a T4."""
+    found = predict_times(inputs, [inputs.catalogue.models["bert-1.5b"]])
+    (reason,) = (one.reason for one in found.without if "EC2 g4dn.xlarge" in one.reason)
+    assert "does not fit: needs 27.9 GiB, has 16.0 GiB" in reason
+    timed = {one.machine.hardware for one in found.observations if one.mode == "training"}
+    assert "g4dn.xlarge" not in timed
+    assert "lambda-1x-h100-sxm5" in timed
 
 
 def test_intervals_hold_what_others_measured(found: Predictions) -> None:
-    """ResNet-50 in fp32 on a T4 trains some 130 images a second in frameworks of the day."""
-    step = of(found, "resnet50", "g4dn.xlarge", "training").step
+    """ResNet-50 in mixed precision on a T4 trains some 400 images a second in PyTorch."""
+    step = of(found, "resnet50", "g4dn.xlarge", "training", "published").step
     assert step is not None
     batch = of(found, "resnet50", "g4dn.xlarge", "training").batch_size
-    assert batch / step.high < 130 < batch / step.low
+    assert batch / step.high < 400 < batch / step.low
 
 
 def test_a_larger_gpu_is_predicted_to_be_faster(found: Predictions) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.rows import Row, answer, join, ranking
+from epochcost.analysis.rows import Row, answer, better_known, by_stack, join, ranking
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result, Round
-from report_project import inputs_of, make_result, write_project
+from report_project import inputs_of, make_result, of_one_stack, write_project
 
 
 def rows_of(report: Report, workload: str, kind: str) -> list[Row]:
@@ -215,8 +215,22 @@ def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
 
 
 def rows_by_workload(report: Report, workload: str) -> list[Row]:
-    """The rows of a workload."""
-    return [row for row in report.rows if row.observed.workload.id == workload]
+    """The rows of a workload, as if all were of one stack."""
+    return of_one_stack(row for row in report.rows if row.observed.workload.id == workload)
+
+
+def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
+    """The one at a market price is better known than the one at an assumed price."""
+    rows = [row for row in report.rows if row.observed.workload.id == "net"]
+    first, second = by_stack(rows, "epoch")
+    assert {row.observed.stack for row in first} == {"published"}
+    assert {row.observed.stack for row in second} == {"onnxruntime"}
+    assert better_known(rows, "epoch") == first
+    found = answer(rows, "epoch")
+    assert found is not None
+    assert found.machines == 1
+    alone = better_known(second, "epoch")
+    assert alone == second
 
 
 def test_an_assumed_price_never_leads(report: Report) -> None:
@@ -228,7 +242,6 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
         assert choice is not None
         assert choice.row.price is not None
         assert choice.row.price.id == "box-2026"
-    assert found.machines == 2
     least = min(
         (row for row in rows if row.answers and row.estimate("epoch")),
         key=lambda row: row.costs["epoch"].mean,
@@ -247,7 +260,7 @@ def test_an_assumed_price_leads_where_nobody_asks_another(report: Report) -> Non
 
 def test_machines_are_ranked_by_their_cheapest_plan(report: Report) -> None:
     """Each machine stands once, and those at assumed prices come last."""
-    ranked = ranking(rows_by_workload(report, "net"), "epoch").machines
+    ranked = ranking(rows_by_workload(report, "net"), "epoch")
     machines = [row.observed.machine for row in ranked]
     assert len(machines) == len(set(machines)) == 2
     assert [row.assumed for row in ranked] == [False, True]
@@ -260,7 +273,7 @@ def test_a_precise_time_stands_for_a_machine(tmp_path: Path) -> None:
     rows = [row for row in join(inputs_of(project)) if row.observed.kind == "measured"]
     assert {bool(row.observed.imprecise) for row in rows} == {False, True}
     assert min(rows, key=lambda row: row.costs["epoch"].mean).observed.imprecise
-    assert [row.observed.batch_size for row in ranking(rows, "epoch").machines] == [32]
+    assert [row.observed.batch_size for row in ranking(rows, "epoch")] == [32]
 
 
 def test_superseded_prices_are_no_candidates(report: Report) -> None:
@@ -284,7 +297,7 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
             32,
             32,
         )
-        assert all(row.observed.batch_size == 32 for row in ranking(rows, goal).machines)
+        assert all(row.observed.batch_size == 32 for row in ranking(rows, goal))
     (doubts,) = {row.observed.doubts for row in rows if row.observed.batch_size == 256}
     assert doubts[-1] == "more epochs may be needed: the source trains at batches of up to 128"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, parser
 
 from epochcost.autodiff.passes.canonicalize import canonicalize
 from epochcost.errors import ModelError
@@ -92,6 +92,28 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
     [before] = session.run(None, feeds)
     after = run(canonicalize(model), dict(feeds))["y"]
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "demand"),
+    [
+        (8, "ThresholdedRelu (x)", r"\(ThresholdedRelu\): opset 8 of ONNX has no such operator"),
+        (
+            8,
+            "Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[3] o) { o = Neg (r) }>"
+            " (, x)",
+            r"\(Scan\): a Scan of opset 8",
+        ),
+    ],
+)
+def test_an_operator_that_the_opset_lacks_is_named(opset: int, node: str, demand: str) -> None:
+    """Its node and a remedy are said, not only what onnx's converter asserts."""
+    model = parser.parse_model(
+        f'<ir_version: 3, opset_import: ["" : {opset}]> '
+        f"g (float[1,2,3] x) => (float[1,2,3] y) {{ y = {node} }}"
+    )
+    with pytest.raises(ModelError, match=rf"node 'y' {demand}.*; export the model again"):
+        canonicalize(model)
 
 
 def test_what_onnx_cannot_convert_is_refused() -> None:

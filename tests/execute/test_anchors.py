@@ -9,7 +9,7 @@ import pytest
 from epochcost.errors import ModelError
 from epochcost.execute import anchors
 from epochcost.execute.anchors import measure_anchors
-from epochcost.graphs.profile import profile_of_bound
+from epochcost.graphs.profiling import profile_of_bound
 
 BY_NAME = {(work.name, work.mode): work for work in anchors.WORKS}
 

@@ -19,7 +19,6 @@ from epochcost.execute.sizes import (
     cached_size,
     model_sizes,
     read_cached,
-    write_cached,
 )
 from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
@@ -177,15 +176,3 @@ def test_memory_that_does_not_suffice_is_said(
     monkeypatch.setattr(sizes, "size_of", exhaust)
     with pytest.raises(CapabilityError, match="takes more than this machine has"):
         cached_size(query)
-
-
-def test_the_oldest_are_forgotten(
-    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder does not grow without end."""
-    monkeypatch.setattr(sizes, "_MOST_CACHED", 4)
-    size = cached_size(query)
-    for batch in range(3, 20):
-        write_cached(replace(query, wanted={"training": (batch,)}), size)
-    assert len(list(folder.iterdir())) <= 5
-    assert read_cached(replace(query, wanted={"training": (19,)})) == size

@@ -145,7 +145,7 @@ def test_a_batch_of_one_takes_a_graph_of_its_own() -> None:
 
 
 def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
-    """PyTorch writes a split as a sequence that is read at once; other sequences have no size."""
+    """A split that is read at once has a size; what is read anywhere has none."""
     shape = "g (float[batch,16] x) => (float[batch,16] logits) "
     split = "s = SplitToSequence <axis = 1> (x, eight) "
     values = "<int64 eight = {8}, int64 one = {1}, float[8,16] w = {"
@@ -156,10 +156,11 @@ def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
     size = size_of(tiny(), read, {"training": [4], "inference": [4]})
     assert size.uncounted == ()
     assert footprint(size, "inference", 4).forward_flops == 2 * 4 * 8 * 16
-    joined = model_of_text(
-        shape + values + f"{{ {split} logits = ConcatFromSequence <axis = 1> (s) }}"
+    computed = "m = ReduceMin <keepdims = 0> (x) at = Cast <to = 7> (m) "
+    anywhere = model_of_text(
+        shape + values + f"{{ {split} {computed} u = SequenceAt(s, at) logits = MatMul(u, w) }}"
     )
-    size = size_of(tiny(), joined, {"inference": [4]})
+    size = size_of(tiny(), anywhere, {"inference": [4]})
     assert [missing.mode for missing in size.uncounted] == ["inference"]
 
 

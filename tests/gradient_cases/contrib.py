@@ -77,6 +77,7 @@ CASES = [
             ("bias", "x skip gamma beta bias", 1),
             ("sum_too", "x skip gamma beta bias", SUM_TOO),
             ("without_beta", "x skip gamma", SUM_TOO),
+            ("statistics", "x skip gamma beta bias", 4),
         )
     ),
     _case(
@@ -97,6 +98,7 @@ CASES = [
         for name, keys, outputs in (
             ("plain", "x skip gamma", 1),
             ("bias_and_sum", "x skip gamma bias", SUM_TOO),
+            ("statistics", "x skip gamma", 4),
         )
     ),
     *(

@@ -106,5 +106,9 @@ CASES = [
         lengths=(2, 4, 1),
         direction="bidirectional",
     ),
+    _case("LSTM", "coupled", "b h0 c0", input_forget=1),
+    _case("LSTM", "coupled_peepholes", "b h0 c0 p", input_forget=1, direction="bidirectional"),
+    _case("LSTM", "clipped", "b h0 c0", clip=0.4),
+    _case("LSTM", "clipped_peepholes", "b h0 c0 p", clip=0.5),
     _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices
-from epochcost.predict.forecast import Forecaster, Question, measured_rate
+from epochcost.predict.forecast import Forecaster, Question, as_rate
 from epochcost.predict.rates import read_rates
 from epochcost.predict.tables import placed
 from predict.tables import FACTS, MODELS, devices, rows, true_rate, write
@@ -82,7 +82,7 @@ def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float)
     asked = question("wide", "B1")
     plain = Forecaster(found, KNOWN)
     measured = [
-        measured_rate(one, factor * forecast.per_second)
+        as_rate(one, factor * forecast.per_second)
         for one, forecast in zip(anchored, plain.forecasts(anchored), strict=True)
     ]
     before, after = (

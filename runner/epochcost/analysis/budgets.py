@@ -55,8 +55,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     catalogue = inputs.catalogue
     budgets = [study for study in catalogue.studies.values() if study.budget]
     models = {limit.model for study in budgets for limit in _limits(study)}
-    observed = [one for one in observe(inputs) if one.workload.id in models]
-    rows = price_rows(catalogue, observed)
+    rows = price_rows(catalogue, observe(inputs, workloads=models))
     return tuple(
         _verdict(catalogue, study, index, rows)
         for study in budgets

@@ -16,7 +16,7 @@ from itertools import groupby
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, in_floats
 from epochcost.analysis.odds import ratio_ends
-from epochcost.analysis.rows import Row, answer, group_by
+from epochcost.analysis.rows import Row, answer, by_stack, group_by
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -307,6 +307,11 @@ class CpuGpuComparison:
 
 def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
     """The comparison of one workload; None unless both kinds of machine have a cost for it."""
+    found = (_against_gpu(stack, goal) for stack in by_stack(rows, goal))
+    return next(filter(None, found), None)
+
+
+def _against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
     on_gpu = [row for row in rows if row.observed.machine.device == "cuda"]
     found = answer(on_gpu, goal)
     if found is None or found.cheapest is None:

@@ -14,17 +14,18 @@ from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import is_whole_pass
-from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import cpu_name
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.forecast import Question, measured_rate
+from epochcost.predict.forecast import Question, as_rate
 from epochcost.predict.rates import without_repeats
 from epochcost.predict.tables import placed, placed_tables
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.published import Published, Timing
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")
@@ -60,6 +61,13 @@ def cpu_of(hardware: Hardware) -> Device | str:
     return cpu_device(hardware.cpu, hardware.vcpus)
 
 
+def models_on_cpus(inputs: Inputs) -> frozenset[str]:
+    """The models whose rates on CPUs are learnt from, where their graphs can be counted."""
+    measured = (one.result.trial.model for one in _sound(inputs))
+    published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
+    return frozenset((*measured, *published))
+
+
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
@@ -69,7 +77,7 @@ def cpu_rates(
     InputError for a table that cannot be read.
     """
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
-    for table in inputs.catalogue.observations.values():
+    for table in (one for one in inputs.catalogue.observations.values() if one.cpus):
         named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
         rows += placed_tables(inputs.catalogue, [table], named)
     devices = Devices({one.device.id: one.device for one in rows}.values())
@@ -79,7 +87,7 @@ def cpu_rates(
     return tuple(placed(without_repeats(one.rate for one in rows), devices, known)[0]), devices
 
 
-def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
+def _sound(inputs: Inputs) -> Iterator[StoredResult]:
     """Our latest results on CPUs, all of them or some, of steps that compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
@@ -87,10 +95,15 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
         plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
         sound = is_of_steps(result) and not result.contradictions
+        if trial.provider == "cpu" and plain and sound and whole:
+            yield stored
+
+
+def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
+    for result in (stored.result for stored in _sound(inputs)):
+        trial = result.trial
         hardware = inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
-        if not (trial.provider == "cpu" and plain and sound and whole):
-            continue
         if trial.model in profiles and vcpus:
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
@@ -107,28 +120,34 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             yield _placed(question, trial.batch_size / seconds, "results")
 
 
-def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
+def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
     """Training of our models that others timed on one machine of the catalogue."""
     for source in catalogue.published.values():
-        for timing in source.timings:
+        for timing in source.timings if source.model in catalogue.models else ():
             hardware = catalogue.hardware[timing.hardware]
-            device, steps = cpu_of(hardware), timing.total_steps
-            known = source.model in profiles and timing.count == 1 and not hardware.accelerators
-            if known and isinstance(device, Device) and timing.batch_size and steps:
-                question = Question(
-                    model=str(source.model),
-                    profile=profiles[str(source.model)],
-                    mode="training",
-                    precision="fp32",
-                    batch=timing.batch_size,
-                    software=f"{source.page} {timing.framework}",
-                    device=device,
-                    count=1,
-                )
-                rate = float(timing.batch_size * steps / timing.total_seconds)
-                yield _placed(question, rate, source.page)
+            device = cpu_of(hardware)
+            plain = timing.count == 1 and timing.batch_size and timing.total_steps
+            if plain and not hardware.accelerators and isinstance(device, Device):
+                yield source, timing, device
+
+
+def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
+    for source, timing, device in _timed(catalogue):
+        model, batch, steps = str(source.model), timing.batch_size, timing.total_steps
+        if model in profiles and batch and steps:
+            question = Question(
+                model=model,
+                profile=profiles[model],
+                mode="training",
+                precision="fp32",
+                batch=batch,
+                software=f"{source.page} {timing.framework}",
+                device=device,
+                count=1,
+            )
+            yield _placed(question, float(batch * steps / timing.total_seconds), source.page)
 
 
 def _placed(question: Question, per_second: float, path: str) -> Placed:
-    found = measured_rate(question, per_second)
+    found = as_rate(question, per_second)
     return replace(found, rate=replace(found.rate, path=path))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Row, answer, group_by
+from epochcost.analysis.rows import Row, answer, better_known, group_by
 from epochcost.cost.energy import (
     EnergyReading,
     EnergyUse,
@@ -45,7 +45,7 @@ def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
     """One for each machine with a figure for the goal, the least energy first, unknown last."""
-    machines = group_by(rows, lambda row: row.observed.machine).values()
+    machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
     return tuple(sorted(found, key=_order))
 

@@ -6,9 +6,11 @@ Both are priced on machines whose accelerators such models are trained on, each 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
@@ -54,7 +56,8 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """By id of each model that is priced so, its rows, what may win first and cheapest first.
 
-    A model whose training was timed has none, nor has one whose operations cannot be counted.
+    A model whose training was timed has none, nor has one whose operations cannot be counted, nor
+    one that no machine's accelerators hold.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -63,9 +66,28 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     for model in catalogue.models.values():
         flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
-            priced = [row for one in machines for row in _on(catalogue, one, flops)]
+            needed = states_bytes(inputs.catalogue, model, inputs.cache)
+            holding = [one for one in machines if needed <= memory_bytes(one)]
+            priced = [row for one in holding for row in _on(catalogue, one, flops)]
             found[model.id] = tuple(sorted(priced, key=_order))
     return found
+
+
+def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
+    """What training keeps for the parameters of a model at least, activations left out.
+
+    0 where its parameters are neither declared nor counted.
+    """
+    if model.declared is not None:
+        return int(model.declared.parameters * _BYTES_PER_PARAMETER)
+    counted = arithmetic_of_model(catalogue, model, cache)
+    return counted.parameters * _BYTES_PER_PARAMETER if counted else 0
+
+
+def memory_bytes(hardware: Hardware) -> float:
+    """Of all its accelerators together; infinite where one's is not known."""
+    each = [one.memory_gib and one.memory_gib * one.count for one in hardware.accelerators]
+    return math.inf if None in each else float(sum(filter(None, each))) * 2**30
 
 
 def _order(row: EstimatedRow) -> tuple[bool, Decimal]:

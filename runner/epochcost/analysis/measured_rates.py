@@ -14,7 +14,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Placed
-from epochcost.predict.forecast import Question, has_kin, measured_rate
+from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode
@@ -46,7 +46,7 @@ def measured_rates(
             device=device,
             count=1,
         )
-        yield measured_rate(work, batch / seconds)
+        yield as_rate(work, batch / seconds)
 
 
 def _anchors(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iterator[_Timed]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
+
+from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine, published_machine
@@ -24,7 +27,8 @@ from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.plan.trial import Trial
 from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
-from epochcost.results.pace import OwnPace, PaceKey
+from epochcost.results.kept import Keep
+from epochcost.results.pace import OwnPace, PaceKey, pace_key
 from epochcost.results.records import Result, WholeEpochs
 from epochcost.results.rounds import summary_of
 from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
@@ -36,6 +40,7 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
+Stack = Literal["onnxruntime", "published"]
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
@@ -93,8 +98,8 @@ class Observation:
     ``undisturbed`` is the step on the machine as it usually is, which is what comparisons are of;
     None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
     noisy machine pays for its noise.
-    ``unserved`` says why the runtime of today cannot run there, where a predicted time is of other
-    software; such a time answers nothing. ``draws`` are of the logarithm of a predicted time in
+    ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic:
+    times of two stacks never compete. ``draws`` are of the logarithm of a predicted time in
     units of its mean, those of one work's machines together; other times are None, and drawn from
     their intervals.
     """
@@ -125,7 +130,8 @@ class Observation:
     whole_epochs: WholeEpochs | None = None
     undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
-    unserved: str = ""
+    stack: Stack = "onnxruntime"
+    precision: str = "fp32"
     draws: Draws | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -199,14 +205,22 @@ class ResultStatistics:
 StatisticsOf = Callable[[Result], ResultStatistics]
 
 
-def observe(inputs: Inputs, see: StatisticsOf = ResultStatistics.of) -> tuple[Observation, ...]:
+def observe(
+    inputs: Inputs,
+    see: StatisticsOf = ResultStatistics.of,
+    workloads: Collection[str] | None = None,
+) -> tuple[Observation, ...]:
     """Every measured and every published figure of plain trials, in the order of the files.
 
     Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
     machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
-    ``see`` computes a result's statistics, or knows them.
+    ``see`` computes a result's statistics, or knows them; ``workloads`` are ids, None: all.
     """
-    return (*_measured(inputs, see, variants=False), *_published(inputs.catalogue))
+    asked = None if workloads is None else frozenset(workloads)
+    return (
+        *_measured(inputs, see, variants=False, workloads=asked),
+        *_published(inputs.catalogue, asked),
+    )
 
 
 def observe_variants(
@@ -216,29 +230,65 @@ def observe_variants(
     return tuple(_measured(inputs, see, variants=True))
 
 
-def _measured(inputs: Inputs, see: StatisticsOf, *, variants: bool) -> Iterator[Observation]:
+def _measured(
+    inputs: Inputs,
+    see: StatisticsOf,
+    *,
+    variants: bool,
+    workloads: frozenset[str] | None = None,
+) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
     paces = inputs.own_paces()
     for one in stored:
-        if bool(one.result.trial.variant) == variants:
+        trial = one.result.trial
+        of_workload = workloads is None or trial.model in workloads
+        if of_workload and bool(trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
-            yield _from_result(inputs, one, see(one.result), paces, only_host=only_host)
+            seen = _seen(one.result, see, paces, inputs.cache)
+            yield _from_result(inputs, one, seen, only_host=only_host)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a result's samples say: its statistics, and the step on a machine left alone."""
+
+    statistics: ResultStatistics
+    undisturbed: Undisturbed | None
+
+
+_KEPT = Keep(
+    "statistics",
+    TypeAdapter(tuple[str, _Seen]),
+    ("analysis/observations.py", "analysis/representatives.py", "results", "statistics"),
+)
+
+
+def _seen(
+    result: Result, see: StatisticsOf, paces: Mapping[PaceKey, OwnPace], cache: Path | None
+) -> _Seen:
+    """As it was kept for the result's content and its machine's pace, else computed."""
+    if cache is None:
+        return _Seen(see(result), undisturbed(result, paces))
+    own = pace_key(result)
+    return _KEPT.value(
+        cache,
+        (result.model_dump_json(), own and paces.get(own)),
+        lambda: _Seen(see(result), undisturbed(result, paces)),
+    )
 
 
 def _from_result(
     inputs: Inputs,
     stored: StoredResult,
-    seen: ResultStatistics,
-    paces: Mapping[PaceKey, OwnPace],
+    seen: _Seen,
     *,
     only_host: bool,
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    found = undisturbed(result, paces)
-    summary = as_it_was(seen.summary, found)
+    summary = as_it_was(seen.statistics.summary, seen.undisturbed)
     step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
@@ -258,6 +308,7 @@ def _from_result(
         mode=trial.mode,
         batch_size=trial.batch_size,
         software=trial.runtime.replace("==", " "),
+        precision=trial.precision,
         step=step,
         epoch=epoch_time(step, training, trial.batch_size),
         epochs=training.epochs if training else None,
@@ -267,16 +318,16 @@ def _from_result(
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=(*seen.doubts, *too_large),
+        doubts=(*seen.statistics.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
-        outliers=seen.outliers,
+        outliers=seen.statistics.outliers,
         whole_epochs=result.measurement.epochs,
-        undisturbed=undisturbed_time(found),
+        undisturbed=undisturbed_time(seen.undisturbed),
     )
 
 
@@ -311,10 +362,14 @@ def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time |
     return step.scaled(max(1, training.examples_per_epoch // batch_size))
 
 
-def _published(catalogue: Catalogue) -> Iterator[Observation]:
+def _published(
+    catalogue: Catalogue, workloads: frozenset[str] | None = None
+) -> Iterator[Observation]:
     for source in catalogue.published.values():
         model = catalogue.models.get(source.model) if source.model else None
         workload = Workload.of_model(model) if model else Workload.of_source(source)
+        if workloads is not None and workload.id not in workloads:
+            continue
         for timing in source.timings:
             # The time of a job on several machines is no figure of one.
             if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
@@ -335,6 +390,7 @@ def _from_timing(
         mode="training",
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
+        stack="published",
         step=Time.exact(timing.total_seconds / steps) if steps else None,
         epoch=Time.exact(timing.total_seconds / timing.epochs),
         epochs=_whole(timing.epochs),

@@ -7,34 +7,51 @@ rates of others is left to ``predict``.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
-    arithmetic_of_model,
+    arithmetic_of_models,
     is_whole_pass,
     optimizer_states,
 )
-from epochcost.analysis.cpus import cpu_of, cpu_rates
+from epochcost.analysis.cpus import cpu_of, cpu_rates, models_on_cpus
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.measured_rates import measured_rates
-from epochcost.analysis.observations import Evidence, Observation, Workload, epoch_time
+from epochcost.analysis.observations import (
+    Evidence,
+    Observation,
+    Stack,
+    Workload,
+    epoch_time,
+)
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
-from epochcost.predict.design import Devices, Placed
+from epochcost.predict.design import (
+    Devices,
+    Placed,
+    Precision,
+    computes_in,
+    usual_precision,
+)
 from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.process import OF_CPUS, POOLED, Scales
+from epochcost.predict.programs import Program, nearest_program, software_of
+from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
+from epochcost.units import memory as memory_words
 
 # What the prediction is of: the package that `make lock` pins for GPUs today.
 RUNTIME = "onnxruntime-gpu==1.31.0"
@@ -54,31 +71,38 @@ class NoTime:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Observations of kind ``predicted``, and the models and machines that have none."""
+    """Observations that nobody here timed, and the models and machines that have none.
+
+    They are of kind ``predicted``, or ``published`` where others timed that very work.
+    """
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
 
     def beyond(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Those of work that has no other time on that kind of machine."""
+        """Those of work that has no other time on that kind of machine in that software."""
         known = {_work(one) for one in observed}
         return (one for one in self.observations if _work(one) not in known)
 
 
-def _work(observed: Observation) -> tuple[str, str, Mode]:
-    return observed.workload.id, observed.machine.hardware, observed.mode
+def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
+    return observed.workload.id, observed.machine.hardware, observed.mode, observed.stack
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A machine with its devices, what would run there, and why that is not today's runtime."""
+    """A machine with its devices.
+
+    ``software`` is our runtime there, empty where none has kernels for it; ``doubt`` says why it is
+    not that of today.
+    """
 
     hardware: Hardware
     device: Device
     count: int
     memory_gib: Decimal
     software: str
-    unserved: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,44 +116,55 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
+    """A work on a machine; ``published`` is what others published of just that."""
+
     model: Model
     place: _Place
     mode: Mode
     question: Question
+    precision: Precision
+    published: Rate | None = None
 
 
-def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
+def predict_times(
+    inputs: Inputs, models: Iterable[Model], precision: Precision | None = None
+) -> Predictions:
     """Training and inference of the models on every machine of the catalogue.
 
-    At the largest batch size that the model's spec names and that fits the memory; on CPUs
-    inference also at the smallest, for requests one by one: nearly all that others published of
-    GPUs is of large batches. Where there are no observations, nothing is said. Raises InputError
-    for a table of observations that cannot be read.
+    In our runtime and, on GPUs, in the program that others published which does most nearly the
+    same. In one precision, or each machine's usual one. At the largest batch size that the model's
+    spec names and that fits the memory; on CPUs inference also at the smallest, for requests one by
+    one: nearly all that others published of GPUs is of large batches. Where there are no
+    observations, nothing is said. Raises InputError for a table of observations that cannot be
+    read.
     """
     catalogue = inputs.catalogue
     if not catalogue.observations:
         return Predictions((), ())
-    profiles = _profiles(inputs)
+    chosen = tuple(models)
+    profiles = _profiles(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = known_of_cpus(inputs)
+    cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
-        "cuda": _Known(learnt_rates(catalogue, gpus), gpus, POOLED),
+        "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
     places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
     without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
-    chosen = tuple(models)
     timed: list[Observation] = []
     for kind, one in known.items():
         kin = [model for model in chosen if _has_kin(model, profiles, one)]
         without += _refusals(kind, (model for model in chosen if model not in kin), profiles)
-        asked = [
-            question
-            for model in kin
+        here = [
+            place
             for place in places.values()
             if isinstance(place, _Place) and place.hardware.device == kind
-            for question in _questions(model, profiles[model.id], place)
         ]
+        asked: list[_Asked] = []
+        for model in kin:
+            found, unasked = _questions(model, profiles[model.id], here, one, precision)
+            asked += found
+            without += unasked
         told, vague = _told(inputs, one, asked)
         timed += (_observation(catalogue, *answer) for answer in told)
         without += vague
@@ -138,16 +173,15 @@ def predict_times(inputs: Inputs, models: Iterable[Model]) -> Predictions:
 
 def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
     """The rates that times on CPUs are predicted from; raises as ``predict_times`` does."""
-    return cpu_rates(inputs, _profiles(inputs), _words(RUNTIME))
+    return cpu_rates(inputs, _profiles(inputs, models_on_cpus(inputs)), _words(RUNTIME))
 
 
-def _profiles(inputs: Inputs) -> dict[str, Profile]:
-    """What the models' graphs ask for, by model id, where that can be counted."""
-    counted = (
-        (model.id, arithmetic_of_model(inputs.catalogue, model, inputs.cache))
-        for model in inputs.catalogue.models.values()
-    )
-    return {name: one.profile for name, one in counted if one and one.profile}
+def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
+    """What the graphs of these models ask for, by model id, where that can be counted."""
+    catalogue = inputs.catalogue
+    models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
+    counted = arithmetic_of_models(catalogue, models, inputs.cache)
+    return {name: one.profile for name, one in counted.items() if one and one.profile}
 
 
 def _has_kin(model: Model, profiles: Mapping[str, Profile], known: _Known) -> bool:
@@ -180,7 +214,7 @@ def _told(
         for one in {one.place.hardware.id: one.place for one in asked}.values()
         for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
     ]
-    forecaster = Forecaster(known.rates, known.devices, measured, known.scales)
+    forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
     found = zip(asked, forecaster.forecasts([one.question for one in asked]), strict=True)
     told, vague = [], defaultdict(list)
     for one, forecast in found:
@@ -215,97 +249,135 @@ def _accelerated(hardware: Hardware, known: _Known) -> _Place | str:
     device = known.devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
-    capability, unserved = accelerator.compute_capability, ""
-    software: str | None = RUNTIME
-    if missing_kernels(RUNTIME, capability) is not None:
-        older = missing_kernels(CUDA_12_RUNTIME, capability) is None
-        software = CUDA_12_RUNTIME if older else _framework(device, known.rates)
-        unserved = f"{RUNTIME} has no kernels for compute capability {capability}"
-    if software is None:
-        return f"{unserved}, and no published time of a {device.generation} GPU"
-    memory, words = device.memory_gib, _words(software)
-    return _Place(hardware, device, accelerator.count, memory, words, unserved)
-
-
-def _framework(device: Device, known: Sequence[Placed]) -> str | None:
-    """What ran most of the published times of a device's generation; None where there is none."""
-    sources = Counter(
-        one.rate.source for one in known if one.device.generation == device.generation
-    )
-    return max(sources, key=sources.__getitem__, default=None)
+    capability = accelerator.compute_capability
+    serving = [one for one in (RUNTIME, CUDA_12_RUNTIME) if not missing_kernels(one, capability)]
+    software = _words(serving[0]) if serving else ""
+    doubt = f"{RUNTIME} has no kernels for compute capability {capability}"
+    older = doubt if software and serving[0] != RUNTIME else ""
+    return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
 
 
 def _words(software: str) -> str:
-    """The package as people call it; of a source, that it is its software."""
-    if "==" not in software:
-        return f"software of {software}"
+    """The package as people call it."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"
 
 
-def _questions(model: Model, profile: Profile, place: _Place) -> Iterator[_Asked]:
-    """Training and inference, each where the model's spec names a batch that fits."""
+def _questions(
+    model: Model,
+    profile: Profile,
+    places: Sequence[_Place],
+    known: _Known,
+    precision: Precision | None,
+) -> tuple[list[_Asked], list[NoTime]]:
+    """Training and inference, and on which machines neither has a time."""
+    asked: list[_Asked] = []
+    reasons: dict[str, list[str]] = defaultdict(list)
+    programs: dict[tuple[Mode, Precision], Program | None] = {}
+    for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
+        wanted = precision or usual_precision(place.device)
+        if not computes_in(place.device, wanted):
+            continue
+        need = partial(_needed_bytes, model, profile, mode, place.count, wanted)
+        memory = float(place.memory_gib) * place.count * 2**30
+        fitting = [size for size in sizes if need(size) < memory]
+        if not fitting:
+            words = (
+                f"does not fit: needs {memory_words(need(min(sizes)))}, has {memory_words(memory)}"
+            )
+            reasons[words].append(place.hardware.name)
+            continue
+        if (mode, wanted) not in programs:
+            programs[mode, wanted] = nearest_program(profile, mode, wanted, known.rates)
+        program = programs[mode, wanted] if place.hardware.device == "cuda" else None
+        question = Question(
+            model=model.id,
+            profile=profile,
+            mode=mode,
+            precision=wanted,
+            batch=max(fitting),
+            software=place.software,
+            device=place.device,
+            count=place.count,
+        )
+        if place.software:
+            asked += (
+                _Asked(model, place, mode, replace(question, batch=size), wanted)
+                for size in _asked_sizes(place, mode, fitting)
+            )
+        if program:
+            rate = program.published_on(place.device, place.count)
+            name = program.rate.model if program.same else model.id
+            theirs = replace(question, model=name, software="", program=rate or program.rate)
+            asked.append(_Asked(model, place, mode, theirs, wanted, rate))
+        if not (place.software or program):
+            reasons[f"no kernels in {RUNTIME}, no published time in {wanted}"].append(
+                place.hardware.name
+            )
+    return asked, [
+        NoTime(model.id, f"on {', '.join(dict.fromkeys(names))}: {words}")
+        for words, names in reasons.items()
+    ]
+
+
+def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
+    """Those that the model's spec names for training all of it, and for inference."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
     if model.inference is not None:
         sizes["inference"] = model.inference.batch_sizes
-    for mode, batches in sizes.items():
-        fitting = [size for size in batches if _fits(model, profile, mode, size, place)]
-        for size in _asked_sizes(place, mode, fitting):
-            question = Question(
-                model=model.id,
-                profile=profile,
-                mode=mode,
-                precision="fp32",
-                batch=size,
-                software=place.software,
-                device=place.device,
-                count=place.count,
-            )
-            yield _Asked(model, place, mode, question)
+    return sizes
 
 
 def _asked_sizes(place: _Place, mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
-    if not fitting:
-        return ()
     both = mode == "inference" and place.hardware.device == "cpu"
     return sorted({min(fitting), max(fitting)}) if both else (max(fitting),)
 
 
-def _fits(model: Model, profile: Profile, mode: Mode, batch: int, place: _Place) -> bool:
-    """Whether a device's share of a batch and what is trained fit its memory, in fp32.
+def _needed_bytes(
+    model: Model, profile: Profile, mode: Mode, count: int, precision: Precision, batch: int
+) -> float:
+    """What all devices of a machine hold together.
 
-    A training step keeps what the forward pass writes, about half of what it moves, and for each
-    parameter its gradient and the optimizer's states.
+    Training keeps what the forward pass writes, about half of what it moves, in 16 bits if mixed,
+    and for each parameter its gradient and the optimizer's states, in four bytes. Inference keeps
+    its parameters on every device.
     """
-    written = (profile.moved + profile.moved_by_others) / 2
-    numbers = float(profile.parameters)
-    if mode == "training" and model.training is not None:
-        numbers = numbers * (2 + optimizer_states(model.training.optimizer))
-        numbers += written * batch / place.count
-    return numbers * BYTES_PER_NUMBER < float(place.memory_gib) * 2**30
+    parameters = float(profile.parameters) * BYTES_PER_NUMBER
+    if mode == "inference" or model.training is None:
+        return parameters * count
+    written = (profile.moved + profile.moved_by_others) / 2 * batch
+    number_bytes = BYTES_PER_NUMBER / 2 if precision == "mixed" else BYTES_PER_NUMBER
+    return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes
+
+
+def _source_of(published: Rate) -> Evidence:
+    return Evidence(f"{published.source}: {published.file}", _PAGE)
 
 
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
     batch, training = asked.question.batch, asked.model.training
-    rates = forecast.high, forecast.per_second, forecast.low
+    program, published = asked.question.program, asked.published
+    scale = published.per_second / forecast.per_second if published else 1.0
+    rates = (scale * one for one in (forecast.high, forecast.per_second, forecast.low))
     # Digits beyond these depend on what else was asked at once.
     step = Time.from_floats(*(float(f"{batch / rate:.6g}") for rate in rates))
     trains = training is not None and asked.mode == "training"
     return Observation(
         workload=Workload.of_model(asked.model),
         machine=published_machine(asked.place.hardware),
-        kind="predicted",
+        kind="published" if published else "predicted",
         mode=asked.mode,
         batch_size=batch,
-        software=asked.place.software,
+        software=software_of(program) if program else asked.place.software,
+        stack="published" if program else "onnxruntime",
+        precision=asked.precision,
         step=step,
         epoch=epoch_time(step, training if trains else None, batch),
         epochs=training.epochs if trains and training is not None else None,
         date=max(one.retrieved for one in catalogue.observations.values()),
-        evidence=Evidence("prediction", _PAGE),
-        doubts=(asked.place.unserved,) if asked.place.unserved else (),
-        unserved=asked.place.unserved,
+        evidence=Evidence("prediction", _PAGE) if published is None else _source_of(published),
+        doubts=(asked.place.doubt,) if asked.place.doubt and program is None else (),
         draws=forecast.draws,
     )

@@ -197,6 +197,17 @@ def sources_of(published: Iterable[Observation]) -> Mapping[int, str]:
     return sources
 
 
+def _source(observed: Observation) -> str:
+    """What tells a figure that nobody here measured from others of the same work and machine."""
+    match observed.kind:
+        case "measured":
+            return ""
+        case "published":
+            return f"{observed.software}, {observed.precision}"
+        case "predicted":
+            return PREDICTED + observed.software
+
+
 def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source: str) -> JobKey:
     return JobKey(
         workload=observed.workload.id,
@@ -209,7 +220,7 @@ def _job(observed: Observation, goal: Goal, stored: StoredResult | None, source:
         threads=0 if stored is None else stored.result.trial.session.threads,
         variant=observed.variant,
         load="",
-        source=PREDICTED + observed.software if observed.kind == "predicted" else source,
+        source=source or _source(observed),
     )
 
 

@@ -9,7 +9,6 @@ files mean, is left to `difference`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import os
 import subprocess
@@ -17,10 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
-import epochcost.results
-import epochcost.statistics
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import Trial
@@ -33,15 +30,14 @@ from epochcost.results.fields import (
     Record,
     Timestamp,
 )
-from epochcost.results.files import write_atomically
 from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.results.store import MAX_FILE_BYTES
 
 # The newest of so many replaced files; a project that has more shows its latest years.
 MOST_REVISIONS = 2000
-_FILE = "past-results.json"
 
 
 def git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
@@ -118,14 +114,12 @@ class PastResult(Record):
     high: PositiveNumber
 
 
-class _Known(Record):
-    """What is kept between builds; None for a blob that is no result of steps.
-
-    ``code`` is a digest of what the figures were computed with.
-    """
-
-    code: str
-    results: dict[str, PastResult | None]
+# None for a blob that is no result of steps.
+_KEPT = Keep(
+    "past-results",
+    TypeAdapter(tuple[str, dict[str, PastResult | None]]),
+    ("analysis/repository.py", "results", "statistics"),
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ def past_results(folders: Iterable[Path], cache: Path | None = None) -> Past:
 
     ``cache`` is a folder for what is computed once for many builds; None keeps nothing.
     """
-    known = _read_known(cache)
+    known = _KEPT.read(cache, "") or {}
     found: dict[str, PastResult | None] = {}
     left_out: list[str] = []
     for folder in folders:
@@ -150,12 +144,14 @@ def past_results(folders: Iterable[Path], cache: Path | None = None) -> Past:
         except (CapabilityError, InputError) as error:
             said = str(error).splitlines()[0]
             left_out.append(f"Results that were replaced are not shown: {said}.")
-    if cache is not None and found != known.results:
-        _write_known(cache, _Known(code=known.code, results=found))
+    if found != known:
+        _KEPT.write(cache, "", found)
     return Past(tuple(one for one in found.values() if one), tuple(dict.fromkeys(left_out)))
 
 
-def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, PastResult | None]:
+def _in_folder(
+    folder: Path, known: dict[str, PastResult | None], left_out: list[str]
+) -> dict[str, PastResult | None]:
     if not folder.is_dir():
         return {}
     blobs = [*dict.fromkeys(replaced_blobs(folder))]
@@ -165,13 +161,13 @@ def _in_folder(folder: Path, known: _Known, left_out: list[str]) -> dict[str, Pa
     if len(blobs) > MOST_REVISIONS:
         left_out.append(f"Of {len(blobs)} replaced results, the newest {MOST_REVISIONS} are read.")
         blobs = blobs[:MOST_REVISIONS]
-    new = [blob for blob in blobs if blob not in known.results]
+    new = [blob for blob in blobs if blob not in known]
     contents = dict(zip(new, blob_contents(folder, new), strict=True))
     missing = sum(data is None for data in contents.values())
     if missing:
         left_out.append(f"Of {missing} replaced results this clone has no content.")
     read = dict(_read(contents))
-    return {blob: one for blob in blobs for one in _one(blob, known.results, read)}
+    return {blob: one for blob in blobs for one in _one(blob, known, read)}
 
 
 def _one(blob: str, *known: dict[str, PastResult | None]) -> Iterator[PastResult | None]:
@@ -216,28 +212,3 @@ def _shown(blob: str, result: Result) -> PastResult | None:
         mean=summary.mean,
         high=summary.interval.high,
     )
-
-
-def _read_known(cache: Path | None) -> _Known:
-    """What was kept by the same code; nothing where that is another's, or damaged."""
-    empty = _Known(code=_code(), results={})
-    if cache is None:
-        return empty
-    try:
-        known = _Known.model_validate_json((cache / _FILE).read_bytes())
-    except (OSError, ValidationError):
-        return empty
-    return known if known.code == empty.code else empty
-
-
-def _write_known(cache: Path, known: _Known) -> None:
-    with contextlib.suppress(OSError, CapabilityError):
-        cache.mkdir(parents=True, exist_ok=True)
-        write_atomically(cache / _FILE, known.model_dump_json().encode())
-
-
-def _code() -> str:
-    packages = (epochcost.results, epochcost.statistics)
-    folders = [Path(package.__path__[0]) for package in packages]
-    sources = [Path(__file__), *(path for one in folders for path in sorted(one.glob("*.py")))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

@@ -7,6 +7,7 @@ machines are never pooled, and a missing price stays a state.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Observation, observe
+from epochcost.analysis.observations import Goal, Kind, Observation, observe
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.cost import (
     Candidate,
@@ -29,6 +30,7 @@ from epochcost.cost import (
     cheapest,
 )
 from epochcost.cost.compare import Accuracy
+from epochcost.cost.estimate import WIDEST
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
@@ -38,6 +40,7 @@ from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
 from epochcost.units import money, seconds
 
+_KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
@@ -70,7 +73,7 @@ class Row:
     @property
     def answers(self) -> bool:
         """Whether the row may be the answer to what is cheapest or fastest."""
-        return self.current and self.observed.epochs_known and not self.observed.unserved
+        return self.current and self.observed.epochs_known
 
     @property
     def assumed(self) -> bool:
@@ -81,7 +84,7 @@ class Row:
     def reservation(self) -> str:
         """Why its cost is no answer while others are; empty where it may be one."""
         of_price = self.price.reservation if self.price else ""
-        return self.observed.unserved or self.observed.imprecise or of_price
+        return self.observed.imprecise or of_price
 
     @property
     def mark(self) -> Mark:
@@ -195,9 +198,34 @@ class Choice:
         return self.row.estimate(self.goal)
 
 
+def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
+    """The rows of each stack apart, for their times do not compete; the better known first.
+
+    That is the one whose cheapest answer has no reservation, was measured, else published, else is
+    predicted more narrowly.
+    """
+    groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
+    return tuple(sorted(groups.values(), key=lambda some: _uncertainty(some, goal)))
+
+
+def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
+    """The rows of the stack whose answer is known best; empty where none is about the goal."""
+    return next(iter(by_stack(rows, goal)), ())
+
+
+def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, int, float]:
+    candidates = _candidates(rows, goal)
+    best = cheapest([one for one in candidates if not one.key.reservation] or candidates)
+    if best is None:
+        return True, len(_KINDS), math.inf
+    ends = max(best.cost.low, best.cost.mean / WIDEST)
+    spread = float(best.cost.high / ends) if ends else math.inf
+    return bool(best.key.reservation), _KINDS.index(best.key.observed.kind), spread
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The best ways to a goal, among current prices in one currency.
+    """The best ways to a goal in one stack, among current prices in one currency.
 
     Rows with a reservation lead only where all have one. ``odds`` are those of the cheapest among
     the rows that compete with it. ``machines`` counts the machines compared, ``unpriced`` the rows
@@ -213,7 +241,11 @@ class Answer:
 
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """The answer for the rows of one workload; None where nothing was timed."""
+    """The answer for the rows of one workload; None where nothing was timed.
+
+    In the stack whose answer is known best.
+    """
+    rows = better_known(rows, goal)
     timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
     if not timed:
         return None
@@ -247,27 +279,13 @@ def odds_of(
     return odds(choice.observed.machine, draws)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Each machine's cheapest row for a goal, cheapest first.
+def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
+    """Each machine's cheapest row for a goal, cheapest first, those with a reservation last.
 
-    Rows with a reservation come last. ``apart`` are those that the runtime of today cannot run
-    on, with times of other software.
+    Of rows of one stack, in the currency that most of them have.
     """
-
-    machines: tuple[Row, ...]
-    apart: tuple[Row, ...]
-
-
-def ranking(rows: Sequence[Row], goal: Goal) -> Ranking:
-    """The machines of one workload's rows, in the currency that most of them have."""
-    unserved = [row for row in rows if row.current and row.observed.unserved]
-    return Ranking(_by_machine(_candidates(rows, goal)), _by_machine(_priced_in(unserved, goal)))
-
-
-def _by_machine(candidates: Iterable[Candidate[Row]]) -> tuple[Row, ...]:
     found: dict[Machine, Row] = {}
-    for one in sorted(candidates, key=_surest_first):
+    for one in sorted(_candidates(rows, goal), key=_surest_first):
         found.setdefault(one.key.observed.machine, one.key)
     return tuple(found.values())
 
@@ -280,14 +298,10 @@ def _surest_first(one: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     """Rows that may answer and have a cost, in the currency that most of them have."""
-    return _priced_in((row for row in rows if row.answers), goal)
-
-
-def _priced_in(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     found = [
         Candidate(row, time.mean, estimate)
         for row in rows
-        if (time := row.time(goal)) and (estimate := row.estimate(goal))
+        if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
     usual = _usual_currency(found)
     return [one for one in found if one.cost.currency == usual]
@@ -314,38 +328,26 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What can be compared, cheapest first, and each row that cannot, with the reason.
-
-    ``apart`` are times of other software on machines that the runtime cannot run on: the cheapest
-    plan of each, cheapest first.
-    """
+    """What can be compared, cheapest first, and each row that cannot, with the reason."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
-    apart: tuple[Candidate[Offer], ...] = ()
 
 
 def offers(rows: Iterable[Row], goal: Goal) -> Offers:
-    """The offers of rows that may answer, in the currency that most of them have.
+    """The offers of one stack's rows that may answer, in the currency that most of them have.
 
     Those with a reservation are compared only where all have one.
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
     candidates: list[Candidate[Offer]] = []
-    apart: dict[str, Candidate[Offer]] = {}
     unpriced: list[tuple[Row, str]] = []
     for row in rows:
-        machine, unserved = row.observed.machine.hardware, row.current and row.observed.unserved
-        if (row.answers or unserved) and row.time(goal) is not None:
+        if row.answers and row.time(goal) is not None:
             try:
-                one = _candidate(row, goal)
+                candidates.append(_candidate(row, goal))
             except InputError as error:
                 unpriced.append((row, str(error)))
-                continue
-            if unserved:
-                apart[machine] = min(apart.get(machine, one), one, key=_cheapest_first)
-            else:
-                candidates.append(one)
     usual = _usual_currency(candidates)
     for one in candidates:
         if one.cost.currency != usual:
@@ -356,11 +358,7 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     if sound:
         left = [one for one in same if one.key.row.reservation]
         unpriced += [(one.key.row, f"{one.key.row.reservation}: {_said(one)}") for one in left]
-    return Offers(
-        tuple(sorted(sound or same, key=_cheapest_first)),
-        tuple(unpriced),
-        tuple(sorted(apart.values(), key=_cheapest_first)),
-    )
+    return Offers(tuple(sorted(sound or same, key=_cheapest_first)), tuple(unpriced))
 
 
 def _cheapest_first(one: Candidate[Any]) -> tuple[Decimal, Decimal]:

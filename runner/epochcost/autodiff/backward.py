@@ -125,4 +125,4 @@ def _of_node(node: Node, error: ModelError) -> ModelError:
         reason = f"{node.label}: its gradient cannot be built: {reason}"
     # Where a rule knows a remedy, it stands behind a semicolon.
     remedy = "freeze the parameters before it, or export it as other operators"
-    return error if ";" in reason else ModelError(f"{reason}; {remedy}")
+    return ModelError(reason if ";" in reason else f"{reason}; {remedy}")

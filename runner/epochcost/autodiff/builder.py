@@ -184,6 +184,15 @@ class Builder:
         adds = attributes.get("reduction") == "add" and self.provider != "cuda"
         return adds and any(_is_fp16(value) for value in inputs)
 
+    def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
+        """Append a node without outputs whose one output has a shape that only its caller knows.
+
+        Its element type is that of ``like``.
+        """
+        node.output.append(self.fresh(node.op_type))
+        self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
+        return self.append(node)[0]
+
     def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
         """Append a ready node whose inputs are known values; its outputs become values."""
         self.declare_outputs(node)
@@ -206,7 +215,10 @@ class Builder:
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
         if kind is None:
-            raise ModelError(f"value {name!r}: expected a static shape, got an unknown one")
+            raise ModelError(
+                f"value {name!r}: expected a static shape, got an unknown one; export the model "
+                "with fixed shapes"
+            )
         value = Value(self, name, *kind)
         self.values[name] = value
         return value
@@ -362,8 +374,7 @@ def require_room(*shape: int) -> None:
     """Raise ModelError before a constant is made that is larger than any use."""
     if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
         raise ModelError(
-            f"expected derivatives with constants of at most 2**24 elements; one needs the shape "
-            f"{list(shape)}"
+            f"expected constants of at most 2**24 elements, got one of the shape {list(shape)}"
         )
 
 

@@ -15,7 +15,14 @@ from onnx import helper
 from epochcost.autodiff.builder import Builder, Provider, Value
 from epochcost.autodiff.update import Transition
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import constant_value, copied, live_nodes, node_attributes, reads
+from epochcost.graphs.nodes import (
+    constant_value,
+    copied,
+    is_standard,
+    live_nodes,
+    node_attributes,
+    reads,
+)
 
 # onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
 NEWEST_IR_VERSION = 10
@@ -122,10 +129,30 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
     if _breaks_when_transposed(op, node):
         _resize_planes(op, node)
         return
+    ranks = [op.values[name].rank for name in node.input if is_standard(node, "MatMul")]
+    if ranks and ranks[0] > ranks[1] == 1:
+        _multiply_column(op, node)
+        return
     op.append(node)
     array = constant_value(node)
     if array is not None:
         op.learn_constant(node.output[0], array)
+
+
+def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
+    """Append the product of a matrix and a vector as that with a matrix of one column.
+
+    ONNX Runtime 1.31 computes the former wrongly if the matrix comes from a Transpose, or if its
+    optimizer moves one there.
+    """
+    b, y = op.values[node.input[1]], op.values[node.output[0]]
+    inner = copied(node)
+    inner.name = node.name or y.name
+    inner.input[1] = op.Reshape(b, op.integers(b.size, 1)).name
+    inner.output[0] = op.fresh("MatMul")
+    op.append(inner)
+    whole = op.integers(*y.shape)
+    op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))
 
 
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:

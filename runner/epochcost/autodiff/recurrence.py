@@ -73,8 +73,9 @@ class Direction:
 
     ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` of x Wᵀ and of h Rᵀ [G·H] or none,
     ``h`` and ``h_before`` [T·B, H] the hidden states after and before each step, ``c0`` [B, H],
-    ``peepholes`` three of [H]. ``dh`` and ``dc`` are what the states after each step receive from
-    outside, T values of [B, H] or None.
+    ``peepholes`` three of [H]; ``coupled`` forget gates are 1 - i, and
+    ``clip`` bounds what goes into gates. ``dh`` and ``dc`` are what the
+    states after each step receive from outside, T values of [B, H] or None.
     """
 
     op: Builder
@@ -88,6 +89,8 @@ class Direction:
     h_before: Value
     c0: Value
     peepholes: Sequence[Value]
+    coupled: bool
+    clip: float
     dh: Sequence[Value | None]
     dc: Sequence[Value | None]
 
@@ -128,9 +131,10 @@ def through_time(
     """The cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P.
 
     ``received`` are those of Y, Y_h and Y_c; ``sweep`` goes back through the steps of a direction.
-    Raises ModelError for clipped gates and for activations whose value does not tell their slope.
+    Raises ModelError for clipped gates, but those of an LSTM, and for activations whose value does
+    not tell their slope.
     """
-    if node.attribute("clip"):
+    if node.attribute("clip") and node.proto.op_type != "LSTM":
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
@@ -260,6 +264,8 @@ class Directions:
             h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
             c0=self.state(index, node.optional_input(6)),
             peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
+            coupled=bool(node.attribute("input_forget")),
+            clip=float(node.attribute("clip") or 0),
             dh=self._received(index, dy, dy_h),
             dc=self._received(index, None, dy_c),
         )

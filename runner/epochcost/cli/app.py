@@ -8,6 +8,7 @@ error, its exit code to the shell, and a traceback never to a person.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -108,15 +109,25 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
+# on matrices of a thousand rows.
+_PREDICTING = frozenset({"build", "cheapest", "diff", "replay", "serve", "trust"})
+
 
 def load_command(name: str) -> Any:
     """A command, or a group of commands, whose module is imported now."""
     # It reads specs' words, which the list of commands does without.
     from epochcost.cli.refusals import PlainCommand  # noqa: PLC0415
 
+    if name in _PREDICTING:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     own = name.replace("-", "_")
     module, function = _PLACES.get(name, (own, own))
+    # What a module defines stays: searches for cycles would walk over it in vain.
+    gc.disable()
     found = getattr(import_module(f"epochcost.cli.{module}"), function)
+    gc.freeze()
+    gc.enable()
     program = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         program.add_typer(found, name=name)

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from epochcost import __version__
 from epochcost.cli.terminal import RESULTS
 from epochcost.errors import InputError
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
+
+if TYPE_CHECKING:
+    from epochcost.analysis.inputs import Inputs
 
 
 def project_to_read() -> Path:
@@ -53,6 +58,15 @@ def catalogue_to_read() -> Catalogue:
 def own_catalogue() -> Catalogue:
     """The specs of the current folder; raises as ``project_to_write`` and ``load_catalogue`` do."""
     return load_catalogue(project_to_write())
+
+
+def inputs_to_read(catalogue: Catalogue, results: Path) -> Inputs:
+    """What answers are made of, with what is kept for the user; raises as ``read_inputs`` does."""
+    # For shells that complete a model's name, which read specs only.
+    from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
+
+    cache = optional_cache_folder("answers")
+    return read_inputs(catalogue, [results], results.parent.parent, cache)
 
 
 def results_to_read(folder: Path) -> Path:

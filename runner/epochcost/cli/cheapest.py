@@ -15,13 +15,13 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.answers import choose, offers_of
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, observe
+from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity
-from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of, offers, price_rows
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.analysis.predicted import NoTime
+from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
 from epochcost.cli.cheapest_answer import (
     MODES,
     CheapestAnswer,
@@ -45,19 +45,20 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.compare import cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import cheapest_batch
 from epochcost.cost.sensitivity import Effect
 from epochcost.errors import InputError
+from epochcost.predict.design import Precision
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
 
 _MOST_SHOWN = 10
 _HEADER = (
     "  machine", "plan", "time", "cost", "between", "how known",
-    "batch", "software", "provider", "region", "price of",
+    "batch", "software", "precision", "provider", "region", "price of",
 )  # fmt: skip
 # What goes first where the terminal is too narrow for all.
-_DROP = ("software", "region", "provider", "price of", "batch", "between")
+_DROP = ("software", "precision", "region", "provider", "price of", "batch", "between")
 _GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
     {"training": "full", "inference": "million", "epoch": "epoch"}
 )
@@ -74,6 +75,14 @@ def cheapest(
     budget: Annotated[
         str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
     ] = None,
+    software: Annotated[
+        Stack | None,
+        typer.Option(help="Ours, or others' as published. Without it: whose answer is known best."),
+    ] = None,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Without it: mixed on GPUs with tensor cores, fp32 elsewhere."),
+    ] = None,
     mode: Annotated[
         Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
     ] = "training",
@@ -87,7 +96,8 @@ def cheapest(
     """Show where a model costs least, and what would change that."""
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
-    answer = _answer(catalogue_to_read(), Demand(model, mode, limit, amount, currency), results)
+    demand = Demand(model, mode, limit, amount, currency, software, precision)
+    answer = _answer(catalogue_to_read(), demand, results)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -105,37 +115,34 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 
 
 def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnswer:
-    found, without = _offers(catalogue, demand, results)
+    (found, *beside), without = _offers(catalogue, demand, results)
     sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
     batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
     choice = _choice(demand, found)
     competing = [one.key.row for one in found.candidates if demand.met_by(one)]
     quantity: Quantity = "time" if demand.fastest else "cost"
     chances = odds_of(choice.key.row, competing, _GOALS[demand.mode], quantity)
-    return CheapestAnswer(demand, found, choice, batch, chances, without)
+    others = tuple(one.candidates[0] for one in beside if one.candidates)
+    return CheapestAnswer(demand, found, choice, batch, chances, without, others)
 
 
 def _offers(
     catalogue: Catalogue, demand: Demand, results: Path
-) -> tuple[Offers, tuple[NoTime, ...]]:
+) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
+    """The offers of each stack, the one that is asked for or is known best first."""
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    folder = results_to_read(results)
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
+    inputs = inputs_to_read(catalogue, results_to_read(results))
     for problem in inputs.problems:
         say(problem, err=True)
-    timed = [one for one in observe(inputs) if one.workload.id == demand.model]
-    models = [one for one in (catalogue.models.get(demand.model),) if one]
-    predicted = predict_times(inputs, models)
-    observed = [*timed, *predicted.beyond(timed)]
-    found = offers(price_rows(catalogue, observed), _GOALS[demand.mode])
-    if not found.candidates and not found.unpriced:
+    goal = _GOALS[demand.mode]
+    found, without = offers_of(inputs, demand.model, goal, demand.software, demand.precision)
+    if not found:
         raise InputError(
             f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
             f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
         )
-    known = {one.machine.hardware for one in timed}
-    return found, tuple(one for one in predicted.without if one.id not in known)
+    return found, without
 
 
 def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
@@ -151,18 +158,12 @@ def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
         raise InputError(
             f"budget: expected {listed[0].cost.currency}, as the prices, got {demand.currency}"
         )
-    if demand.deadline_seconds is not None:
-        decision = cheapest_within(listed, demand.deadline_seconds)
-    elif demand.budget is not None:
-        decision = fastest_within(listed, demand.budget)
-    else:
-        return listed[0]
-    choice = decision.choice
-    if choice is None or not demand.met_by(choice):
-        nearest = choice or decision.nearest
-        assert nearest is not None, "of candidates one is nearest"
-        raise InputError(f"expected {demand.words}, found none: nearest is {_words(nearest)}")
-    return choice
+    decision = choose(found, demand.deadline_seconds, demand.budget)
+    if decision.choice is None:
+        assert decision.nearest is not None, "of candidates one is nearest"
+        nearest = _words(decision.nearest)
+        raise InputError(f"expected {demand.words}, found none: nearest is {nearest}")
+    return decision.choice
 
 
 def _words(one: Candidate[Offer]) -> str:
@@ -202,7 +203,6 @@ def _more(answer: CheapestAnswer, shown: int, left_out: Sequence[str]) -> Iterat
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     """What is not among the choices: a line that counts each kind, or all of it."""
-    apart = [f"{one.key.row.observed.machine.name}: {_cost(one)}" for one in answer.offers.apart]
     reasons = [(row, row.reservation or reason) for row, reason in answer.offers.unpriced]
     counts = Counter(reason for _, reason in reasons)
     not_compared = [
@@ -212,7 +212,6 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     without = [f"{one.id}: {one.reason}" for one in answer.without]
     said = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     for title, why, lines in (
-        ("Never the choice", "the runtime of today has no kernels for them", apart),
         ("Not compared", said, not_compared),
         ("No time", "neither measured nor published nor predicted", without),
     ):
@@ -234,6 +233,7 @@ def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
         row.mark,
         str(row.observed.batch_size),
         row.observed.software,
+        row.observed.precision,
         price.provider,
         price.region or "",
         price.as_of.isoformat(),
@@ -264,10 +264,7 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
-        "apart": [
-            _candidate(one) | {"reason": one.key.row.observed.unserved}
-            for one in answer.offers.apart
-        ],
+        "in_other_software": [_candidate(one) for one in answer.beside],
         "without_time": [{"id": one.id, "reason": one.reason} for one in answer.without],
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
@@ -321,6 +318,8 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "hardware": row.observed.machine.hardware,
         "price": cost.price_id,
         "software": row.observed.software,
+        "stack": row.observed.stack,
+        "precision": row.observed.precision,
         "batch_size": row.observed.batch_size,
         "seconds": one.seconds,
         "cost": cost.mean,

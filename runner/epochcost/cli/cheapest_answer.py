@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import Literal
 
 from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds_sentence, scenarios
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import Offer, Offers
 from epochcost.cost import Candidate
 from epochcost.cost.compare import BatchChoice
 from epochcost.cost.sensitivity import SPEED, Effect, Switch, effects, switching_value
-from epochcost.units import money, plain, price_age, seconds
+from epochcost.predict.design import Precision
+from epochcost.units import money, plain, price_age, seconds, software_words
 
 Mode = Literal["training", "inference", "epoch"]
 MODES: Mapping[Mode, str] = MappingProxyType(
@@ -51,6 +53,8 @@ class Demand:
     deadline_seconds: Decimal | None
     budget: Decimal | None
     currency: str
+    software: Stack | None = None
+    precision: Precision | None = None
 
     @property
     def fastest(self) -> bool:
@@ -91,7 +95,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, its odds, and the machines that have no time."""
+    """The choice among offers, its odds, and the machines that have no time.
+
+    ``beside`` are the cheapest in each other software.
+    """
 
     demand: Demand
     offers: Offers
@@ -99,6 +106,7 @@ class CheapestAnswer:
     batch: BatchChoice[Offer]
     odds: Odds[Machine]
     without: tuple[NoTime, ...] = ()
+    beside: tuple[Candidate[Offer], ...] = ()
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
@@ -127,15 +135,24 @@ def explanation(answer: CheapestAnswer) -> Iterator[str]:
     choice, cost = answer.choice, answer.choice.cost
     yield (
         f"{_superlative(answer)}: {name_of(choice)}: {money(cost.mean, cost.currency)} "
-        f"in {seconds(float(choice.seconds))}."
+        f"in {seconds(float(choice.seconds))} with {_software(choice)}."
     )
+    for other in answer.beside:
+        amount, time = money(other.cost.mean, other.cost.currency), seconds(float(other.seconds))
+        yield f"In {_software(other)}: {amount} in {time}, {name_of(other)}."
     yield _reason(answer)
     yield f"How sure: {'; '.join(_sureness(answer))}."
+    yield from _confirmed(answer)
     yield from _odds_words(answer)
     turns = [_turn_words(turn.switch) for turn in _nearest_turns(answer)]
     if turns:
         yield f"It stays cheapest unless {' or '.join(turns)}."
     yield from _batches(answer)
+
+
+def _software(one: Candidate[Offer]) -> str:
+    observed = one.key.row.observed
+    return software_words(observed.software, observed.precision)
 
 
 def _superlative(answer: CheapestAnswer) -> str:
@@ -175,8 +192,22 @@ def _sureness(answer: CheapestAnswer) -> Iterator[str]:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
+    if price.unconfirmed_words:
+        yield f"no source confirms the {price.unconfirmed_words} of its price"
     if age := price_age(price.as_of):
         yield f"its price is {age}"
+
+
+def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
+    """What costs least at a confirmed price, if the choice's is not and may cost as much."""
+    choice = answer.choice
+    others = [one for one in answer.others if not one.key.job.price.unconfirmed_words]
+    if choice.key.job.price.unconfirmed_words and others and not answer.demand.fastest:
+        least = others[0]
+        if least.cost.mean <= choice.cost.high:
+            amount = money(least.cost.mean, least.cost.currency)
+            time = seconds(float(least.seconds))
+            yield f"At a confirmed price: {amount} in {time}, {name_of(least)}."
 
 
 def _remedy(answer: CheapestAnswer) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.observations import Goal, observe
-from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.answers import rows_of
+from epochcost.analysis.observations import Goal
 from epochcost.analysis.priced_jobs import GOAL_WORDS
-from epochcost.analysis.rows import Row, answer, price_rows
+from epochcost.analysis.rows import Row, answer
+from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import say
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
@@ -27,7 +27,7 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     models = [model for model in known if model not in decoders]
     # What was measured as the machine at hand may be declared under another name.
     hosts = {one.environment.fingerprint for one in measured}
-    rows = _rows(catalogue, results, models) if models else ()
+    rows = rows_of(inputs_to_read(catalogue, results), models) if models else ()
     say("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]
@@ -45,14 +45,6 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 
 
-def _rows(catalogue: Catalogue, results: Path, models: Sequence[str]) -> tuple[Row, ...]:
-    """Measured, published and predicted times of the models under today's prices."""
-    inputs = read_inputs(catalogue, [results], results.parent.parent)
-    timed = [one for one in observe(inputs) if one.workload.id in models]
-    predicted = predict_times(inputs, [catalogue.model(model) for model in models])
-    return price_rows(catalogue, [*timed, *predicted.beyond(timed)])
-
-
 def _goals(here: Sequence[Row]) -> Iterator[Goal]:
     known = {goal for row in here for goal in row.observed.goals if row.time(goal)}
     if known & {"full", "epoch"}:
@@ -65,7 +57,8 @@ def _lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str
     """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
     own = min((row for row in here if row.time(goal)), key=lambda row: _cost_first(row, goal))
     yield f"  {own.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_said(own, goal)}"
-    listed = answer([row for row in rows if row.price and not row.price.reservation], goal)
+    same = [row for row in rows if row.observed.stack == own.observed.stack]
+    listed = answer([row for row in same if row.price and not row.price.reservation], goal)
     if listed is None or listed.cheapest is None:
         yield "    no time on a machine with a list price is known"
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.estimates import memory_bytes, states_bytes
 from epochcost.analysis.observations import mean_time
 from epochcost.cli.bundled import catalogue_to_read, results_to_read
 from epochcost.cli.terminal import (
@@ -39,7 +41,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
-from epochcost.units import money, money_range, scientific, seconds
+from epochcost.units import memory, money, money_range, scientific, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,13 @@ def _estimated(
             f"{model.id}: expected a declared model, or one with a graph that can be counted and "
             "[training], got neither"
         )
+    needed, held = states_bytes(catalogue, model), machines * memory_bytes(hardware)
+    if needed > held:
+        raise InputError(
+            f"{model.id} does not fit: its weights, gradients and Adam's states need "
+            f"{memory(needed)}, {hardware.id} has {memory(held / machines)}: expected --machines "
+            f"{math.ceil(needed / held * machines)} or more, got {machines}"
+        )
     work = Computation(flops, peak_flops(hardware, precision), utilisation)
     time = work.time(machines)
     low, middle, high = (
@@ -217,5 +226,5 @@ def _show(found: _Estimated) -> None:
     total = money_range(found.bills[0].total, found.bills[2].total, found.bills[0].currency)
     say(
         f"\n{total}, estimated from FLOPs and not measured. Utilisation: {shares.words}.\n"
-        "Whether the model fits these machines' memory is not part of the estimate."
+        "Weights, gradients and Adam's states fit; activations are not part of the estimate."
     )

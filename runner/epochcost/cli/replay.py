@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.predicted import predict_times
 from epochcost.analysis.replays import (
@@ -24,7 +23,7 @@ from epochcost.analysis.replays import (
     policies_of,
     work_of_model,
 )
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -200,9 +199,9 @@ def _work(asked: JobOptions, catalogue: Catalogue | None, results: Path) -> Work
         return Work("a job", work, "as given", 1.0 if state is None else state)
     assert catalogue is not None, "a model is read from the catalogue"
     model, machine = catalogue.model(str(asked.model)), catalogue.machine(str(asked.hardware))
-    folder = results_to_read(results)
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
-    known = (*observe(inputs), *predict_times(inputs, [model]).observations)
+    inputs = inputs_to_read(catalogue, results_to_read(results))
+    timed = observe(inputs, workloads=[model.id])
+    known = (*timed, *predict_times(inputs, [model]).observations)
     return work_of_model(catalogue, known, model, machine.id, state)
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.tokens import (
@@ -23,7 +22,7 @@ from epochcost.analysis.tokens import (
     capacities,
     serving_offers,
 )
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
 from epochcost.cli.served_tokens import served_as_json, show_served
 from epochcost.cli.terminal import (
     RESULTS,
@@ -125,8 +124,7 @@ def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> 
             f"--prompt {asked.prompt} --output {asked.output}: expected at most "
             f"{model.decoder.context} tokens together, the context of {name}"
         )
-    folder = results_to_read(results)
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent)
+    inputs = inputs_to_read(catalogue, results_to_read(results))
     for problem in inputs.problems:
         say(problem, err=True)
     timed = [one for one in timed_decoders(inputs) if one.model == name]

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.analysis.accuracy import elsewhere
-from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.observations import observe
-from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.answers import times_of
+from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import print_table, say
 from epochcost.cost import Usage
 from epochcost.cost import quote as bill
@@ -130,11 +129,9 @@ def show_elsewhere(
     catalogue: Catalogue, results: Path, trainings: Trainings, repeats: Sequence[Repeat]
 ) -> None:
     """The cheapest machines for as many steps, where step times are known; else that none is."""
-    inputs = read_inputs(catalogue, [results], results.parent.parent)
-    model = catalogue.model(trainings.model)
-    timed = [one for one in observe(inputs) if one.workload.id == model.id]
-    predicted = predict_times(inputs, [model]).beyond(timed)
-    listed = elsewhere(catalogue, trainings, repeats, [*timed, *predicted])
+    times = times_of(inputs_to_read(catalogue, results), [catalogue.model(trainings.model).id])
+    known = [one for one in times.observations if one.stack == "onnxruntime"]
+    listed = elsewhere(catalogue, trainings, repeats, known)
     say(
         "elsewhere, as many steps at each machine's own step time:"
         if listed

@@ -29,7 +29,7 @@ from epochcost.execute.folders import scratch_folder
 from epochcost.execute.job_files import save_arrays, save_graph
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.initial import METADATA_KEY
-from epochcost.graphs.profile import profile_of_bound
+from epochcost.graphs.profiling import profile_of_bound
 from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import SessionSettings

@@ -45,6 +45,14 @@ def remove_scratch(results: Path) -> Path:
     return folder
 
 
+def optional_cache_folder(name: str) -> Path | None:
+    """As ``cache_folder``; None where there is no home."""
+    try:
+        return cache_folder(name)
+    except RuntimeError:
+        return None
+
+
 def cache_folder(name: str) -> Path:
     """A folder below $XDG_CACHE_HOME, else ~/.cache; it need not exist.
 

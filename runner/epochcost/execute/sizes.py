@@ -1,17 +1,12 @@
 """The sizes of models: counted side by side on the machine's cores, and cached for the user.
 
-The cache may be deleted at any time. A size is found again under everything that it follows from:
-the bytes of the graph, what the spec says about the work, and the code that counts. A folder that
-cannot be read or written only means that sizes are counted again. Counting one is left to
-``sizing``.
+A size is found again under everything that it follows from: the bytes of the graph, what the spec
+says about the work, and all code of this package. Counting one is left to ``sizing``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
-import json
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,27 +14,22 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import onnx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-import epochcost
 from epochcost.errors import CapabilityError, EpochcostError
-from epochcost.execute.folders import cache_folder
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.sizing import declared_batch_sizes, size_of
 from epochcost.graphs.exported import separated
 from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.size import Footprint, ModelSize
-from epochcost.results.files import write_atomically
+from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider
 
-# A size takes some kilobytes; beyond so many the oldest half is forgotten.
-_MOST_CACHED = 2000
-_SIZES = TypeAdapter(ModelSize)
+_KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (".",))
 
 
 @dataclass(frozen=True)
@@ -92,62 +82,25 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
     """The cached size; None where there is none, or none that can be read."""
-    path = _path(query)
-    if path is None:
-        return None
-    try:
-        return _SIZES.validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        return None
+    key = _key(query)
+    return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
     """Cache a size, where that can be done."""
-    path = _path(query)
-    if path is None:
-        return
-    with contextlib.suppress(OSError, CapabilityError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _forget_oldest(path.parent)
-        write_atomically(path, _SIZES.dump_json(size))
+    _KEPT.write(optional_cache_folder("sizes"), _key(query), size)
 
 
-def _forget_oldest(folder: Path) -> None:
-    cached = list(folder.glob("*.json"))
-    if len(cached) > _MOST_CACHED:
-        for path in sorted(cached, key=lambda each: each.stat().st_mtime_ns)[: _MOST_CACHED // 2]:
-            path.unlink(missing_ok=True)
-
-
-def _path(query: SizeQuery) -> Path | None:
-    """Where the size of a query is cached; None where no folder or file says."""
+def _key(query: SizeQuery) -> object:
+    """All that a size follows from but the code; None where the graph cannot be read."""
     try:
-        return cache_folder("sizes") / f"{_identity(query)}.json"
-    except (OSError, RuntimeError, ValueError):  # no home, or a graph that cannot be read
+        digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
+    except (OSError, ValueError):
         return None
-
-
-def _identity(query: SizeQuery) -> str:
     model = query.model
-    parts: list[Any] = [
-        model.id,
-        model.graph,
-        hashlib.sha256(query.graph.read_bytes()).hexdigest(),
-        {mode: work_sha256(model, mode) for mode in ("training", "inference")},
-        {mode: sorted(sizes) for mode, sizes in query.wanted.items()},
-        query.provider,
-        _code(),
-    ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-@functools.cache
-def _code() -> str:
-    """The version and the state of its files, which change between versions while one works."""
-    root = Path(epochcost.__file__).parent
-    stats = ((path, path.stat()) for path in sorted(root.rglob("*.py")))
-    files = [(path.name, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-    return repr((epochcost.__version__, onnx.__version__, files))
+    works = work_sha256(model, "training"), work_sha256(model, "inference")
+    wanted = {mode: sorted(sizes) for mode, sizes in query.wanted.items()}
+    return model.id, model.graph, digest, works, wanted, query.provider
 
 
 # Below so many bytes of graphs, starting processes takes longer than counting.

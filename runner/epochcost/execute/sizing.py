@@ -15,14 +15,15 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.autodiff import Carried
-from epochcost.autodiff.passes.canonicalize import without_split_sequences
 from epochcost.errors import ModelError
 from epochcost.execute.step import build_step, in_place_inputs, update_rule
 from epochcost.graphs.binding import bind_dimensions
 from epochcost.graphs.choices import match_names
+from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
 from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
 from epochcost.graphs.parameters import Parameter, parameter_count, parameters, state
 from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
+from epochcost.graphs.sequences import MAKERS
 from epochcost.graphs.tensors import item_bytes
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
@@ -138,9 +139,10 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
 
 def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without sequences of tensors, where they are taken apart at once."""
-    plain = without_split_sequences(graph)
-    return graph if plain is graph else bind_dimensions(plain, {})
+    """The graph without sequences of tensors, where it says what they hold."""
+    if not any(node.op_type in MAKERS for node in graph.graph.node):
+        return graph
+    return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:

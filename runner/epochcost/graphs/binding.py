@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import onnx
 
@@ -57,13 +59,17 @@ def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def bind_dimensions(
-    model: onnx.ModelProto, sizes: Mapping[str, int], varying: Collection[str] = ()
+    model: onnx.ModelProto,
+    sizes: Mapping[str, int],
+    varying: Collection[str] = (),
+    unrolled_nodes: int = 0,
 ) -> onnx.ModelProto:
     """A copy of the model in which every tensor of the main graph has a static shape.
 
     ``sizes`` gives each of ``symbolic_dimensions(model)`` its size; ``varying`` names stored
-    tensors that are no constants, whatever they look like. Raises ModelError for an
-    unknown name, a size that is no positive integer, a dimension left without a size, shapes that
+    tensors that are no constants, whatever they look like. Loops and readers of sequences are
+    written out as long as loops make at most ``unrolled_nodes``. Raises ModelError for an unknown
+    name, a size that is no positive integer, a dimension left without a size, shapes that
     contradict each other, and a tensor whose shape depends on data.
     """
     _check_sizes(symbolic_dimensions(model), sizes)
@@ -71,10 +77,11 @@ def bind_dimensions(
     _keep_live(bound.graph)
     _replace(bound, sizes)
     fixed = untrained(bound).keys() - set(varying)
+    fold = partial(fold_constants, fixed=fixed, unrolled_nodes=unrolled_nodes)
     try:
-        inferred = _infer(fold_constants(bound, fixed))
+        inferred = _infer(fold(bound))
     except ModelError as error:
-        inferred = _inferred_anew(bound, fixed, error)
+        inferred = _inferred_anew(bound, fold, error)
     _check_positive(inferred)
     check_declarations(inferred)
     _check_static(inferred)
@@ -155,15 +162,22 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return infer_shapes(model, strict=True)
     except ModelError as error:
-        where = misfit(model)
+        where = misfit(model) or _named_in(str(error), model)
         raise ModelError(
             f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
             "with these"
         ) from None
 
 
+def _named_in(error: str, model: onnx.ModelProto) -> str | None:
+    """The node whose operator onnx names, if the graph has one of it."""
+    operator = re.search(r"op_type:\s*(\w+)", error)
+    nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
+    return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
+
+
 def _inferred_anew(
-    model: onnx.ModelProto, fixed: Collection[str], error: ModelError
+    model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
     """The model with the shapes that its nodes give, whatever is declared behind its inputs.
 
@@ -172,7 +186,7 @@ def _inferred_anew(
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
-        inferred = _infer(fold_constants(without_shapes(model), fixed))
+        inferred = _infer(fold(without_shapes(model)))
     except ModelError:
         raise error from None
     after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}

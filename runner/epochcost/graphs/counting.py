@@ -19,6 +19,7 @@ from onnx import numpy_helper
 
 from epochcost.errors import ModelError
 from epochcost.graphs.contrib import DOMAIN as CONTRIBUTED
+from epochcost.graphs.nodes import NESTED
 from epochcost.graphs.tensors import declared_values, static_shape
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -28,7 +29,6 @@ Count = Callable[[onnx.NodeProto, Shapes], int]
 _HEADS_IN_LAST_AXIS = 3
 # ONNX Runtime's operators on its blocked layout; their shapes are declared as those of plain ones.
 BLOCKED = "com.microsoft.nchwc"
-_NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 # Which input of attention holds past keys: by default the fifth.
 _PAST_KEYS = {CONTRIBUTED: 6}
@@ -47,7 +47,7 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
     """Of one node; ``moving`` names one-hot kernels. Raises ModelError as ``flops`` does."""
-    if node.op_type in _NESTED:
+    if node.op_type in NESTED:
         raise ModelError(
             f"node {node.output[0]!r}: expected a graph without {node.op_type} to count with: how "
             "often its body runs is not in the graph"

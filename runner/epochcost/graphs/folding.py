@@ -21,9 +21,17 @@ from onnx.reference import ReferenceEvaluator
 
 from epochcost.errors import ModelWarning
 from epochcost.graphs import contrib
+from epochcost.graphs.control_flow import Loop, branch_nodes
 from epochcost.graphs.inference import inferred_types
 from epochcost.graphs.misinferred import is_misinferred, rewrite_misinferred
-from epochcost.graphs.nodes import DEFAULT_DOMAINS, copied, subgraphs
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
+from epochcost.graphs.sequences import (
+    MAKERS,
+    READERS,
+    behind_splits,
+    note_sequence,
+    plain_reader,
+)
 from epochcost.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
@@ -44,22 +52,29 @@ _FOLDED = frozenset(
         "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
+# Bytes of a node; a Constant may hold gigabytes.
+_LONGEST_SIGNATURE = 2048
 # How many elements these yield depends on the values, and never exceeds rank times the input's.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
-def fold_constants(model: onnx.ModelProto, fixed: Collection[str] = ()) -> onnx.ModelProto:
+def fold_constants(
+    model: onnx.ModelProto, fixed: Collection[str] = (), unrolled_nodes: int = 0
+) -> onnx.ModelProto:
     """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
 
-    ``fixed`` are the float initializers that count as constants.
+    ``fixed`` are the float initializers that count as constants. Loops, and
+    readers of sequences, are written out as long as loops make at most ``unrolled_nodes``.
 
     An If whose condition is constant becomes its branch, and what onnx miscounts is written
     otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
     """
     answer = copied(model)
-    known = _Known(answer, fixed)
+    known = _Known(answer, fixed, unrolled_nodes)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, known, outputs))
+    if unrolled_nodes:
+        nodes = list(behind_splits(live_nodes(nodes, outputs), known.copies))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
     if known.recounted:
@@ -76,6 +91,7 @@ def misfit(model: onnx.ModelProto) -> str | None:
             shapes = (f"{n}{list(static_shape(known.types[n]) or [])}" for n in node.input if n)
             name = node.name or next(filter(None, node.output), "")
             return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
+        known.arrays.update(known.values_of(node) or {})
     return None
 
 
@@ -107,14 +123,41 @@ def _folded_nodes(
     nodes: Iterable[onnx.NodeProto], known: _Known, outputs: set[str]
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
-        condition = known.arrays.get(node.input[0]) if node.op_type == "If" else None
-        if condition is not None and condition.size == 1 and not node.domain:
-            known.branches += 1
-            taken = branch_nodes(node, bool(condition.item()), known.branches)
-            yield from _folded_nodes(taken, known, outputs)
+        written_out = _written_out(node, known, outputs)
+        if written_out is not None:
+            yield from written_out
         else:
             for part in known.recount(node):
                 yield _replaced(part, known, outputs)
+
+
+def _written_out(
+    node: onnx.NodeProto, known: _Known, outputs: set[str]
+) -> list[onnx.NodeProto] | None:
+    """The folded nodes of a branch that is taken, a loop's iterations, or what reads a sequence.
+
+    None where they are not known. Nodes that make sequences stay, for readers that do.
+    """
+
+    def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        return list(_folded_nodes(nodes, known, outputs))
+
+    if is_standard(node, "If"):
+        taken = known.branch(node)
+        return fold(taken) if taken is not None else None
+    if not known.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
+        return None
+    try:
+        if node.op_type in MAKERS:
+            return [node, *fold(note_sequence(node, known.sequences, known.types, known.arrays))]
+        if node.op_type in READERS:
+            known.copies.update(node.output if node.op_type == "SequenceAt" else ())
+            return fold(plain_reader(node, known.sequences, known.arrays))
+        known.written_out += 1
+        loop = Loop(node, f"loop_{known.written_out}")
+        return loop.unrolled(known.types, known.arrays, fold, known.has_room)
+    except (LookupError, ValueError):
+        return None  # not known, or its body or attributes do not fit it, which inference says
 
 
 def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.NodeProto:
@@ -134,15 +177,20 @@ def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.No
 class _Known:
     """What is known of the values of a graph on the way through its nodes: types and constants."""
 
-    def __init__(self, model: onnx.ModelProto, fixed: Collection[str]) -> None:
+    def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
         graph = model.graph
         self._imports = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in self._imports}
         self.recounted = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
-        self.branches = 0  # how many an If has become
+        self.written_out = 0  # branches and loops, whose values it tells apart
+        self.room = room
+        self.sequences: dict[str, list[str]] = {}
+        self.copies: set[str] = set()  # of the tensors of a sequence
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
+        self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
         self.types = value_types(graph)
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
@@ -150,6 +198,19 @@ class _Known:
             if t.data_type not in FLOAT_TYPES or t.name in fixed
             if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
+
+    def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
+        """The branch that an If takes; None if only a run tells."""
+        condition = self.arrays.get(node.input[0])
+        if condition is None or condition.size != 1:
+            return None
+        self.written_out += 1
+        return branch_nodes(node, bool(condition.item()), self.written_out)
+
+    def has_room(self, nodes: int) -> bool:
+        """Take nodes from those that loops may still become; whether there were as many."""
+        self.room = max(self.room - nodes, 0)
+        return self.room > 0
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         """The node, or what takes its place where onnx would infer a wrong shape."""
@@ -175,27 +236,57 @@ class _Known:
             self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
             return None
-        version = {entry.domain: entry.version for entry in self._imports}.get(node.domain, 1)
-        try:
-            schema = defs.get_schema(node.op_type, version, node.domain)
-            inferred = inferred_types(
-                node, schema, self.types, self.arrays, self._imports, self._ir_version
-            )
-        except (defs.SchemaError, shape_inference.InferenceError) as error:
-            return error
-        self.types.update(inferred)
+        key = self._signature(node, names)
+        kinds: Sequence[onnx.TypeProto | None]
+        if key is None or key not in self._inferred:
+            try:
+                inferred = self._infer(node)
+            except (defs.SchemaError, shape_inference.InferenceError) as error:
+                return error
+            kinds = [inferred.get(name) for name in node.output]
+            if key is not None:
+                self._inferred[key] = kinds
+        else:
+            kinds = self._inferred[key]
+        for name, kind in zip(node.output, kinds, strict=True):
+            if kind is not None:
+                self.types[name] = kind
         return None
+
+    def _infer(self, node: onnx.NodeProto) -> Mapping[str, onnx.TypeProto]:
+        version = self._versions.get(node.domain, 1)
+        schema = defs.get_schema(node.op_type, version, node.domain)
+        return inferred_types(
+            node, schema, self.types, self.arrays, self._imports, self._ir_version
+        )
+
+    def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
+        """What the types of a node's outputs follow from; None where that is too much to keep.
+
+        Nodes of equal signatures, of which a model of many layers is full, are inferred once.
+        """
+        if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
+            return None
+        return (
+            node.op_type,
+            node.domain,
+            tuple(map(bool, node.output)),
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(self.types[name].SerializeToString() for name in names),
+            tuple(_identity(self.arrays.get(name)) for name in names),
+            tuple(map(bool, node.input)),
+        )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """The values of a node's outputs where they are constants of a small size."""
-        if node.domain or not all(map(self._is_small, _bounds(node))):
-            return None
-        if node.op_type in ("Shape", "Size"):
-            return self._measured(node)
+        of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
-        if len(feeds) < len(set(filter(None, node.input))) or node.op_type not in _FOLDED:
+        constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
+        if node.domain or not (of_shape or constant):
             return None
-        return self._evaluated(node, feeds)
+        if not all(map(self._is_small, _bounds(node))):
+            return None
+        return self._measured(node) if of_shape else self._evaluated(node, feeds)
 
     def _is_small(self, name: str) -> bool:
         shape = static_shape(self.types.get(name))
@@ -251,40 +342,3 @@ def _bounds(node: onnx.NodeProto) -> Sequence[str]:
     """The values that say how large the node's outputs can be."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]
-
-
-def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
-    """The branch taken, as nodes of the surrounding graph, which yield the If's own outputs.
-
-    ``number`` tells it from other branches, which may use the same names: values get it as an end.
-    Names of what surrounds the branch would double with each If in it that hides its parent's.
-    """
-    taken = "then_branch" if condition else "else_branch"
-    [branch] = (attribute.g for attribute in node.attribute if attribute.name == taken)
-    own = [tensor.name for tensor in branch.initializer]
-    own += [name for child in branch.node for name in child.output if name]
-    names = {name: f"{name}/branch_{number}" for name in own}
-    for tensor in branch.initializer:
-        yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
-    for child in branch.node:
-        yield _renamed(child, names)
-    for inner, outer in zip(branch.output, node.output, strict=False):
-        if outer:
-            yield helper.make_node("Identity", [names.get(inner.name, inner.name)], [outer])
-
-
-def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    copy = copied(node)
-    _rename(copy, names)
-    return copy
-
-
-def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Names inside nested graphs follow too: ONNX forbids them to hide those outside."""
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
-    for graph in subgraphs(node):
-        for child in graph.node:
-            _rename(child, names)
-        for value in graph.output:
-            value.name = names.get(value.name, value.name)

@@ -38,6 +38,8 @@ def check_calls(model: onnx.ModelProto) -> None:
 
     That is many times the nodes, or the bytes, that the file writes down.
     """
+    if not model.functions:
+        return
     written = _written(model.graph.node)
     bodies = {_function_key(function): function for function in model.functions}
     sizes: dict[_Key, _Size] = {}

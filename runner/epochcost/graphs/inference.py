@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper, shape_inference
 
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import is_standard, nested_nodes, node_attributes
+from epochcost.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
 from epochcost.graphs.tensors import FLOAT_TYPES, one_line
 
 # Inference reads values of constants where they are shapes, which are never longer, or have a
@@ -93,12 +93,27 @@ def check_nodes(model: onnx.ModelProto) -> None:
     _check(nested_nodes((*model.graph.node, *functions)))
 
 
+def require_operators(model: onnx.ModelProto) -> None:
+    """Raise ModelError for a node of ONNX's own domain that the model's opset does not have."""
+    opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
+    for node in nested_nodes(model.graph.node):
+        if node.domain in DEFAULT_DOMAINS and not onnx.defs.has(node.op_type, opset, ""):
+            name = node.name or next(filter(None, node.output), "")
+            raise ModelError(
+                f"node {name!r} ({node.op_type}): opset {opset} of ONNX has no such operator; "
+                "export the model again at a newer opset, or as other operators"
+            )
+
+
 def _check(nodes: Iterable[onnx.NodeProto]) -> None:
     for node in nodes:
         if is_standard(node, *_CHECKED):
             for fault in _CHECKED[node.op_type](node):
                 name = node.name or next(filter(None, node.output), "")
-                raise ModelError(f"node {name!r} ({node.op_type}): expected {fault}")
+                raise ModelError(
+                    f"node {name!r} ({node.op_type}): expected {fault}; correct the node, or "
+                    "export the model again"
+                )
 
 
 def _einsum(node: onnx.NodeProto) -> Iterator[str]:

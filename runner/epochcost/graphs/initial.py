@@ -21,6 +21,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -158,12 +160,17 @@ def listed_state(model: onnx.ModelProto) -> Mapping[str, Initial]:
 
 def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
     texts = [entry.value for entry in model.metadata_props if entry.key == key]
-    if not texts:
-        return None
-    listed = _parse(key, texts[-1])
+    return _read(key, texts[-1]) if texts else None
+
+
+@lru_cache(maxsize=8)  # every question about a model's inputs needs its lists
+def _read(key: str, text: str) -> Mapping[str, Initial]:
+    listed = _parse(key, text)
     if not isinstance(listed, dict):
         raise ModelError(f"{key}: expected a JSON object by name, got {listed!r:.80}")
-    return {name: _initial(f"{key}: {name!r}", entry) for name, entry in listed.items()}
+    return MappingProxyType(
+        {name: _initial(f"{key}: {name!r}", entry) for name, entry in listed.items()}
+    )
 
 
 def _parse(key: str, text: str) -> Any:

@@ -18,6 +18,7 @@ from onnx.external_data_helper import load_external_data_for_tensor, uses_extern
 
 from epochcost.errors import ModelError
 from epochcost.graphs.functions import check_calls, inline_functions
+from epochcost.graphs.fused import unfuse
 from epochcost.graphs.importer_quirks import (
     complete_declarations,
     complete_header,
@@ -25,10 +26,9 @@ from epochcost.graphs.importer_quirks import (
     initializers_apart,
     open_dimensions,
     sort_nodes,
-    unfuse,
     weights_to_initializers,
 )
-from epochcost.graphs.inference import check_nodes, infer_shapes
+from epochcost.graphs.inference import check_nodes, infer_shapes, require_operators
 from epochcost.graphs.tensors import check_tensors, one_line, stored_tensors
 from epochcost.graphs.trial_run import require_end
 
@@ -147,6 +147,7 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        require_operators(model)
         raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
 
 

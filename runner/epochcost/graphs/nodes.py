@@ -17,6 +17,8 @@ from onnx import helper, numpy_helper
 Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
+# ONNX's operators that run a graph of their attributes.
+NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 # Their output is their input under another shape: no new memory.
 VIEWS = frozenset(["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"])
 # What they yield differs from run to run, and between two equal nodes of one run.
@@ -71,20 +73,23 @@ def constant_value(held: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[An
     return None
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs in a node's attributes."""
+    graphs = []
     for entry in node.attribute:
         # Asking for a graph that is not there makes an empty one.
         if entry.HasField("g"):
-            yield entry.g
-        yield from entry.graphs
+            graphs.append(entry.g)
+        if entry.graphs:
+            graphs.extend(entry.graphs)
+    return graphs
 
 
 def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """The nodes and all those of the graphs nested in their attributes."""
     for node in nodes:
         yield node
-        for graph in subgraphs(node):
+        for graph in subgraphs(node) if node.attribute else ():
             yield from nested_nodes(graph.node)
 
 

@@ -1,36 +1,13 @@
 """What a graph asks of a machine for one example: arithmetic by kind, and numbers moved.
 
-Counted from static shapes, as a prediction of time needs it: two graphs that ask for the same take
-about the same time on one machine. Which time that is stands in no graph; ``predict`` learns it.
+As a prediction of time needs it: two graphs that ask for the same take about the same time on one
+machine. Which time that is stands in no graph; ``predict`` learns it. Graphs are counted in
+``profiling``: whoever knows a profile needs no onnx.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-
-import onnx
-
-from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import node_flops, one_hot_kernels, static_shapes
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.nodes import VIEWS
-from epochcost.graphs.parameters import data_inputs, parameters
-
-_GROUPED = frozenset({"Conv", "ConvTranspose"})
-_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-_MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
-_OF_SHAPES = frozenset({"Shape", "Size"})
-# What moves no numbers of its own: runtimes compute it where the value before it is written.
-_FREE = VIEWS | frozenset(
-    {
-        "BatchNormalization", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Gelu",
-        "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Sigmoid", "Sqrt", "Tanh",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,55 +29,3 @@ class Profile:
     parameters: int
     products: int
     recurrent_flops: float = 0.0
-
-
-def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
-    """The profile of the model in a file; ``dimensions`` sizes all but the batch.
-
-    Raises ModelError where the graph cannot be loaded, bound or counted, or computes no product.
-    """
-    graph = load_model(path)
-    ones = dict.fromkeys(symbolic_dimensions(graph), 1)
-    return profile_of_bound(bind_dimensions(graph, {**ones, **dimensions}))
-
-
-def profile_of_bound(bound: onnx.ModelProto) -> Profile:
-    """The profile of a model whose shapes are static; raises ModelError as ``profile_of`` does."""
-    examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
-    examples = int(examples) or 1
-    shapes, moving = static_shapes(bound), one_hot_kernels(bound)
-    trained = parameters(bound)
-    live = {data.name for data in data_inputs(bound)}
-    flops = matrices = recurrent = moved = grouped = others = products = 0
-    for node in bound.graph.node:
-        if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
-            continue
-        live.update(node.output)
-        of_node = node_flops(node, shapes, moving)
-        values = [name for name in node.input if name in live] + list(node.output)
-        size = sum(math.prod(shapes.get(name, (0,))) for name in values)
-        if of_node:
-            products += 1
-            flops += of_node
-            moved += size
-            matrices += of_node if node.op_type in _MATRICES else 0
-            recurrent += of_node if node.op_type in _RECURRENT else 0
-            grouped += size if node.op_type in _GROUPED and _groups(node) > 1 else 0
-        elif node.op_type not in _FREE:
-            others += size
-    if not products:
-        raise ModelError("expected a model with products of matrices or convolutions, found none")
-    return Profile(
-        flops=flops / examples,
-        matrix_flops=matrices / examples,
-        moved=moved / examples,
-        moved_by_grouped=grouped / examples,
-        moved_by_others=others / examples,
-        parameters=sum(math.prod(one.shape) for one in trained),
-        products=products,
-        recurrent_flops=recurrent / examples,
-    )
-
-
-def _groups(node: onnx.NodeProto) -> int:
-    return next((int(entry.i) for entry in node.attribute if entry.name == "group"), 1)

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import copied, nested_nodes
+from epochcost.graphs.nodes import copied, nested_nodes, subgraphs
 
 # Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
 MAX_ELEMENTS = 2**40
@@ -31,10 +31,22 @@ def one_line(error: BaseException) -> str:
 def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """The main graph and every graph nested in the attributes of its nodes and of functions."""
     yield model.graph
-    for attribute in attributes(model):
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+    yield from _nested_graphs(model.graph.node)
+    for function in model.functions:
+        for attribute in function.attribute_proto:
+            if attribute.HasField("g"):
+                yield attribute.g
+            yield from attribute.graphs
+        yield from _nested_graphs(function.node)
+
+
+def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    for node in nodes:
+        if node.attribute:
+            found = subgraphs(node)
+            yield from found
+            for graph in found:
+                yield from _nested_graphs(graph.node)
 
 
 def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
@@ -97,9 +109,12 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
     """A tensor's shape; None where a size is open, or nothing is declared."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
-    dims = kind.tensor_type.shape.dim
-    sizes = tuple(dim.dim_value for dim in dims)
-    return sizes if all(dim.HasField("dim_value") for dim in dims) else None
+    sizes = []
+    for dim in kind.tensor_type.shape.dim:
+        if not dim.HasField("dim_value"):
+            return None
+        sizes.append(dim.dim_value)
+    return tuple(sizes)
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -152,9 +167,9 @@ def check_declarations(model: onnx.ModelProto) -> None:
 
 def _check_shape(name: str, sizes: Iterable[int]) -> None:
     shape = tuple(sizes)
-    if any(size < 0 for size in shape):
+    if min(shape, default=0) < 0:
         raise ModelError(f"tensor {name!r}: expected sizes of at least 0, got {list(shape)}")
-    if math.prod(size for size in shape if size) > MAX_ELEMENTS:
+    if math.prod(filter(None, shape)) > MAX_ELEMENTS:
         raise ModelError(
             f"tensor {name!r}: expected at most 2**40 elements, got the shape {list(shape)}"
         )
@@ -166,5 +181,5 @@ def _check_data(tensor: onnx.TensorProto) -> None:
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise ModelError(
             f"tensor {tensor.name!r}: expected data that fills the shape {list(tensor.dims)}; "
-            f"{one_line(error)}"
+            f"{one_line(error)}; export the model again"
         ) from None

@@ -67,10 +67,20 @@ class Errors:
         return float(self.deviations[order][at])
 
 
-def errors(design: Design, scales: Scales, groups: Labels, apart: Labels, anchors: int) -> Errors:
-    """The errors of all groups, each predicted from the others and so many anchors of its own."""
+def errors(
+    design: Design,
+    scales: Scales,
+    groups: Labels,
+    apart: Labels,
+    anchors: int,
+    inverse: Matrix | None = None,
+) -> Errors:
+    """The errors of all groups, each predicted from the others and so many anchors of its own.
+
+    ``inverse`` as ``held_out`` takes it.
+    """
     deviations, weights, rows = [], [], []
-    held_groups = held_out(design, scales, groups)
+    held_groups = held_out(design, scales, groups, inverse=inverse)
     for held in held_groups:
         found = list(_deviations(design, held, apart, anchors))
         for row, deviation in found:

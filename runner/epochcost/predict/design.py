@@ -10,7 +10,9 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 
@@ -22,8 +24,11 @@ from epochcost.specs.device import Device
 # Texts of sources that mean products on tensor cores in 16 bits, or in TF32.
 _SIXTEEN_BITS = ("fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "half")
 _TF32 = "tf32"
+_WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
+Precision = Literal["mixed", "tf32", "fp32"]
 # By what a feature of a device is filled in where its maker does not say: as its generation has it.
 _WORK_FEATURES = 7
+_FIELDS = attrgetter(*(field.name for field in fields(Rate)))
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -75,15 +80,31 @@ class Devices:
         return statistics.median(known) if known else 1.0
 
 
+def precision_of(text: str) -> Precision:
+    """The precision that a source's words mean; where it says nothing, the fastest."""
+    said = text.casefold()
+    if not said or any(word in said for word in _SIXTEEN_BITS):
+        return "mixed"
+    return "tf32" if _TF32 in said else "fp32"
+
+
+def usual_precision(device: Device) -> Precision:
+    """What people train and serve in: mixed precision on tensor cores, fp32 elsewhere."""
+    tensor_cores = device.peak_fp16_tflops and device.generation not in _WITHOUT_TENSOR_CORES
+    return "mixed" if tensor_cores else "fp32"
+
+
+def computes_in(device: Device, precision: Precision) -> bool:
+    """Whether a precision is one of its own on a device, and not just another name of fp32."""
+    if precision == "mixed":
+        return usual_precision(device) == "mixed"
+    return precision == "fp32" or device.peak_tf32_tflops is not None
+
+
 def peak_of(device: Device, precision: str) -> float:
     """TFLOP/s that a precision, in a source's words, can reach at most on a device."""
-    said = precision.casefold()
-    peak = device.peak_fp32_tflops
-    if not said or any(word in said for word in _SIXTEEN_BITS):
-        peak = device.peak_fp16_tflops or peak
-    elif _TF32 in said:
-        peak = device.peak_tf32_tflops or peak
-    return float(peak)
+    peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
+    return float(peaks[precision_of(precision)] or device.peak_fp32_tflops)
 
 
 def group_of(device: Device) -> tuple[str, str]:
@@ -114,6 +135,11 @@ def designed(known: Sequence[Placed], devices: Devices, asked: Sequence[Placed] 
         batch=np.log([one.batch or 1.0 for one in rates]),
         training=np.array([float(one.mode == "training") for one in rates]),
     )
+
+
+def content_of(placed: Iterable[Placed], devices: Devices) -> object:
+    """All that follows from rows follows from this, and from ``devices``; its repr says it all."""
+    return devices.all, [(_FIELDS(one.rate), one.device.id, one.profile) for one in placed]
 
 
 def model_family(model: str) -> str:

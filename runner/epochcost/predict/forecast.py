@@ -9,14 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.calibration import Errors, errors
-from epochcost.predict.design import Devices, Placed, designed, peak_of, work_features
-from epochcost.predict.joint import Draws, joint_draws
+from epochcost.predict.design import (
+    Devices,
+    Placed,
+    content_of,
+    designed,
+    peak_of,
+    work_features,
+)
+from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws
 from epochcost.predict.process import (
     PASSES,
     POOLED,
@@ -27,15 +38,17 @@ from epochcost.predict.process import (
     Vector,
     centred_departures,
     covariance,
+    inverted,
     roofline,
     with_noise,
 )
 from epochcost.predict.rates import Rate
+from epochcost.results.kept import Keep
 from epochcost.specs.device import Device
 
 _OURS = "epochcost"
 # Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
-_FARTHEST_KIN = 3.0
+FARTHEST_KIN = 3.0
 _SCALES = POOLED
 
 
@@ -44,7 +57,7 @@ class Question:
     """A work on so many devices of one machine: ``batch`` is of the whole machine.
 
     ``mode`` is training or inference, ``precision`` as a source would say it; ``software`` names
-    the runtime.
+    our runtime, which runs it unless ``program`` does: a rate of others on any device.
     """
 
     model: str
@@ -55,6 +68,7 @@ class Question:
     software: str
     device: Device
     count: int
+    program: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +85,19 @@ class Forecast:
     draws: Draws = field(compare=False, repr=False)
 
 
+_KEPT = Keep(
+    "forecasts",
+    TypeAdapter(tuple[str, tuple[Forecast, ...]]),
+    ("graphs/profile.py", "predict", "specs/device.py"),
+)
+
+
 class Forecaster:
     """What a set of published rates says of works whose graphs are known.
 
-    ``measured`` are rates of the software that is asked about, as ``measured_rate`` makes them.
+    ``measured`` are rates of the software that is asked about, as ``as_rate`` makes them.
     They are learnt from like others, and intervals are calibrated on the published ones alone.
+    ``cache`` keeps forecasts, by all that they follow from.
     """
 
     def __init__(
@@ -84,17 +106,37 @@ class Forecaster:
         devices: Devices,
         measured: Sequence[Placed] = (),
         scales: Scales = _SCALES,
+        cache: Path | None = None,
     ) -> None:
+        self._published = placed
         self._placed = (*placed, *measured)
         self._devices = devices
         self._scales = scales
-        self._calibrations = _calibrations(designed(placed, devices), scales)
+        self._cache = cache
+
+    @cached_property
+    def _fitted(self) -> tuple[tuple[Errors, ...], Matrix | None]:
+        """The calibrations, and the inverse of all rows' covariance where nothing was measured."""
+        design = designed(self._published, self._devices)
+        covariances = with_noise(design, self._scales)
+        inverse = inverted(covariances)
+        calibrations = _calibrations(design, self._scales, covariances, inverse)
+        return calibrations, inverse if len(self._placed) == len(self._published) else None
+
+    @cached_property
+    def _utilisation(self) -> float:
+        return _highest_utilisation(self._placed)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """One for each question, in order; none is faster than the device's peak allows."""
         # Machines with the same devices ask the same.
         distinct = tuple(dict.fromkeys(questions))
-        found = self.of([measured_rate(one, 1.0) for one in distinct])
+        given = self._scales, len(self._published), distinct
+        found = _KEPT.value(
+            self._cache,
+            (given, content_of(self._placed, self._devices)) if self._cache else None,
+            lambda: self.of([as_rate(one, 1.0) for one in distinct]),
+        )
         known = dict(zip(distinct, found, strict=True))
         return tuple(known[one] for one in questions)
 
@@ -109,29 +151,39 @@ class Forecaster:
             design.rows(rows >= len(self._placed)),
         )
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(known, unknown, self._scales):
+        for places, mean, spread in _posteriors(known, unknown, self._scales, self._fitted[1]):
             factors = np.array([self._factor(unknown.device_features[at]) for at in places])
             work = asked[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
-                forecasts[int(at)] = _forecast(asked[at], float(level), float(half), drawn)
+                ceiling = self._utilisation * _peak_rate(asked[at])
+                forecasts[int(at)] = _forecast(asked[at], ceiling, float(level), float(half), drawn)
         return tuple(forecasts[at] for at in range(len(asked)))
 
     def _factor(self, features: Vector) -> float:
-        return max(errors.factor(features) for errors in self._calibrations)
+        return max(errors.factor(features) for errors in self._fitted[0])
 
 
-def _forecast(asked: Placed, mean: float, half: float, draws: Draws) -> Forecast:
-    rate, ceiling = asked.rate.count * math.exp(mean), _ceiling(asked)
-    level, low, high = (
-        min(end, ceiling) for end in (rate, rate * math.exp(-half), rate * math.exp(half))
-    )
+def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
+    """The mean of the logarithm of a rate that does not pass the ceiling, and its ends."""
+    rate = asked.rate.count * math.exp(mean)
+    low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
+    later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
+    level = min(rate * math.exp(-later), ceiling)
     bounded = draws.bounded(math.log(level / rate), math.log(level) - math.log(ceiling))
-    return Forecast(level, low, high, bounded)
+    return Forecast(level, min(low, level), high, bounded)
 
 
-def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTHEST_KIN) -> bool:
+def _mean_excess(least: float, deviation: float) -> float:
+    """By how much a normal value about zero falls short of ``least`` on average, where it does."""
+    if math.isinf(least):
+        return 0.0
+    standard = NormalDist(0.0, deviation)
+    return least * standard.cdf(least) + deviation**2 * standard.pdf(least)
+
+
+def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHEST_KIN) -> bool:
     """Whether some rate is of a work whose graph asks for nearly as much.
 
     A recurrent work, which goes step by step, has recurrent kin only.
@@ -145,7 +197,16 @@ def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = _FARTH
     )
 
 
-def _ceiling(asked: Placed) -> float:
+def _highest_utilisation(placed: Sequence[Placed]) -> float:
+    """The largest share of their peak that works reached in products, one row in a hundred aside.
+
+    One where no graph is known.
+    """
+    shares = [one.rate.per_second / _peak_rate(one) for one in placed if one.profile is not None]
+    return min(1.0, float(np.quantile(shares, 0.99))) if shares else 1.0
+
+
+def _peak_rate(asked: Placed) -> float:
     """Examples a second at the peak of the devices, if nothing but products took time."""
     if asked.profile is None:
         return math.inf
@@ -154,25 +215,29 @@ def _ceiling(asked: Placed) -> float:
     return asked.rate.count * peak / (passes * asked.profile.flops)
 
 
-def _calibrations(design: Design, scales: Scales) -> tuple[Errors, ...]:
+def _calibrations(
+    design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
+) -> tuple[Errors, ...]:
     """Of devices that were left out, and of models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
+    own = inverted(covariances[np.ix_(graphs, graphs)])
     return (
-        errors(design, scales, design.group, design.model, 0),
-        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0),
+        errors(design, scales, design.group, design.model, 0, inverse),
+        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0, own),
     )
 
 
 def _posteriors(
-    known: Design, unknown: Design, scales: Scales
+    known: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """For each work that is asked about, its rows, and mean [n] and covariance [n, n] of theirs.
 
     Of logarithms of rates per device. Rows of different works are never compared, and so many at a
     time fit the memory.
     """
-    inverse = np.linalg.inv(with_noise(known, scales))
+    if inverse is None:
+        inverse = inverted(with_noise(known, scales))
     departures, mean = centred_departures(known)
     weights = inverse @ departures
     for work in np.unique(unknown.model_mode):
@@ -187,9 +252,30 @@ def _posteriors(
         )
 
 
-def measured_rate(question: Question, per_second: float) -> Placed:
+def as_rate(question: Question, per_second: float) -> Placed:
     """The row that a table would have where so many examples a second answer a question."""
-    rate = Rate(
+    return Placed(
+        _rate_of_program(question.program, question, per_second)
+        if question.program
+        else _own_rate(question, per_second),
+        question.device,
+        question.profile,
+    )
+
+
+def _rate_of_program(program: Rate, question: Question, per_second: float) -> Rate:
+    return replace(
+        program,
+        model=question.model,
+        accelerator=question.device.name,
+        count=question.count,
+        batch=question.batch / question.count,
+        per_second=per_second,
+    )
+
+
+def _own_rate(question: Question, per_second: float) -> Rate:
+    return Rate(
         source=_OURS,
         model=question.model,
         task="",
@@ -208,4 +294,3 @@ def measured_rate(question: Question, per_second: float) -> Placed:
         path="",
         line=0,
     )
-    return Placed(rate, question.device, question.profile)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.predict.process import Matrix, Vector
+from epochcost.results.kept import KeptArray
 
 # Enough for a share of 5 % to be known to a percent or two.
 DRAWS = 256
@@ -43,7 +44,7 @@ class Draws:
 
     seed: int
     weights: tuple[float, ...]
-    values: Vector = field(repr=False)
+    values: KeptArray = field(repr=False)
     shift: float = 0.0
     least: float = -np.inf
 

@@ -194,12 +194,19 @@ def _same(one: Labels, other: Labels) -> Matrix:
 
 
 def held_out(
-    design: Design, scales: Scales, groups: Labels, only: Sequence[int] | None = None
+    design: Design,
+    scales: Scales,
+    groups: Labels,
+    only: Sequence[int] | None = None,
+    inverse: Matrix | None = None,
 ) -> tuple[Held, ...]:
-    """Each group of rows predicted from the rows of all others; all groups, or ``only`` some."""
+    """Each group of rows predicted from the rows of all others; all groups, or ``only`` some.
+
+    ``inverse`` is that of ``with_noise``, if it is there already.
+    """
     centred, _ = centred_departures(design)
-    matrix = with_noise(design, scales)
-    inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    if inverse is None:
+        inverse = inverted(with_noise(design, scales))
     weighted = inverse @ centred
     return tuple(
         _held(inverse, weighted, np.flatnonzero(groups == group))
@@ -207,8 +214,13 @@ def held_out(
     )
 
 
+def inverted(matrix: Matrix) -> Matrix:
+    """The inverse of a covariance."""
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
 def _held(inverse: Matrix, weighted: Vector, rows: Labels) -> Held:
-    within = np.asarray(np.linalg.inv(inverse[np.ix_(rows, rows)]), dtype=np.float64)
+    within = inverted(inverse[np.ix_(rows, rows)])
     return Held(rows, within @ weighted[rows], within)
 
 
@@ -269,8 +281,12 @@ PROFILES = (
     ),
 )  # fmt: skip
 # Of all sources together, whose versions are one: what a software reaches is mostly its source's,
-# whatever the precision. As wide as before in all, and likelier on what is learnt from.
-POOLED = Scales(stack=0.28, software=0.1)
+# whatever the precision. Likeliest on what is learnt from, each scale changed by itself.
+POOLED = Scales(
+    stack=0.28, software=0.1, setting=0.07, batch=0.2, batch_length=1.4, graph=0.4,
+    graph_length=3.0, graph_linear=0.1, beyond_graph=0.14, linear=0.035, model_linear=0.07,
+    cache=0.35, device_graph=0.07, noise=0.055,
+)  # fmt: skip
 
 # For CPUs, a few machines by vCPUs under as many programs: more vCPUs gain one work much and
 # another nothing, and programs differ by more than on GPUs.

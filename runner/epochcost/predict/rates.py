@@ -211,4 +211,7 @@ def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
 
 def _medians(groups: Iterable[list[Rate]]) -> Iterator[Rate]:
     for group in groups:
-        yield replace(group[0], per_second=statistics.median(one.per_second for one in group))
+        if len(group) == 1:
+            yield group[0]
+        else:
+            yield replace(group[0], per_second=statistics.median(one.per_second for one in group))

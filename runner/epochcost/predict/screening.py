@@ -21,6 +21,7 @@ from epochcost.predict.process import (
     Matrix,
     Vector,
     centred_departures,
+    inverted,
     with_noise,
 )
 from epochcost.specs.device import Device
@@ -120,33 +121,31 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
     One at a time: a row that is far off pulls at what is expected of its neighbours.
     """
-    rows = np.arange(len(design.rate))
-    inverse = np.asarray(np.linalg.inv(with_noise(design, PROFILES[0])), dtype=np.float64)
-    while len(rows) > _EQUAL_FIGURES:
-        departures, _ = centred_departures(design.rows(rows))
-        worst, factor = _worst(inverse, departures)
+    departures, _ = centred_departures(design)
+    inverse = inverted(with_noise(design, PROFILES[0]))
+    left = np.ones(len(departures), bool)
+    while left.sum() > _EQUAL_FIGURES:
+        worst, factor = _worst(inverse, np.where(left, departures - departures[left].mean(), 0))
         if worst is None:
             return
-        yield int(rows[worst]), factor
-        inverse = _without(inverse, worst)
-        rows = np.delete(rows, worst)
+        yield worst, factor
+        # The inverse of the covariance without the row, whose own row and column become 0.
+        column = inverse[worst].copy()
+        inverse -= np.outer(column, column / column[worst])
+        inverse[worst] = inverse[:, worst] = 0
+        left[worst] = False
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The row that lies farthest from what the others say of it, if any is too far."""
+    """The row that lies farthest from what the others say of it, if any is too far.
+
+    Rows that are left out have zeros in both.
+    """
     own = np.diag(inverse)
-    off = (inverse @ departures) / own
+    off = np.divide(inverse @ departures, own, out=np.zeros_like(own), where=own > 0)
     deviations = np.abs(off) * np.sqrt(own)
     deviations[np.abs(off) < math.log(_LEAST_FACTOR)] = 0
     at = int(np.argmax(deviations))
     if deviations[at] < _LEAST_DEVIATIONS:
         return None, 1.0
     return at, math.exp(float(off[at]))
-
-
-def _without(inverse: Matrix, row: int) -> Matrix:
-    """The inverse of the covariance without a row."""
-    rest = np.delete(np.arange(len(inverse)), row)
-    column = inverse[rest, row]
-    result: Matrix = inverse[np.ix_(rest, rest)] - np.outer(column, column) / inverse[row, row]
-    return result

@@ -48,6 +48,7 @@ class Choice(_Part):
     seconds: Interval = Field(validation_alias="time")
     batch_size: int | None = Field(description="null for estimates")
     software: str = Field(description="what executes the work; empty for estimates")
+    precision: str = Field(description="fp32, tf32 or mixed; empty for estimates")
     evidence: str = Field(
         validation_alias="mark",
         description="measured, published, predicted or estimated, and whether the price is assumed",
@@ -64,6 +65,7 @@ class JobAnswer(_Part):
     fastest: Choice
     balanced: Choice = Field(description="the least product of cost and time")
     machines: list[Choice]
+    beside: list[JobAnswer] = Field(description="the same in each other software")
 
 
 class ModelAnswers(_Part):

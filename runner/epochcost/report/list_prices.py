@@ -13,20 +13,26 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 
 _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
+_OLDEST = dt.timedelta(days=60)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine; ``hour`` is its cheapest list price on demand in US dollars."""
+    """A machine; ``hour`` is its cheapest list price on demand in US dollars, ``as_of`` its day."""
 
     hardware: Hardware
     hour: Decimal | None
+    as_of: dt.date | None = None
+
+    @property
+    def devices(self) -> int:
+        """How many accelerators it has."""
+        return sum(one.count for one in self.hardware.accelerators)
 
     @property
     def gpu_hour(self) -> Decimal | None:
         """The same of each of its accelerators."""
-        count = sum(one.count for one in self.hardware.accelerators)
-        return self.hour / count if self.hour is not None and count else None
+        return self.hour / self.devices if self.hour is not None and self.devices else None
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,8 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
     found = {}
     for name, hardware in catalogue.hardware.items():
         prices = filter(_on_demand, current_prices(catalogue.prices_of(name)))
-        hours = [hour for one in prices if (hour := hourly(one)) is not None]
-        found[name] = Listed(hardware, min(hours, default=None))
+        hours = [(hour, one.as_of) for one in prices if (hour := hourly(one)) is not None]
+        found[name] = Listed(hardware, *min(hours, default=(None, None)))
     return found
 
 
@@ -75,11 +81,17 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The cheapest GPU-hour of the GPUs that most machines have, the dearest first."""
+    """The cheapest GPU-hour of the GPUs that most machines have, the dearest first.
+
+    On a machine with one of them, where there is one. Prices much older than the newest are none of
+    today.
+    """
     found: dict[str, list[Listed]] = {}
-    for one in by_gpu_hour(machines):
+    newest = max((one.as_of for one in machines if one.as_of), default=dt.date.min)
+    for one in sorted(by_gpu_hour(machines), key=lambda one: one.devices > 1):
         # A core of a TPU is no GPU.
-        if all(chip.compute_capability for chip in one.hardware.accelerators):
+        gpus = all(chip.compute_capability for chip in one.hardware.accelerators)
+        if gpus and one.as_of and newest - one.as_of <= _OLDEST:
             found.setdefault(one.hardware.accelerators[0].name, []).append(one)
     common = sorted(found.values(), key=len, reverse=True)[:_MOST_CHIPS]
     return by_gpu_hour([some[0] for some in common])[::-1]

@@ -7,8 +7,8 @@ is left to `analysis.rows`, what is estimated from operations to `analysis.estim
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Goal
 from epochcost.analysis.odds import Odds, cost_draws, odds
-from epochcost.analysis.rows import Row, ranking
+from epochcost.analysis.rows import Row, by_stack, ranking
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words, undisturbed_words
 from epochcost.specs.price import Price
@@ -29,8 +29,8 @@ _ESTIMATE = Evidence("how it is estimated", "method/estimates.md")
 class Contender:
     """A machine for a job under its cheapest plan; ``mark`` says how sure the figures are.
 
-    ``answers`` is False where its cost rests on what nobody says, and where software not ours
-    would run; ``remarks`` say why. Estimates have no ``row``, no batch size and no software.
+    ``answers`` is False where its cost rests on what nobody says; ``remarks`` say why. Estimates
+    have no ``row``, no batch size, no software and no precision.
     """
 
     hardware: str
@@ -44,6 +44,7 @@ class Contender:
     answers: bool
     batch_size: int | None = None
     software: str = ""
+    precision: str = ""
     remarks: tuple[str, ...] = ()
     row: Row | None = None
 
@@ -60,10 +61,14 @@ def _candidate(one: Contender) -> Candidate[Contender]:
 
 @dataclass(frozen=True)
 class Contest:
-    """All machines for one goal of a workload, cheapest first, those that cannot win last."""
+    """All machines for one goal of a workload, cheapest first, those that cannot win last.
+
+    ``beside`` are the contests of other software for the same goal.
+    """
 
     goal: Goal
     machines: tuple[Contender, ...]
+    beside: tuple[Contest, ...] = ()
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
@@ -94,6 +99,16 @@ class Contest:
     def balanced(self) -> Contender:
         """The least product of cost and time."""
         return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
+
+    @property
+    def confirmed(self) -> Contender | None:
+        """The cheapest whose price is confirmed, if the choice's is not and may cost as much."""
+        best = self.cheapest
+        others = [one for one in self.competing if not one.price.unconfirmed_words]
+        if not best.price.unconfirmed_words or not others:
+            return None
+        least = min(others, key=lambda one: one.cost.mean)
+        return least if least.cost.mean <= best.cost.high else None
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
@@ -140,16 +155,20 @@ class LogAxis:
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
 
 
-def contest(rows: Sequence[Row], goal: Goal) -> Contest | None:
-    """The machines of one workload's rows; None where none has a price."""
-    found = ranking(rows, goal)
-    ranked = [(row, not row.reservation) for row in found.machines]
-    ranked += [(row, False) for row in found.apart]
-    machines = tuple(_of_row(row, goal, answers=answers) for row, answers in ranked)
-    return Contest(goal, machines) if machines else None
+def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
+    """The machines of one workload's rows, in the stack whose answer is known best.
+
+    None where none has a price.
+    """
+    contests = [
+        Contest(goal, tuple(_of_row(row, goal) for row in ranked))
+        for stack in by_stack(rows, goal)
+        if (ranked := ranking(stack, goal))
+    ]
+    return replace(contests[0], beside=tuple(contests[1:])) if contests else None
 
 
-def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
+def _of_row(row: Row, goal: Goal) -> Contender:
     observed, time, cost = row.observed, row.time(goal), row.estimate(goal)
     assert row.price is not None, "what is ranked has a price"
     assert time is not None, "what is ranked has a time"
@@ -165,9 +184,10 @@ def _of_row(row: Row, goal: Goal, *, answers: bool) -> Contender:
         cost=cost,
         mark=row.mark,
         evidence=observed.evidence,
-        answers=answers,
+        answers=not row.reservation,
         batch_size=observed.batch_size,
         software=observed.software,
+        precision=observed.precision,
         remarks=tuple(dict.fromkeys(filter(None, remarks))),
         row=row,
     )

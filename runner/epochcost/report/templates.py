@@ -41,6 +41,7 @@ from epochcost.units import (
     scientific,
     seconds,
     share,
+    software_words,
 )
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
@@ -137,6 +138,8 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "count": _count,
     "counted": count_words,
     "odds_sentence": odds_sentence,
+    "software": software_words,
+    "plan_note": wording.plan_note,
     "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,

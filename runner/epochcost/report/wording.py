@@ -130,6 +130,12 @@ def hour_words(price: Price) -> str:
     return rate_words(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
+def plan_note(price: Price) -> str:
+    """The provider and the plan, and what of the price no source confirms."""
+    doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
+    return f"{price.provider}, {price.plan_words}{doubt}"
+
+
 def price_paid(price: Price) -> str:
     """A plan with its exact hourly price and its date."""
     hour = "owned" if price.owned else hour_words(price)

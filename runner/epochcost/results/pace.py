@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -181,13 +182,12 @@ def _slow(
     Around it are readings of its own round. Where nobody can tell it did not: readings during which
     threads waited do not count.
     """
-    times = np.asarray(seconds)
     spans = np.asarray(pace.product_seconds) + np.asarray(pace.copy_seconds)
     sound = np.asarray(pace.waited_within_seconds) <= _MOST_WAITED_WITHIN * spans
-    found, reach = np.zeros(len(times), bool), _STRETCH_READINGS // 2
+    found, reach = np.zeros(len(seconds), bool), _STRETCH_READINGS // 2
     for _, _, readings in _rounds(measurement, pace):
         for at, number in enumerate(readings):
             around = readings[max(0, at - reach) : at + reach + 1]
-            told = times[around][sound[around]]
-            found[number] = len(told) > 0 and np.median(told) > most_seconds
+            told = [seconds[place] for place in around if sound[place]]
+            found[number] = bool(told) and median(told) > most_seconds
     return found

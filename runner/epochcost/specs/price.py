@@ -240,6 +240,13 @@ class Price(NamedSpec):
         return "paid for its whole term, used or not" if self.commitment else ""
 
     @property
+    def unconfirmed_words(self) -> str:
+        """What no source confirms of what it charges; empty where all of it is confirmed."""
+        parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
+        named = [words for key, words in parts.items() if key in self.unconfirmed]
+        return " and ".join(named)
+
+    @property
     def billing_rule(self) -> Billing:
         """The rule itself, whether the spec names it or spells it out."""
         return self.billing if isinstance(self.billing, Billing) else BILLING_RULES[self.billing]

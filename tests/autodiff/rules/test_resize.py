@@ -105,13 +105,3 @@ def test_a_rounded_aspect_ratio_is_refused() -> None:
     )
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*'not_smaller' rounds"):
         vjp_graph(model, ["x"])
-
-
-def test_scales_that_are_fed_are_refused_by_name() -> None:
-    """The derivative must know them: the node is named, not a value of ours."""
-    model = model_of_text(
-        "g (float[1,1,2,4] x, float[4] s) => (float[1,1,4,8] y) "
-        '{ y = Resize <mode = "cubic"> (x, , s) }'
-    )
-    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): expected .* as a constant"):
-        vjp_graph(model, ["x"])

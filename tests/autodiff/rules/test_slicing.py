@@ -70,10 +70,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ("graph", "demand"),
     [
         (
-            "g (float[4] x, int64[1] at, int64[1] to) => (float[2] y) { y = Slice(x, at, to) }",
-            r"node 'y' \(Slice\): expected starts as a constant; 'at' is computed at run time",
-        ),
-        (
             "g (float[4] x, int64[2] pads) => (float[7] y) { y = Pad(x, pads) }",
             r"node 'y' \(Pad\): expected pads as a constant",
         ),
@@ -85,6 +81,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ],
 )
 def test_what_is_refused(graph: str, demand: str) -> None:
-    """Bounds known only at run time and negative pads of copies are refused by name."""
+    """Pads known only at run time and negative pads of copies are refused by name."""
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model_of_text(graph), ["x"])

@@ -1,26 +1,25 @@
 """One form for all models before they are differentiated, and every shape static.
 
-Local functions are inlined, the default domain is called "", the opset is 13 or newer. Sequences
-that are taken apart at once become a Split: PyTorch's exporter writes ``chunk`` and ``split`` as
-SplitToSequence and SequenceAt when it does not optimise. Operators that ONNX itself defines by
-others, and that have neither a rule nor a refusal, become their body.
+Local functions are inlined, the default domain is called "", the opset is 13 or newer. Operators
+that ONNX itself defines by others, and that have neither a rule nor a refusal, become their body.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import onnx
-from onnx import defs, helper, numpy_helper
+from onnx import defs, helper
 
 from epochcost.autodiff import registry
 from epochcost.autodiff.passes.upgrade import OLDEST_OPSET, upgrade
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import UnknownShapeError, bind_dimensions
+from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
 from epochcost.graphs.functions import inline_functions
-from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart, unfuse
+from epochcost.graphs.fused import unfuse
+from epochcost.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from epochcost.graphs.inference import check_nodes, infer_shapes
 from epochcost.graphs.nodes import (
     Constants,
@@ -37,8 +36,7 @@ _ALIAS = "ai.onnx"
 def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
     """A copy with local functions inlined, the default domain called "", and a recent opset.
 
-    Initializers are no inputs. Operators that ONNX Runtime fused come apart; tensors that are split
-    into a sequence and read from it are split plainly.
+    Initializers are no inputs. Operators that ONNX Runtime fused come apart.
 
     Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
     """
@@ -57,92 +55,7 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
     recent = upgrade(plain, versions[""], oldest_opset)
     drop_empty_scales(recent)
-    return without_split_sequences(recent)
-
-
-# A part is a node: what has more of them stays a sequence.
-_MOST_PARTS = 4096
-
-
-def without_split_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with every split that is read at known places written as Split."""
-    if not any(node.op_type == "SplitToSequence" for node in model.graph.node):
-        return model
-    typed = infer_shapes(model)
-    held, readers = constants(typed.graph), _readers(typed.graph.node)
-    types = value_types(typed.graph)
-    replaced: dict[str, list[onnx.NodeProto]] = {}
-    for node in typed.graph.node:
-        sizes = _sizes(types, node, held)
-        if sizes is None:
-            continue
-        places = {reader.output[0]: _place(reader, held) for reader in readers[node.output[0]]}
-        if None not in places.values():
-            replaced[node.output[0]] = _as_split(node, sizes, places)
-            replaced |= {name: [] for name in places}
-    nodes = [new for node in typed.graph.node for new in replaced.get(node.output[0], [node])]
-    tensors = [info for info in typed.graph.value_info if info.name not in replaced]
-    del typed.graph.node[:], typed.graph.value_info[:]
-    typed.graph.node.extend(nodes)
-    typed.graph.value_info.extend(tensors)
-    return typed
-
-
-def _readers(nodes: Iterable[onnx.NodeProto]) -> Mapping[str, Sequence[onnx.NodeProto]]:
-    readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
-    for node in nodes:
-        for name in dict.fromkeys(node.input):
-            readers[name].append(node)
-    return readers
-
-
-def _sizes(
-    types: Mapping[str, onnx.TypeProto], node: onnx.NodeProto, held: Constants
-) -> list[int] | None:
-    """The lengths of the parts; None where the node is no split or they are not known."""
-    if node.op_type != "SplitToSequence":
-        return None
-    attributes = node_attributes(node)
-    if not attributes.get("keepdims", 1):
-        return None
-    split = constant_value(held.get(node.input[1])) if len(node.input) > 1 else None
-    if split is None or split.ndim == 1:
-        return None if split is None else [int(size) for size in split]
-    length = _length(types.get(node.input[0]), attributes.get("axis", 0))
-    step = int(split)
-    if length is None or step <= 0 or length > step * _MOST_PARTS:
-        return None
-    return [min(step, length - at) for at in range(0, length, step)]
-
-
-def _length(kind: onnx.TypeProto | None, axis: int) -> int | None:
-    dims = kind.tensor_type.shape.dim if kind is not None else ()
-    if not -len(dims) <= axis < len(dims) or not dims[axis].HasField("dim_value"):
-        return None
-    return int(dims[axis].dim_value)
-
-
-def _place(reader: onnx.NodeProto, held: Constants) -> int | None:
-    at = constant_value(held.get(reader.input[1])) if reader.op_type == "SequenceAt" else None
-    return None if at is None else int(at)
-
-
-def _as_split(
-    node: onnx.NodeProto, sizes: Sequence[int], places: dict[str, int | None]
-) -> list[onnx.NodeProto]:
-    """Split, and each reader as the name of its part; ONNX Runtime drops the Identity."""
-    outputs = [f"{node.output[0]}/part_{index}" for index in range(len(sizes))]
-    lengths = f"{node.output[0]}/lengths"
-    tensor = numpy_helper.from_array(np.array(sizes, np.int64))
-    axis = next((entry.i for entry in node.attribute if entry.name == "axis"), 0)
-    split = helper.make_node(
-        "Split", [node.input[0], lengths], outputs, node.name, domain="", axis=axis
-    )
-    copies = [
-        helper.make_node("Identity", [outputs[place or 0]], [name], domain="")
-        for name, place in places.items()
-    ]
-    return [helper.make_node("Constant", [], [lengths], domain="", value=tensor), split, *copies]
+    return recent
 
 
 # A body may again contain such operators; ONNX's definitions nest two deep.
@@ -266,7 +179,7 @@ def bind(
 ) -> onnx.ModelProto:
     """With tensors of static shapes; an operator that yields others is named, with its refusal."""
     try:
-        bound = bind_dimensions(model, dimensions, varying)
+        bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
     except UnknownShapeError as error:
         raise _with_refusal(error, error.domain, error.op_type) from None
     kinds = {value.name: value.type for value in declared_values(bound.graph)}

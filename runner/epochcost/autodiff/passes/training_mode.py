@@ -95,24 +95,25 @@ def train_on_batches(forward: Forward, carried: Collection[str], kept: Collectio
     """Put BatchNormalization, which is in inference form, into the training form.
 
     ``carried`` names the tensors that can be running statistics; a node of which ``kept`` names one
-    stays as it is, and so does one whose statistics are computed from what it normalizes. Raises
-    ModelError where a statistic cannot be carried, and where a channel has a single value, which
-    has no variance.
+    stays as it is, and so does one whose statistics are computed from what it normalizes. What is
+    computed from something else is not carried on. Raises ModelError where another statistic cannot
+    be carried, and where a channel has a single value, which has no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
     origin = origins(nodes)
+    made = {name for node in nodes for name in node.output}
     latest: dict[str, Value] = {}
     differentiated: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
         if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, differentiated):
-            _require_carried(proto, names, carried)
+            _require_carried(proto, names, {*carried, *made})
             differentiated.append(_trained(op, proto, names, latest))
         else:
             op.nodes.append(proto)
             differentiated.append(proto)
-    moves = (_move(op, name, after, carried) for name, after in latest.items())
+    moves = (_move(op, name, latest[name], carried) for name in latest if name not in made)
     return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
 
 
@@ -213,8 +214,8 @@ def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collectio
         if name not in carried:
             raise ModelError(
                 f"node {proto.name or proto.output[0]!r} (BatchNormalization): expected running "
-                "statistics of its own, to be carried from step to step, or statistics computed "
-                f"from what it normalizes; {name!r} is computed from something else, "
-                "fed as data, or used for something else too. Export without folding or merging "
-                "tensors; a weightless file lists them in its metadata under epochcost.state"
+                "statistics of its own, to be carried from step to step, or statistics that are "
+                f"computed; {name!r} is fed as data, or used for something else too. "
+                "Export without folding or merging tensors; a weightless file lists them in its "
+                "metadata under epochcost.state"
             )

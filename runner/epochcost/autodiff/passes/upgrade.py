@@ -15,14 +15,22 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from epochcost.errors import ModelError
-from epochcost.graphs.importer_quirks import element_types
-from epochcost.graphs.nodes import constant_value, constants, is_standard, node_attributes
+from epochcost.graphs.fused import element_types
+from epochcost.graphs.inference import require_operators
+from epochcost.graphs.nodes import (
+    constant_value,
+    constants,
+    is_standard,
+    nested_nodes,
+    node_attributes,
+)
 from epochcost.graphs.tensors import graphs, without_shapes
 
 # The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
 # Unsqueeze are inputs, so rules need only one way to write them.
 OLDEST_OPSET = 13
 _ROWS_ARE_ONE_AXIS = 13
+_SCANS_HAVE_NO_BATCH = 9
 _COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
 _SCALES = 2
 _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
@@ -35,9 +43,11 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
     """
     if version >= oldest:
         return model
+    _demand_new_scans(model.graph, version)
     try:
         upgraded = _converted(model, oldest)
     except _REFUSALS as error:
+        require_operators(model)
         reason = str(error).strip().splitlines()[0]
         raise ModelError(
             f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
@@ -49,6 +59,16 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
         del graph.node[:]
         graph.node.extend(nodes)
     return upgraded
+
+
+def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
+    """Refuse the first form of Scan: onnx gives the inputs other shapes when it converts one."""
+    for node in nested_nodes(graph.node):
+        if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} (Scan): a Scan of opset {version}, over "
+                "batches, is not converted; export the model again at a newer opset"
+            )
 
 
 def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:

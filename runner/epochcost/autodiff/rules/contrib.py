@@ -95,7 +95,7 @@ def skip_layer_normalization(
     r = _reciprocal_root(op, _mean(op, deviation * deviation), node.attribute("epsilon", _EPSILON))
     unit = deviation * r
     ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=True)
-    ds = _with_sum(node, ds, received)
+    ds = _with_outputs(ds, received, -r * r * unit, centred=True)
     return ds, ds, d_gamma, dy, ds
 
 
@@ -107,8 +107,9 @@ def skip_simplified_layer_normalization(
     total = _skip_sum(node, node.optional_input(3))
     epsilon = node.attribute("epsilon", _EPSILON)
     r = _reciprocal_root(op, _mean(op, total * total), epsilon)
-    ds, d_gamma = _through_norm(op, node, total * r, r, dy, centred=False)
-    ds = _with_sum(node, ds, received)
+    unit = total * r
+    ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=False)
+    ds = _with_outputs(ds, received, -r * r * unit, centred=False)
     return ds, ds, d_gamma, ds
 
 
@@ -117,11 +118,19 @@ def _skip_sum(node: Node, bias: Value | None) -> Value:
     return total if bias is None else total + bias
 
 
-def _with_sum(node: Node, ds: Value, received: tuple[Value | None, ...]) -> Value:
-    """Ds with what the sum receives as an output; the statistics are outputs of training only."""
+def _with_outputs(
+    ds: Value, received: tuple[Value | None, ...], slope: Value, *, centred: bool
+) -> Value:
+    """Ds with what mean, r and the sum receive as outputs; ``slope`` is n dr/ds = -r² x̂.
+
+    What is not centred has a mean of zero.
+    """
     mean, inverse, total = [*received, None, None, None][:3]
-    if mean is not None or inverse is not None:
-        raise ModelError(f"{node.label}: its statistics are no differentiable outputs")
+    width = float(ds.shape[-1])
+    if inverse is not None:
+        ds = ds + inverse.cast(ds.elem_type) * slope / width
+    if mean is not None and centred:
+        ds = ds + mean.cast(ds.elem_type) / width
     return ds if total is None else ds + total
 
 

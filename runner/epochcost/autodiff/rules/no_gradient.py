@@ -8,6 +8,7 @@ are refused, with what to do instead.
 from __future__ import annotations
 
 from epochcost.autodiff.registry import refused, zero
+from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
 
 for _op_type, _versions in {
     "Constant": (1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
@@ -30,8 +31,9 @@ refused(
 
 
 _LOOPS = (
-    "its body would have to be unrolled; export the model with the loop written out"
-    " (PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
+    "a loop is written out only if its number of iterations follows from constants and shapes, and "
+    f"if they are at most {MAX_UNROLLED_NODES} nodes; export the model with the loop written out "
+    "(PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
 )
 _BRANCH = (
     "which branch runs is known only at run time; export the model with the branch chosen, or make"

@@ -27,7 +27,6 @@ from epochcost.autodiff.recurrence import (
 )
 from epochcost.autodiff.registry import Cotangents, Node, gradient
 from epochcost.autodiff.unrolled_lstm import LstmActivations, lstm_backward
-from epochcost.errors import ModelError
 
 
 @gradient("RNN", versions=(7, 14, 22))
@@ -55,9 +54,8 @@ def lstm(
 
     dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and
     dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o looks at C'.
+    Coupled gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and none for z_f.
     """  # noqa: D400, D415 - a formula
-    if node.attribute("input_forget"):
-        raise ModelError(f"{node.label}: coupled gates (input_forget) are not differentiated")
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
         return lstm_backward(node, saved, dy, dy_h, dy_c)
@@ -70,6 +68,11 @@ def _sweep_lstm(run: Direction) -> DirectionCotangents:
     into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
     into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
     into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
+    if run.coupled:
+        into_i, into_f = sigma.slope(cell.c - cell.before, cell.i), into_f * 0.0
+    if run.clip:
+        slopes = zip((into_i, into_o, into_f, into_c), cell.z, strict=True)
+        into_i, into_o, into_f, into_c = (slope * _inside(z, run.clip) for slope, z in slopes)
     if run.peepholes:
         p_i, p_o, p_f = run.peepholes
         from_h = from_h + into_o * p_o
@@ -84,6 +87,18 @@ def _seen(run: Direction) -> tuple[_Cell, Value]:
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
     return cell, run.activations[2](cell.after)
+
+
+def _clipped(z: Value, bound: float) -> Value:
+    """Z within a bound, if there is one."""
+    ends = (z.op.scalar(end, z.elem_type) for end in (-bound, bound))
+    return z.op.Clip(z, *ends) if bound else z
+
+
+def _inside(z: Value, bound: float) -> Value:
+    """One where z is within the bound, else zero."""
+    op = z.op
+    return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
 
 
 def _lstm_steps(
@@ -104,7 +119,10 @@ def _lstm_steps(
 
 @dataclass(frozen=True)
 class _Cell:
-    """The gates and candidates of all steps, gain = i c, kept = f C, cell states: all [T·B, H]."""
+    """The gates and candidates of all steps, gain = i c, kept = f C, cell states: all [T·B, H].
+
+    ``z`` are the arguments of the gates and candidates.
+    """
 
     i: Value
     o: Value
@@ -114,21 +132,23 @@ class _Cell:
     kept: Value
     before: Value
     after: Value
+    z: Sequence[Value]
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
     """The gates from their arguments (i, o, f, c), and the recurrence of the cell state."""
     sigma, phi, _ = run.activations
-    c = phi(z[3])
+    c = phi(_clipped(z[3], run.clip))
     if run.peepholes:
         return _cells_by_peepholes(run, z, c)
-    i, o, f = map(sigma, z[:3])
+    i, o, f = (sigma(_clipped(argument, run.clip)) for argument in z[:3])
+    f = 1.0 - i if run.coupled else f
     gain, kept, states = i * c, [], [run.c0]
     for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
         kept.append(keep * states[-1])
         states.append(kept[-1] + new)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    return _Cell(i, o, f, c, gain, concat(kept, axis=0), before, after)
+    return _Cell(i, o, f, c, gain, concat(kept, axis=0), before, after, z)
 
 
 def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
@@ -137,13 +157,15 @@ def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
     p_i, p_o, p_f = run.peepholes
     states, inputs, keeps = [run.c0], [], []
     for z_i, z_f, new in zip(*map(run.per_step, (z[0], z[2], c)), strict=True):
-        inputs.append(sigma(z_i + p_i * states[-1]))
-        keeps.append(sigma(z_f + p_f * states[-1]))
+        inputs.append(sigma(_clipped(z_i + p_i * states[-1], run.clip)))
+        keep = _clipped(z_f + p_f * states[-1], run.clip)
+        keeps.append(1.0 - inputs[-1] if run.coupled else sigma(keep))
         states.append(keeps[-1] * states[-1] + inputs[-1] * new)
     i, f = concat(inputs, axis=0), concat(keeps, axis=0)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    o = sigma(z[1] + p_o * after)
-    return _Cell(i, o, f, c, i * c, f * before, before, after)
+    arguments = (z[0] + p_i * before, z[1] + p_o * after, z[2] + p_f * before, z[3])
+    o = sigma(_clipped(arguments[1], run.clip))
+    return _Cell(i, o, f, c, i * c, f * before, before, after, arguments)
 
 
 def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:

@@ -40,6 +40,8 @@ _REPEATING = {
 @gradient("Resize", versions=(11, 13, 18, 19))
 def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Y = M₁ M₂ … X with a matrix for each resized axis: apply their transposes."""
+    if node.wants(_ROI) or node.wants(_SCALES):
+        raise ModelError(f"{node.label}: expected roi and scales that no gradient is asked of")
     _demand_exact_scale(node)
     factors = _repeats(node)
     if factors is not None:
@@ -76,7 +78,7 @@ def _repeats(node: Node) -> list[int] | None:
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
-    whole = all(b % a == 0 for a, b in zip(into, out, strict=True))
+    whole = all(b % a == 0 for a, b in zip(into, out, strict=True)) and not _scales_are_fed(node)
     if node.attribute("mode") != "nearest" or mode not in _REPEATING or not (is_image and whole):
         return None
     scales = _by_axis(node, _SCALES, "scales")
@@ -85,16 +87,17 @@ def _repeats(node: Node) -> list[int] | None:
 
 
 def _resized(node: Node) -> list[int]:
-    """The axes along which the operator does anything."""
+    """The axes along which the operator does anything, or may do by scales that are fed."""
     into, out = node.x.shape, node.y.shape
     scales = _by_axis(node, _SCALES, "scales")
     crops = node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
+    fed = _scales_are_fed(node)
     return [
         axis
         for axis in range(len(into))
         if into[axis] != out[axis]
         or scales.get(axis, 1.0) != 1.0
-        or (crops and axis in _axes(node))
+        or ((crops or (fed and into[axis] > 1)) and axis in _axes(node))
     ]
 
 
@@ -107,10 +110,25 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
     inputs: list[Value | None] = [image, region]
     if scales:
         inputs += [op.constant(np.array([1, 1, 1, scales[axis]], np.float32))]
+    elif _scales_are_fed(node):
+        ones = op.constant(np.ones(_COLUMNS, np.float32))
+        inputs += [op.Concat(ones, _element(node, _SCALES, _axes(node).index(axis)), axis=0)]
     else:
         inputs += [None, op.integers(1, 1, length, out)]
-    resized = op.emit("Resize", inputs, _linear_attributes(node))[0]
+    names = [value.name if value else "" for value in inputs]
+    proto = helper.make_node("Resize", names, [], **_linear_attributes(node))
+    resized = op.emit_shaped(image, (1, 1, length, out), proto)
     return op.Reshape(resized, op.integers(length, out))
+
+
+def _element(node: Node, index: int, place: int) -> Value:
+    """An element of an input of rank 1, which may be fed."""
+    return cut_along(node.input(index), 0, place, place + 1)
+
+
+def _scales_are_fed(node: Node) -> bool:
+    scales = node.optional_input(_SCALES)
+    return scales is not None and scales.size > 0 and node.op.known(scales) is None
 
 
 def _linear_attributes(node: Node) -> dict[str, Any]:
@@ -127,13 +145,13 @@ def _region(op: Builder, node: Node, axis: int) -> Value | None:
     """The region of interest along the columns of the image; all of its rows."""
     if node.attribute("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
-    given = node.constant(_ROI, "roi")
-    if given is None:
+    roi = node.optional_input(_ROI)
+    if roi is None:
         return None
-    place, count = _axes(node).index(axis), len(given) // 2
-    region = np.array([0, 0, 0, 0, 1, 1, 1, 1], given.dtype)
-    region[[_COLUMNS, -1]] = given[[place, count + place]]
-    return op.constant(region)
+    place, count = _axes(node).index(axis), roi.size // 2
+    rows = [op.constant(np.full(_COLUMNS, end, roi.dtype)) for end in (0, 1)]
+    begin, end = (_element(node, _ROI, at) for at in (place, count + place))
+    return op.Concat(rows[0], begin, rows[1], end, axis=0)
 
 
 def _axes(node: Node) -> list[int]:
@@ -149,7 +167,7 @@ def _by_axis(node: Node, index: int, what: str) -> dict[int, float]:
     value = node.optional_input(index)
     if index == _SIZES and value is not None and node.op.known(value) is None:
         return {axis: float(node.y.shape[axis]) for axis in _axes(node)}
-    given = node.constant(index, what)
+    given = None if _scales_are_fed(node) else node.constant(index, what)
     if given is None or not given.size:
         return {}
     return dict(zip(_axes(node), map(float, given), strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import helper
 
 from epochcost.autodiff.axes import cut_along, dilate, flip, matmul_along_axis, pad
 from epochcost.autodiff.builder import Builder, Value, ascending, require_room
@@ -125,10 +126,13 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each element returns to where it was taken from, among zeros.
 
-    Along an axis with a negative step the lowest place is that of the last element taken.
+    Along an axis with a negative step the lowest place is that of the last element taken. Bounds
+    that are fed take the number of each element instead, which says where it returns to.
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
+    if any(op.known(value) is None for value in node.inputs[1:] if value is not None):
+        return _returned(op, node, dy)
     starts, steps = _starts_and_steps(node)
     lowest = [
         start + min(step, 0) * (taken - 1)
@@ -164,6 +168,16 @@ def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
     missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
     begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
     return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
+
+
+def _returned(op: Builder, node: Node, dy: Value) -> Value:
+    numbers = op.constant(ascending(node.x.size).reshape(node.x.shape))
+    proto = helper.make_node("Slice", [numbers.name, *node.proto.input[1:]], [])
+    places = op.emit_shaped(numbers, dy.shape, proto)
+    flat = op.integers(-1)
+    zeros = op.zeros([node.x.size], dy.elem_type)
+    dx = op.ScatterElements(zeros, op.Reshape(places, flat), op.Reshape(dy, flat))
+    return op.Reshape(dx, op.integers(*node.x.shape))
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:

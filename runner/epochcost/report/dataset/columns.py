@@ -71,6 +71,16 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("device", "cpu or cuda"),
     Entry("vcpus", "vCPUs that the work had", "where they are not known", "integer", "vCPUs"),
     Entry("software", "what executed the work", "for estimates"),
+    Entry(
+        "stack",
+        "onnxruntime, or published for software of others; times of two do not compete",
+        "for estimates and what LoadGen drove",
+    ),
+    Entry(
+        "precision",
+        "of most of the arithmetic: fp32, tf32, mixed, or that of a variant",
+        "for estimates and what LoadGen drove",
+    ),
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
     Entry(

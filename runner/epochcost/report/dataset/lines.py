@@ -163,6 +163,8 @@ def _observed(one: Observation) -> Values:
         "device": one.machine.device,
         "vcpus": one.vcpus or one.machine.vcpus,
         "software": one.software,
+        "stack": one.stack,
+        "precision": one.precision,
         "batch_size": one.batch_size,
         "epochs": one.epochs,
         "epochs_known": _yes_no(one.epochs_known) if one.mode == "training" else None,

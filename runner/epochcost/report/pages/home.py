@@ -17,7 +17,15 @@ from epochcost.report.list_prices import accelerators, moved_prices
 from epochcost.report.pages.page import Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workloads import job_figure
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import SHAPES, cost_range, mark_words, time_range, time_words
+from epochcost.report.wording import (
+    SHAPES,
+    cost_range,
+    mark_words,
+    plan_note,
+    time_range,
+    time_words,
+)
+from epochcost.units import software_words
 
 URI = "data/home.js"
 # Shown first where it is among the models: every machine learner knows it.
@@ -43,13 +51,17 @@ def pages(report: Report) -> Iterator[Page]:
             "job": job,
             "found": asked[first][job] if first else None,
             "titles": _TITLES,
-            "newest": max((row.price.as_of for row in report.rows if row.price), default=None),
+            "newest": max(
+                (row.price.as_of for row in report.rows if row.price and not row.assumed),
+                default=None,
+            ),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
             "chips": accelerators([*report.list_prices.values()]),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
             "trust": headline(report.inputs.trust) if report.inputs.trust else None,
             "data": URI,
+            "gpus_measured": report.gpus_measured,
         },
         figures={"answer": job_figure(report, first, job) if first else None},
     )
@@ -92,9 +104,10 @@ def _card(one: Contender) -> dict[str, str]:
     return {
         "cost": one.amount,
         "machine": one_line(one.name),
-        "plan": one_line(f"{one.price.provider}, {one.price.plan}"),
+        "plan": one_line(plan_note(one.price)),
         "page": html(machine_uri(one.hardware)),
         "time": time_words(one.time),
         "between": f"{cost_range(one.cost)}, {time_range(one.time)}" if ranged else "",
+        "with": one_line(software_words(one.software, one.precision)),
         "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{mark_words(one.mark)}",
     }

@@ -79,6 +79,13 @@ class Report:
         return predict_times(self.inputs, self.catalogue.models.values())
 
     @cached_property
+    def gpus_measured(self) -> bool:
+        """Whether any time on a GPU is one of ours."""
+        return any(
+            one.kind == "measured" and one.machine.device == "cuda" for one in self.observations
+        )
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
         return price_rows(self.catalogue, self.observations)

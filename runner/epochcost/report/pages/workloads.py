@@ -16,6 +16,7 @@ from epochcost.analysis.comparisons import (
     scalings,
 )
 from epochcost.analysis.emissions import energy_by_machine, energy_goal
+from epochcost.analysis.estimates import states_bytes
 from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.priced_jobs import GOAL_WORDS
 from epochcost.analysis.rows import Row, group_by
@@ -77,6 +78,8 @@ def _page(report: Report, workload: Workload) -> Page:
         context={
             "workload": workload,
             "model": model,
+            "gpus_measured": report.gpus_measured,
+            "states_bytes": states_bytes(report.catalogue, model) if model else 0,
             "graph": report.inputs.graphs.get(model.graph) if model and model.graph else None,
             **_counted(report, model),
             **token_context(report, model),

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.errors import ModelError
-from epochcost.graphs.profile import profile_of, profile_of_bound
+from epochcost.graphs.profiling import profile_of, profile_of_bound
 
 ROOT = Path(__file__).parents[2]
 

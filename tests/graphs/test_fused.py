@@ -11,7 +11,7 @@ from onnx import parser
 from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.importer_quirks import unfuse
+from epochcost.graphs.fused import unfuse
 from epochcost.graphs.loading import load_model_bytes
 
 NORM = "float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y"
@@ -45,6 +45,26 @@ FORMS = {
         "float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y",
         'y = com.microsoft.FusedGemm <transB = 1, alpha = 0.5, activation = "LeakyRelu", '
         "activation_alpha = 0.3> (x, w, b)",
+    ),
+    "image_scaler": (
+        8,
+        "float[1,2,5,5] x) => (float[1,2,5,5] y",
+        "y = ImageScaler <scale = 0.5, bias = [1.5, -2.0]> (x)",
+    ),
+    "affine": (
+        7,
+        "float[2,3] x) => (float[2,3] y",
+        "y = Affine <alpha = 0.5, beta = 1.5> (x)",
+    ),
+    "crop": (
+        7,
+        "float[1,2,5,6] x) => (float[1,2,2,3] y",
+        "y = Crop <border = [1, 2, 2, 1]> (x)",
+    ),
+    "crop_of_a_size": (
+        7,
+        "float[1,2,5,6] x) => (float[1,2,2,4] y",
+        "y = Crop <border = [1, 2, 0, 0], scale = [2, 4]> (x)",
     ),
     "conv": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b)'),
     "conv_added": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b, z)'),

@@ -1,0 +1,113 @@
+"""Values that take long to compute, kept in files under all that they follow from.
+
+A file's name is a digest of what the value was computed of, the code that did, and the versions of
+NumPy and onnx: no edit finds an old value. Damaged and foreign files are ignored, a folder that
+cannot be written keeps nothing, and the whole folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
+
+import epochcost
+
+ValueT = TypeVar("ValueT")
+# Kept to the last bit, and read without parsing numbers.
+KeptArray = Annotated[
+    NDArray[np.float64],
+    PlainValidator(lambda text: np.frombuffer(b64decode(text))),
+    PlainSerializer(lambda array: b64encode(array.tobytes()).decode()),
+]
+# A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
+_MOST_KEPT = 2000
+_ROOT = Path(epochcost.__path__[0])
+
+
+@dataclass(frozen=True)
+class Keep(Generic[ValueT]):
+    """Values of one kind.
+
+    ``form`` is of the digest and the value; ``code`` names the modules and folders, relative to
+    this package, that compute it.
+    """
+
+    kind: str
+    form: TypeAdapter[tuple[str, ValueT]]
+    code: tuple[str, ...]
+
+    def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
+        """The value kept in ``folder`` under ``repr(key)``, else the computed one, kept now."""
+        value = self.read(folder, key)
+        if value is None:
+            value = compute()
+            self.write(folder, key, value)
+        return value
+
+    def read(self, folder: Path | None, key: object) -> ValueT | None:
+        """The value kept under ``repr(key)``; None where there is none, or no folder."""
+        if folder is None:
+            return None
+        digest = self._digest(key)
+        with contextlib.suppress(OSError, ValidationError):
+            written_for, value = self.form.validate_json(self._file(folder, digest).read_bytes())
+            if written_for == digest:
+                return value
+        return None
+
+    def write(self, folder: Path | None, key: object, value: ValueT) -> None:
+        """Keep a value, where there is a folder and it takes one."""
+        if folder is not None:
+            digest = self._digest(key)
+            data = json.dumps(self.form.dump_python((digest, value), mode="json"))
+            with contextlib.suppress(OSError):
+                _write(self._file(folder, digest), data)
+
+    def _digest(self, key: object) -> str:
+        return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
+
+    def _file(self, folder: Path, digest: str) -> Path:
+        return folder / f"{self.kind}-{digest}.json"
+
+
+def _write(file: Path, data: str) -> None:
+    """Write a file whole or not at all; it need not survive a power cut."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _make_room(file.parent)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_text(data, encoding="utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@functools.cache
+def _make_room(folder: Path) -> None:
+    """Forget the oldest half of too many values, once in a process."""
+    kept = list(folder.glob("*-*.json"))
+    if len(kept) > _MOST_KEPT:
+        for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
+            path.unlink(missing_ok=True)
+
+
+@functools.cache
+def _code_digest(places: tuple[str, ...]) -> str:
+    found = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
+    for place in map(_ROOT.joinpath, places):
+        for source in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            found.update(source.name.encode() + source.read_bytes())
+    return found.hexdigest()

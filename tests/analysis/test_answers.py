@@ -1,0 +1,106 @@
+"""What a question about one workload reads and counts, and which of its offers is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis import arithmetic
+from epochcost.analysis.answers import Times, choose, offers_of, rows_of, times_of
+from epochcost.analysis.cpus import models_on_cpus
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.observations import observe
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", name="inputs")
+def inputs_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    """The project's catalogue and results, and an empty cache."""
+    cache = tmp_path_factory.mktemp("cache")
+    return read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs", cache)
+
+
+@pytest.fixture(scope="module", name="times")
+def times_fixture(inputs: Inputs) -> Times:
+    """Those of a small network, which stay in the cache."""
+    return times_of(inputs, ["mnist-mlp"])
+
+
+@pytest.fixture(name="counted")
+def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of the graphs that are counted from now on; no count is remembered."""
+    found: list[str] = []
+    compute = arithmetic.computed_in_copies
+
+    def record(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
+        found.extend(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
+        return compute(calls)
+
+    monkeypatch.setattr(arithmetic, "computed_in_copies", record)
+    monkeypatch.setattr(arithmetic, "_memory", {})
+    return found
+
+
+def test_a_question_counts_no_graph_that_it_does_not_need(
+    inputs: Inputs, counted: list[str]
+) -> None:
+    """Those of models that were timed on CPUs, from which CPUs are predicted, and the model's."""
+    times_of(replace(inputs, cache=None), ["gpt2-xl"])
+    models = inputs.catalogue.models
+    needed = {models[name].graph for name in (*models_on_cpus(inputs), "gpt2-xl")}
+    assert "gpt2_xl.onnx" in counted
+    assert set(counted) <= {Path(str(graph)).name for graph in needed}
+    assert "llama3_1_70b.onnx" not in counted
+
+
+def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted: list[str]) -> None:
+    """Everything is found in the cache, and the answer is the same to the last draw."""
+    again = times_of(inputs, ["mnist-mlp"])
+    assert counted == []
+    assert again == times
+    for one, other in zip(again.observations, times.observations, strict=True):
+        assert (one.draws is None) == (other.draws is None)
+        assert one.draws is None or one.draws.tolist() == other.draws.tolist()
+
+
+def test_what_is_kept_is_what_is_computed(inputs: Inputs, times: Times) -> None:
+    """Without a cache the same times follow."""
+    assert times_of(replace(inputs, cache=None), ["mnist-mlp"]) == times
+
+
+def test_only_the_workload_is_observed(inputs: Inputs, times: Times) -> None:
+    """Its own times are those among the times of several."""
+    own = observe(inputs, workloads=["mnist-mlp"])
+    several = observe(inputs, workloads=["mnist-mlp", "gpt2"])
+    assert {one.workload.id for one in several} == {"mnist-mlp", "gpt2"}
+    assert own == tuple(one for one in several if one.workload.id == "mnist-mlp")
+    assert own == times.observations[: len(own)]
+    assert {row.observed.workload.id for row in rows_of(inputs, ["mnist-mlp"])} == {"mnist-mlp"}
+
+
+def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
+    """Trainings of so small a network were published, and inference was not."""
+    assert offers_of(inputs, "mnist-mlp", "million", "published")[0] == ()
+    (own,), _ = offers_of(inputs, "mnist-mlp", "million", "onnxruntime")
+    first, second = offers_of(inputs, "mnist-mlp", "full", "published")[0]
+    stacks = [one.candidates[0].key.row.observed.stack for one in (own, first, second)]
+    assert stacks == ["onnxruntime", "published", "onnxruntime"]
+
+
+def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
+    """The cheapest; in time; the fastest for a budget; else what misses the limits by least."""
+    (found, *_), _ = offers_of(inputs, "mnist-mlp", "full")
+    cheapest = found.candidates[0]
+    fastest = min(found.candidates, key=lambda one: one.seconds)
+    assert choose(found, None, None).choice is cheapest
+    assert choose(found, fastest.seconds, None).choice is fastest
+    assert choose(found, None, cheapest.cost.mean).choice is not None
+    assert choose(found, Decimal(0), None).nearest is fastest
+    both = choose(found, fastest.seconds, Decimal(0))
+    assert (both.choice, both.nearest) == (None, fastest)

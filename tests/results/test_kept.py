@@ -1,0 +1,92 @@
+"""Values that take long to compute are found again under all that they follow from only."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from epochcost.results import kept
+from epochcost.results.kept import Keep
+
+KEEP = Keep("numbers", TypeAdapter(tuple[str, tuple[float, ...]]), ("units.py",))
+VALUE = (0.1 + 0.2, math.inf)
+
+
+def refuse() -> tuple[float, ...]:
+    """Compute nothing: the value is expected to be kept."""
+    pytest.fail("computed a value that was kept")
+
+
+def test_a_value_is_computed_once(tmp_path: Path) -> None:
+    """To the last bit, and infinities too, in a folder that is made."""
+    folder = tmp_path / "made"
+    assert KEEP.value(folder, ("a", 1), lambda: VALUE) == VALUE
+    assert KEEP.value(folder, ("a", 1), refuse) == VALUE
+    assert KEEP.value(folder, ("a", 2), lambda: (1.0,)) == (1.0,)
+    assert [file.suffix for file in folder.iterdir()] == [".json"] * 2
+
+
+def test_other_code_finds_nothing(tmp_path: Path) -> None:
+    """A value of the same kind and key that other modules computed is not taken."""
+    KEEP.value(tmp_path, "a", lambda: VALUE)
+    other = Keep("numbers", KEEP.form, ("units.py", "errors.py"))
+    assert other.value(tmp_path, "a", lambda: (2.0,)) == (2.0,)
+
+
+def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One changed byte in a module of a folder that computes is enough."""
+    module = tmp_path / "package" / "module.py"
+    module.parent.mkdir()
+    module.write_text("A = 1\n")
+    monkeypatch.setattr(kept, "_ROOT", tmp_path)
+    keep = Keep("numbers", KEEP.form, ("package",))
+    assert keep.value(tmp_path / "kept", "a", lambda: VALUE) == VALUE
+    module.write_text("A = 2\n")
+    kept._code_digest.cache_clear()
+    assert keep.value(tmp_path / "kept", "a", lambda: (2.0,)) == (2.0,)
+
+
+@pytest.mark.parametrize("foreign", [b"", b"{", b"[1, 2]", b'["a", "b"]', b"\xff"])
+def test_a_damaged_file_is_computed_again(tmp_path: Path, foreign: bytes) -> None:
+    """And is replaced by a sound one."""
+    KEEP.value(tmp_path, "a", lambda: VALUE)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(foreign)
+    assert KEEP.value(tmp_path, "a", lambda: VALUE) == VALUE
+    assert KEEP.value(tmp_path, "a", refuse) == VALUE
+
+
+def test_a_file_under_another_name_is_not_taken(tmp_path: Path) -> None:
+    """A file says which value it was written for."""
+    KEEP.value(tmp_path, "a", lambda: VALUE)
+    (file,) = tmp_path.iterdir()
+    text = file.read_text()
+    file.unlink()
+    KEEP.value(tmp_path, "b", lambda: (2.0,))
+    (other,) = tmp_path.iterdir()
+    assert json.loads(text)[0] != json.loads(other.read_text())[0]
+    other.write_text(text)
+    assert KEEP.value(tmp_path, "b", lambda: (2.0,)) == (2.0,)
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
+    """No folder, or a file in its place: the value is computed each time."""
+    place = tmp_path / "file"
+    place.write_text("")
+    for folder in (None, place):
+        for value in (VALUE, (2.0,)):
+            assert KEEP.value(folder, "a", lambda value=value: value) == value
+
+
+def test_the_oldest_half_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder does not grow without end."""
+    monkeypatch.setattr(kept, "_MOST_KEPT", 3)
+    for number in range(6):
+        kept._make_room.cache_clear()
+        KEEP.value(tmp_path, number, lambda: VALUE)
+    assert len(list(tmp_path.iterdir())) <= 4
+    assert KEEP.value(tmp_path, 5, refuse) == VALUE
