@@ -41,6 +41,10 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
 Stack = Literal["onnxruntime", "published"]
+STACK_WORDS: Mapping[Stack, str] = {
+    "onnxruntime": "ONNX Runtime",
+    "published": "others' programs as published",
+}
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10

@@ -288,7 +288,7 @@ def _questions(
             reasons[words].append(place.hardware.name)
             continue
         if (mode, wanted) not in programs:
-            programs[mode, wanted] = nearest_program(profile, mode, wanted, known.rates)
+            programs[mode, wanted] = nearest_program(model.task, profile, mode, wanted, known.rates)
         program = programs[mode, wanted] if place.hardware.device == "cuda" else None
         question = Question(
             model=model.id,
