@@ -44,7 +44,7 @@
     var every = form.elements.every.value, job = form.elements.job.value;
     return {
       job: job,
-      software: form.elements.software.value || data.stacks[job][0],
+      stacks: form.elements.software.value ? [form.elements.software.value] : data.stacks[job],
       prices: form.elements.prices.value,
       a: form.elements.a.value,
       b: form.elements.b.value,
@@ -148,10 +148,10 @@
   }
 
   /* Of each machine the cheapest way that fits, and what stands apart of it; best first. */
-  function candidates(question, data, plans) {
+  function candidates(question, data, plans, stack) {
     var found = [], best = new Map();
     data[question.job].forEach(function (timing) {
-      if (timing.stack !== question.software) { return; }
+      if (timing.stack !== stack) { return; }
       if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
         var plan = plans[id], program = question.job === "train" ? plan.bill : plan.share;
@@ -309,7 +309,10 @@
   }
 
   function show(form, place, data, known) {
-    var question = asked(form, data), found = candidates(question, data, known.plans);
+    var question = asked(form, data);
+    /* Of the software whose answer is known best among those that have one. */
+    var ways = question.stacks.map(function (stack) { return candidates(question, data, known.plans, stack); });
+    var found = ways.find(function (list) { return list.some(function (one) { return !one.apart; }); }) || ways[0] || [];
     var main = found.filter(function (one) { return !one.apart; });
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
