@@ -194,7 +194,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
         batch_size=observed.batch_size,
         software=observed.software,
         precision=observed.precision,
-        remarks=tuple(dict.fromkeys(filter(None, remarks))),
+        remarks=tuple(filter(None, remarks)),
         row=row,
     )
 
