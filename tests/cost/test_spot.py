@@ -210,9 +210,8 @@ def test_a_lifetime_divides_the_optimum() -> None:
 def test_a_lifetime_too_short_to_save_in() -> None:
     """No work could ever be kept; the sum is said."""
     terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
-    price = plan(
-        plan="spot", amount=Decimal(1), interruptions=terms, maximum_lifetime_seconds=Decimal(50)
-    )
+    price = plan(plan="spot", amount=Decimal(1), interruptions=terms)
+    price = price.model_copy(update={"maximum_lifetime_seconds": Decimal(50)})
     with pytest.raises(InputError, match="longer than a start, a restart and a checkpoint, 50 s"):
         quote(price, Usage(HOUR))
 
