@@ -51,13 +51,13 @@ check-code: $(VENV)/dev.installed
 
 check-site: $(VENV)/dev.installed
 	$(BIN)/epochcost check
-	$(BIN)/epochcost fmt --check
+	$(BIN)/taplo fmt --check 'specs/**/*.toml'
 	$(BIN)/epochcost build --strict --site-dir .cache/check-site
 
 format: $(VENV)/dev.installed  ## format the code and the specs
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/epochcost fmt
+	$(BIN)/taplo fmt 'specs/**/*.toml'
 
 # One resolution for all: the smaller locks are constrained to the versions of the largest.
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \

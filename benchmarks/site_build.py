@@ -9,10 +9,10 @@ The page of a model that was measured has four, so that there are two charts for
 pages written by hand, the templates and the configuration are the repository's and come on top,
 with the charts of the first page and of the prices.
 
-The first build draws all charts ("cold"), the second finds nothing changed ("same"), and before the
-third the amount of one price is edited ("changed"). Seconds are of the wall clock
-and of the CPU, each build in a process of its own; megabytes are the most that any of the builds
-held with all its processes, what they share counted once. Of several rounds the median is printed;
+The first build draws all charts ("cold"), and before the second the amount of one price is edited
+("changed"). Seconds are of the wall clock and of the CPU, each build in a process of its own;
+megabytes are the most that any of the builds held with all its processes, what they share counted
+once. Of several rounds the median is printed;
 what is kept is removed before each. Beside the seconds stands how many times as long a page takes
 as a page of the smallest project: 1 where the time is linear, less where a build has a share that
 does not depend on the pages. Last stand the fastest and the slowest cold build: a machine whose
@@ -51,7 +51,7 @@ _LOOK_SECONDS = 0.1
 _ONE_BATCH = (0, 4)
 _CELL = "{:>7}"
 _HEADS = (
-    *("pages", "charts", "cold s", "CPU s", "a page", "same s", "CPU s", "a page"),
+    *("pages", "charts", "cold s", "CPU s", "a page"),
     *("changed", "CPU s", "a page", "MB", "fastest", "slowest"),
 )
 _ROW = " ".join([_CELL] * len(_HEADS))
@@ -215,12 +215,12 @@ def edited(project: Path) -> None:
 
 
 def round_of(project: Path) -> list[Build]:
-    """A build from nothing, one of the same, and one after a price was edited."""
+    """Build from nothing, and again after a price was edited."""
     for kept in (".cache", "site"):
         shutil.rmtree(project / kept, ignore_errors=True)
-    builds = [built(project), built(project)]
+    cold = built(project)
     edited(project)
-    return [*builds, built(project)]
+    return [cold, built(project)]
 
 
 def middle(builds: Sequence[Build]) -> Build:

@@ -27,12 +27,10 @@ from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, limi
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import (
     Agreement,
-    Epoch,
     OutputDifference,
     Pinning,
     Placement,
     Result,
-    WholeEpochs,
 )
 from epochcost.results.rounds import add_round
 from epochcost.results.store import ResultStore
@@ -89,9 +87,6 @@ def _results() -> Iterator[Result]:
     halved = make_result(mode="inference", samples=_STEPS, batch_size=1, precision="bf16")
     off = OutputDifference(output="logits", maximum_absolute=0.1, relative_to_norm=0.01)
     yield _with(_watched(halved), agreement=Agreement(examples=32, outputs=(off,)))
-    whole = Epoch(seconds=2.1, waiting_seconds=0.1, parts_seconds=(0.2,) * 10)
-    epochs = WholeEpochs(steps=200, epochs=(whole,), sampled_steps=20, step_seconds=0.01)
-    yield _with(_watched(make_result(samples=_STEPS, producer="0.0.9")), epochs=epochs)
     yield under_load(make_result(batch_size=8))
     yield _on_box(_watched(make_result(hardware="box", samples=_STEPS)))
 

@@ -129,7 +129,6 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
         "check --budgets",
         "diff HEAD HEAD",
         "estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07",
-        "fmt --check specs/grids",
         "new price --help",
         "prices import --help",
         "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",

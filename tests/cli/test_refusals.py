@@ -21,7 +21,7 @@ from epochcost.cli.app import app
         ("run --provider tpux", "expected one of cpu, cuda, got 'tpux'"),
         ("run --rounds x", "'--rounds': expected a whole number, got 'x'"),
         ("run --rounds 0", "expected a number greater than or equal to 1, got '0'"),
-        ("run --epoch-limit x", "expected a number, got 'x'"),
+        ("run --patience x", "expected a number, got 'x'"),
     ],
 )
 def test_refused_in_plain_words(line: str, words: str) -> None:

@@ -275,13 +275,3 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
-
-
-def test_whole_epochs_stand_below_the_trials(project: Path) -> None:
-    """With --validate-epochs the error of the extrapolation is shown; a limit leaves them out."""
-    shown = run(project, "--provider", "cpu", "--validate-epochs", "1")
-    assert shown.returncode == 0, shown.stderr
-    assert "whole epochs" in shown.stdout
-    assert "this process" in shown.stdout
-    assert "waits for data" in shown.stdout
-    assert "no epoch of" not in shown.stderr

@@ -48,10 +48,9 @@ def _in(project: Path, *command: str | Path) -> str:
     return done.stdout
 
 
-def test_specs_are_valid_and_laid_out(project: Path) -> None:
-    """The new specs have no fault, are in the layout, and name schemas that are there."""
+def test_specs_are_valid(project: Path) -> None:
+    """The new specs have no fault and name schemas that are there."""
     _in(project, PROGRAM, "check")
-    _in(project, PROGRAM, "fmt", "--check")
     for spec in (project / "specs").rglob("*.toml"):
         schema = spec.read_text("utf-8").partition("\n")[0].removeprefix("#:schema ")
         assert (spec.parent / schema).is_file(), spec

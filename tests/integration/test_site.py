@@ -118,14 +118,6 @@ def test_downloads_hold_the_data(built: Path) -> None:
     assert len(list(data.glob("results/local/*.json"))) == 4
 
 
-def test_a_site_without_an_address_names_no_picture(built: Path) -> None:
-    """Readers of cards need whole addresses; title and description stand without one."""
-    page = (built / "site/models/net.html").read_text(encoding="utf-8")
-    assert '<meta property="og:title" content="' in page
-    assert '<meta name="twitter:card" content="summary">' in page
-    assert "og:image" not in page
-
-
 def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
     """The site is built without it, and --strict refuses."""
     folder = shared.into(write_project(tmp_path))

@@ -216,14 +216,13 @@ def test_downloads_give_the_data(site: Site) -> None:
     assert height > 300
 
 
-def test_links_elsewhere_show_a_card(site: Site) -> None:
-    """Generated pages have their own, others that of the first page, at its whole address."""
-    for uri, name in (("models/net.html", "models-net"), ("method.html", "home")):
+def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
+    """Those of the page, also where a person wrote it."""
+    for uri, title in (("models/net.html", "Net"), ("method.html", "Method")):
         text = (site.folder / uri).read_text(encoding="utf-8")
-        card = f"assets/cards/{name}.png"
-        assert f'<meta property="og:image" content="{site.address}{card}">' in text
-        assert '<meta name="twitter:card" content="summary_large_image">' in text
-        assert (site.folder / card).is_file()
+        assert f'<meta property="og:title" content="{title}' in text
+        assert '<meta property="og:description" content="' in text
+        assert f'<meta property="og:url" content="{site.address}{uri}">' in text
 
 
 def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:

@@ -18,7 +18,6 @@ from epochcost.report.pages import home
 from epochcost.report.site import Section, Site, build, navigation
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.environment import Gpu, Instance
-from epochcost.results.records import Epoch, WholeEpochs
 from epochcost.results.rounds import add_round
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 
@@ -249,7 +248,7 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
             text = text.replace("2026-07-01", f"2026-{day}")
             (folder / f"specs/prices/{own}.toml").write_text(text, "utf-8")
     site = build(inputs_of(folder), folder / "site_templates")
-    names = [*site.pages, *site.files, *site.cards, *site.embedded, *site.results]
+    names = [*site.pages, *site.files, *site.embedded, *site.results]
     assert max(len(part) for name in names for part in name.split("/")) < 250
     assert sum(identifier.startswith("prices-history-") for identifier in site.figures) == 5
 
@@ -333,22 +332,3 @@ def test_outliers_are_told_beside_their_figure(tmp_path: Path) -> None:
         build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
     )
     assert "2 of 42 samples, 12 % of the time; the longest took 5 times the median" in page
-
-
-def test_whole_epochs_show_the_error_of_the_extrapolation(tmp_path: Path) -> None:
-    """100 steps of 11 ms foretell 1.1 s; the epoch took a second, a tenth of it idle."""
-    ran = Epoch(seconds=1.0, waiting_seconds=0.1)
-    epochs = WholeEpochs(steps=100, examples_on_disk=50, epochs=(ran,))
-    left = WholeEpochs(steps=100, left_out="an epoch would take a week")
-    pages = {}
-    for found in (epochs, left):
-        result = make_result(samples=(0.011,) * 40)
-        measurement = result.measurement.model_copy(update={"epochs": found})
-        project = write_project(
-            tmp_path / str(len(pages)), [result.model_copy(update={"measurement": measurement})]
-        )
-        built = build(inputs_of(project), REPOSITORY / "site_templates")
-        pages[found.left_out] = html.unescape(built.pages["models/net.md"])
-    lines = [cells(line) for line in pages[None].splitlines()]
-    assert ["1 s", "1.1 s", "+10.0 %", "10.0 %"] in [line[4:] for line in lines]
-    assert "unknown: an epoch would take a week" in pages["an epoch would take a week"]

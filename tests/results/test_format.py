@@ -58,6 +58,14 @@ def test_every_version_ever_written_can_be_read(version: int) -> None:
     assert parse_result(path.read_bytes(), path).trial.model == "net"
 
 
+def test_what_is_no_longer_kept_is_ignored(make_result: MakeResult) -> None:
+    """Whole epochs of earlier files are read over, and not written again."""
+    former = json.loads(serialise_result(make_result())) | {"format_version": 3}
+    former["measurement"]["epochs"] = {"steps": 200, "left_out": "an epoch would take a week"}
+    assert parse_result(json.dumps(former).encode(), PATH) == make_result()
+    assert b'"epochs"' not in serialise_result(make_result())
+
+
 def test_every_old_version_has_its_upgrade() -> None:
     """The table of upgrades leads from version 1 to the present one without a gap."""
     assert sorted(UPGRADES) == list(range(1, FORMAT_VERSION))

@@ -52,11 +52,6 @@ def _reading(joules: float, seconds: float) -> Callable[[Document], None]:
     return _set("measurement", "energy", to={"readings": [reading]})
 
 
-def _epochs(**values: Any) -> Callable[[Document], None]:
-    epoch = {"seconds": 2.0, "waiting_seconds": 0.1} | values
-    return _set("measurement", "epochs", to={"steps": 200, "epochs": [epoch]})
-
-
 def _pinned(cpus: list[int]) -> Callable[[Document], None]:
     return _set("measurement", "pinning", to={"cpus": cpus, "threads": 2})
 
@@ -127,8 +122,6 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
     "a long decimal": (_set("trial", "budget_seconds", to="1e-999999999"), "40 digits"),
     "a hidden setting": (_set("trial", "session", to={"tf32": True}), "beside the rest"),
     "no warm-up": (_set("measurement", "warmup_seconds", to=[]), "a step at least"),
-    "a long wait": (_epochs(waiting_seconds=9e15), "waiting_seconds: expected at most the 2 s"),
-    "long tenths": (_epochs(parts_seconds=[0.2] * 11), "parts_seconds: expected at most the 2 s"),
     "a CPU twice": (_pinned([0, 0]), "expected each CPU once"),
     "more CPUs than asked": (_pinned([0, 1]), "expected the None CPUs of the trial, got 2"),
     "rounds at once": (_rounds(), "rounds: expected one after the other"),

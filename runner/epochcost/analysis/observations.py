@@ -29,7 +29,7 @@ from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
 from epochcost.results.kept import Keep
 from epochcost.results.pace import OwnPace, PaceKey, pace_key
-from epochcost.results.records import Result, WholeEpochs
+from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.specs.catalogue import Catalogue
@@ -132,7 +132,6 @@ class Observation:
     agreement: str | None = None
     vcpus: int | None = None
     outliers: Outliers | None = None
-    whole_epochs: WholeEpochs | None = None
     undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
     stack: Stack = "onnxruntime"
@@ -331,7 +330,6 @@ def _from_result(
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
         outliers=seen.statistics.outliers,
-        whole_epochs=result.measurement.epochs,
         undisturbed=undisturbed_time(seen.undisturbed),
     )
 

@@ -37,7 +37,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",
         "estimate": "Price a training from its operations alone, as a range.",
-        "fmt": "Bring specs into one layout; comments stay.",
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
         "quote": "Show the bill for a time of use, line by line.",
@@ -50,7 +49,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "train-graph": "Write a model's training step as one ONNX graph.",
         "trust": "Compute how far predictions are off, for the site to quote.",
         "weightless": "Write an ONNX file without its weights, which are drawn.",
-        "new": "Write a new spec: what is not given is asked at a terminal.",
+        "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Take over price tables of others as specs.",
         "runtimes": "Install other runtimes, each in its own environment.",
     }
@@ -58,7 +57,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 # The module and the function or app of those whose own name does not tell it.
 _PLACES = {
     "data": ("data", "app"),
-    "fmt": ("project", "fmt"),
     "init": ("project", "init"),
     "schema": ("project", "schema"),
     "serve": ("build", "serve"),
@@ -80,7 +78,6 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "diff": "epochcost diff main",
         "estimate": "epochcost estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07 "
         "--utilisation 0.3-0.5",
-        "fmt": "epochcost fmt --check",
         "init": "epochcost init our-costs",
         "new hardware": "epochcost new hardware --detect --id workstation",
         "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "

@@ -1,10 +1,10 @@
-"""`epochcost new`: a valid spec from flags, from answers, or from the machine or graph at hand."""
+"""`epochcost new`: a valid spec from options, or from the machine or graph at hand."""
 
 from __future__ import annotations
 
 import datetime as dt
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from filecmp import cmp
 from pathlib import Path
@@ -13,24 +13,22 @@ from typing import Annotated, Any
 import typer
 from onnx import ModelProto, TensorProto
 
-from epochcost.cli.answers import Id, Name, Source, answered, asked, require, typed, write
 from epochcost.cli.bundled import own_catalogue
+from epochcost.cli.new_options import Id, Name, Source, require, spec_values, typed, write
 from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
-from epochcost.errors import InputError
+from epochcost.errors import InputError, UsageError
 from epochcost.graphs.binding import symbolic_dimensions
 from epochcost.graphs.loading import external_files, load_model
 from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
+from epochcost.specs.draft import new_spec
 from epochcost.specs.hardware import Accelerator
-from epochcost.specs.layout import new_spec
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 
-app = typer.Typer(
-    no_args_is_help=True, help="Write a new spec: what is not given is asked at a terminal."
-)
+app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
@@ -40,7 +38,7 @@ app.command()(published)
 
 @app.callback()
 def _new() -> None:
-    """Write a new spec: what is not given is asked at a terminal."""
+    """Write a new spec from options, a machine or a graph."""
 
 
 @app.command()
@@ -72,7 +70,7 @@ def hardware(
         "source": source,
     }
     texts = {key: str(value) for key, value in found.items() if key in given}
-    values = answered("hardware", {key: text or texts.get(key) for key, text in given.items()})
+    values = spec_values("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
         values["accelerators"] = [_known_gpu(gpu, gpus)]
     write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
@@ -105,17 +103,13 @@ def price(
     """Declare a machine's price on a day, in specs/prices/."""
     needed = {"hardware": hardware, "source": source}
     require(needed if plan == "owned" else needed | {"amount": amount})
-    machine = hardware or asked("hardware", "The machine that it buys, by its id in hardware/.")
-    day = as_of or asked(
-        "as_of",
-        "The day on which the source states it.",
-        dt.datetime.now(dt.UTC).date().isoformat(),
-    )
+    assert hardware is not None
+    day = as_of or dt.datetime.now(dt.UTC).date().isoformat()
     given = {
-        "id": identifier or f"{machine}-{plan}-{day[:7]}",
-        "hardware": machine,
+        "id": identifier or f"{hardware}-{plan}-{day[:7]}",
+        "hardware": hardware,
         "plan": plan,
-        "provider": provider or _provider_of(machine),
+        "provider": provider or _provider_of(hardware),
         "sku": sku,
         "region": region,
         "amount": amount,
@@ -125,11 +119,10 @@ def price(
         "as_of": day,
     }
     if plan == "owned":
-        values = answered("prices", {**given, "billing": "prorated"})
+        values = spec_values("prices", {**given, "billing": "prorated"})
         values["owned"] = _owned_values(owned or [])
     else:
-        given["amount"] = amount or asked("amount", "What an hour of use costs.")
-        values = answered("prices", given)
+        values = spec_values("prices", given)
     write("prices", values)
 
 
@@ -148,14 +141,12 @@ def study(
     rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
 ) -> None:
     """Declare in specs/studies/ which models are measured where."""
-    needed = {} if len(model or ()) == 1 else {"model": model, "id": identifier, "name": name}
-    require(needed)
-    models = model or asked("model", "The models, by their ids, with spaces between.").split()
-    defaults = {}
+    models = model or []
     if len(models) == 1:
         only = own_catalogue().model(models[0])
-        defaults = {"id": only.id, "name": only.name}
-    values = answered("studies", {"id": identifier, "name": name}, defaults)
+        identifier, name = identifier or only.id, name or only.name
+    require({"model": models, "id": identifier, "name": name})
+    values = spec_values("studies", {"id": identifier, "name": name})
     write(
         "studies",
         {**values, "models": models, "hardware": hardware or ["local"], "rounds": rounds},
@@ -202,9 +193,10 @@ def model(
         "example": example,
         "source": source,
     }
-    values = answered("models", given)
+    values = spec_values("models", given)
     values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
     sizes = _whole_numbers("--vocabulary", vocabulary or [])
+    _require_sizes("vocabulary", [one.name for one in inputs if _is_index(one)], sizes)
     values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
@@ -240,11 +232,10 @@ def _provider_of(machine: str) -> str | None:
 def _owned_values(options: list[str]) -> dict[str, Any]:
     given = pairs("--owned", options, "years=4")
     keys = schema_of("prices")["properties"]["owned"]["properties"]
-    texts = {key: given.pop(key, None) for key in _OWNED} | given
-    return {
-        key: typed(text or asked(key, keys[key]["description"]), keys.get(key, {}))
-        for key, text in texts.items()
-    }
+    missing = [key for key in _OWNED if key not in given]
+    if missing:
+        raise UsageError(f"missing: {', '.join(f'--owned {key}=NUMBER' for key in missing)}")
+    return {key: typed(text, keys.get(key, {})) for key, text in given.items()}
 
 
 def _detected() -> dict[str, Any]:
@@ -310,20 +301,25 @@ def _sizes(
     for name in given:
         if name not in names:
             raise InputError(f"--dim: expected one of {', '.join(names) or 'none'}, got {name}")
-    return {name: given.get(name) or _asked_size("dim", name) for name in names}
+    _require_sizes("dim", names, given)
+    return {name: given[name] for name in names}
 
 
-def _asked_size(option: str, name: str) -> int:
-    text = asked(option, f"The size of {name}, as in --{option} {name}=128.")
-    return _whole_numbers(f"--{option}", [f"{name}={text}"])[name]
+def _require_sizes(option: str, names: Sequence[str], given: Mapping[str, int]) -> None:
+    missing = [f"--{option} {name}=SIZE" for name in names if name not in given]
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}")
 
 
 def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
     """An input with the values that its type takes: numbers from 0 to 1, or indices."""
-    if data_input.elem_type in (TensorProto.INT64, TensorProto.INT32):
-        size = sizes.get(data_input.name) or _asked_size("vocabulary", data_input.name)
-        return {"name": data_input.name, "vocabulary": size}
+    if _is_index(data_input):
+        return {"name": data_input.name, "vocabulary": sizes[data_input.name]}
     return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
+
+
+def _is_index(data_input: DataInput) -> bool:
+    return data_input.elem_type in (TensorProto.INT64, TensorProto.INT32)
 
 
 def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.answers import Id, Source, answered, asked, require, write
 from epochcost.cli.bundled import own_catalogue
+from epochcost.cli.new_options import Id, Source, require, spec_values, write
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
@@ -57,11 +57,13 @@ def published(
     }
     optional = {"model"}
     require({key: text for key, text in given.items() if key not in optional} | {"timing": timing})
-    values = answered("published", given)
-    rows = timing or asked("timing", "Machines and times, as p3.2xlarge=1.5h a4=90m.").split()
+    values = spec_values("published", given)
     common = {"batch_size": batch_size, "epochs": epochs}
     known = {key: number for key, number in common.items() if number is not None}
-    times, costs = pairs("--timing", rows, "p3.2xlarge=1.5h"), pairs("--cost", cost or [], "a4=3.9")
+    times, costs = (
+        pairs("--timing", timing or [], "p3.2xlarge=1.5h"),
+        pairs("--cost", cost or [], "a4=3.9"),
+    )
     for machine in costs.keys() - times.keys():
         raise InputError(f"--cost: expected a machine of --timing, got {machine!r:.80}")
     catalogue = own_catalogue()

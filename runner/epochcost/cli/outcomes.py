@@ -1,6 +1,6 @@
 """The end of a run: a table of what was measured, and what a person should know of it.
 
-Whole epochs, slow steps, other precisions beside fp32, doubts, and how sweeps ended. What is shown
+Slow steps, other precisions beside fp32, doubts, and how sweeps ended. What is shown
 while trials run is left to ``progress``.
 """
 
@@ -17,7 +17,7 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
-from epochcost.results.records import Agreement, OutputDifference, Result, WholeEpochs
+from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
@@ -49,7 +49,6 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as asked: {more}")
     show_undisturbed(measured, paces)
-    show_epochs(measured)
     show_outliers(measured)
     show_agreements(measured)
     show_doubts(measured)
@@ -105,43 +104,6 @@ def _agreement_row(
         "-" if relative is None else f"{relative:.2%}",
         f"{output.maximum_absolute:.3g}",
         "-" if changed is None else f"{changed:.1%}",
-    )
-
-
-def show_epochs(results: Iterable[Result]) -> None:
-    """A table of the epochs that were run, and why others were not; nothing where none were."""
-    found = [(one, epochs) for one in results if (epochs := one.measurement.epochs) is not None]
-    run = [(one, epochs) for one, epochs in found if epochs.epochs]
-    if run:
-        print_table(
-            (
-                "whole epochs",
-                "steps",
-                "epoch",
-                "predicted",
-                "error",
-                "this process",
-                "waits for data",
-            ),
-            [_epochs_row(one, epochs) for one, epochs in run],
-            drop=("this process", "steps"),
-        )
-    for one, epochs in found:
-        if epochs.left_out is not None:
-            say(f"no epoch of {one.trial.title}: {epochs.left_out}", err=True)
-
-
-def _epochs_row(result: Result, epochs: WholeEpochs) -> tuple[str, ...]:
-    step = summary_of(result.measurement).mean
-    apart = epochs.process_difference(step)
-    return (
-        f"{result.trial.title}, {len(epochs.epochs)}",
-        str(epochs.steps),
-        seconds(epochs.mean_seconds),
-        seconds(epochs.predicted_seconds(step)),
-        f"{epochs.prediction_error(step):+.1%}",
-        "-" if apart is None else f"{apart:+.1%}",
-        f"{epochs.waiting_share:.1%}",
     )
 
 

@@ -1,4 +1,4 @@
-"""`epochcost init`, `fmt` and `schema`: a new project, and the layout and keys of its specs."""
+"""`epochcost init` and `schema`: a new project, and the keys of its specs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from typing import Annotated
 import typer
 
 from epochcost import __version__
-from epochcost.cli.bundled import project_to_write
-from epochcost.errors import CapabilityError, Fault, InputError, SpecError
+from epochcost.errors import CapabilityError, InputError
 from epochcost.report.dataset.columns import dictionary_page
 from epochcost.results.files import workplace, write_atomically
-from epochcost.specs.catalogue import KINDS
-from epochcost.specs.layout import SCHEMAS, format_spec
-from epochcost.specs.loader import FOLDER, absolute_path, check_paths, tree_of
+from epochcost.specs.draft import SCHEMAS
 from epochcost.specs.schema import reference_page, schema_files
 
 _REQUIREMENT = re.compile(r"^epochcost\[[a-z,]+\]$", re.MULTILINE)
@@ -91,55 +88,6 @@ def _held(folder: Path) -> list[Path]:
 def _program() -> str:
     """How `make` finds this program where the path does not lead to it."""
     return "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
-
-
-def fmt(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Spec files or folders; specs/ here when left out."),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Write nothing; list what would change, exit 1."),
-    ] = False,
-) -> None:
-    """Bring specs into one layout; comments stay."""
-    checked = check_paths(paths or [project_to_write() / FOLDER])
-    left = {fault.path: "it has faults: see epochcost check" for fault in checked.faults}
-    wanted = {path: _wanted(path) for path in checked.files if path not in left}
-    untidy = {path: text for path, text in wanted.items() if text != path.read_bytes()}
-    if not check:
-        left |= {path: "it is read-only" for path in untidy if _is_read_only(path)}
-    for path in sorted(left):
-        typer.echo(f"{path}: left as it is, for {left[path]}", err=True)
-    changed = [path for path in untidy if path not in left]
-    for path in changed:
-        if not check:
-            write_atomically(path.resolve(), untidy[path])
-        typer.echo(f"{path}: {'not in the layout' if check else 'laid out'}")
-    typer.echo(_fmt_summary(len(checked.files), len(changed), len(left), check), err=True)
-    if left or (check and changed):
-        raise typer.Exit(1)
-
-
-def _wanted(path: Path) -> bytes:
-    """What a file is to hold."""
-    absolute = absolute_path(path)
-    kind = absolute.relative_to(tree_of(absolute)).parts[0]
-    try:
-        return format_spec(KINDS[kind], absolute.read_bytes().decode()).encode()
-    except ValueError as error:
-        raise SpecError([Fault(path, 1, 1, str(error))]) from None
-
-
-def _is_read_only(path: Path) -> bool:
-    """Whether nobody may write it: the owner of a folder could put another in its place."""
-    return not path.stat().st_mode & 0o222
-
-
-def _fmt_summary(files: int, changed: int, left: int, check: bool) -> str:
-    verb = "to lay out" if check else "laid out"
-    return f"{files} files looked at, {changed} {verb}, {left} left as they are"
 
 
 def schema(

@@ -33,11 +33,9 @@ from epochcost.execute.assignment import (
     RoundStored,
     Skipped,
 )
-from epochcost.execute.epochs import EpochRequest
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
-from epochcost.results.records import MOST_EPOCH_SECONDS
 from epochcost.results.store import ResultStore
 from epochcost.specs.study import Provider
 
@@ -50,18 +48,6 @@ def run(
         bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
     ] = False,
     results: ResultsFolder = RESULTS,
-    validate_epochs: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=100,
-            help="After each training run so many whole epochs, and tell how well steps predicted "
-            "them.",
-        ),
-    ] = 0,
-    epoch_limit: Annotated[
-        float, typer.Option(min=1, help="Leave out epochs that would take more seconds than this.")
-    ] = MOST_EPOCH_SECONDS,
     patience: Annotated[
         float,
         typer.Option(
@@ -87,7 +73,6 @@ def run(
         ResultStore(results),
         resume=resume,
         rounds=planned.rounds,
-        epochs=EpochRequest(validate_epochs, epoch_limit) if validate_epochs else None,
         patience_seconds=60 * patience,
         sweeps=planned.sweeps,
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
-from epochcost.execute.epochs import EpochRequest
 from epochcost.execute.patience import Patience
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
@@ -121,8 +120,8 @@ class Assignment:
     ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
     id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
     ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
-    ``epochs`` are whole ones to run after each training. ``patience_seconds`` is what the run may
-    take beyond its plan: to wait for others to end, and for more rounds of what is not precise.
+    ``patience_seconds`` is what the run may take beyond its plan: to wait for others to end, and
+    for more rounds of what is not precise.
     """
 
     catalogue: Catalogue
@@ -133,7 +132,6 @@ class Assignment:
     rounds: Mapping[str, int] = field(default_factory=dict)
     sweeps: Sequence[Sweep] = ()
     memory_bytes: int | None = None
-    epochs: EpochRequest | None = None
     patience_seconds: float = 0.0
 
 

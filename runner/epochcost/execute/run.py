@@ -32,7 +32,6 @@ from epochcost.execute.assignment import (
     Waiting,
 )
 from epochcost.execute.build import build_job, trial_pinning
-from epochcost.execute.epochs import run_whole_epochs
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
 from epochcost.execute.runtimes import interpreter
@@ -191,7 +190,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     path = run.assignment.store.write(result)
     if not visit.last:
         return RoundStored(visit.trial, result, path)
-    return Finished(visit.trial, _with_epochs(run, result), path)
+    return Finished(visit.trial, result, path)
 
 
 def _earlier_rounds(run: RunContext, visit: Visit) -> Result | None:
@@ -279,26 +278,6 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
             "reference": None if known else job.reference,
         }
     )
-
-
-def _with_epochs(run: RunContext, result: Result) -> Result:
-    """The finished result with whole epochs, where they are asked for; it is stored already."""
-    asked, trial = run.assignment.epochs, result.trial
-    if asked is None:
-        return result
-    with scratch_folder(run.assignment.store.folder / run.assignment.hardware) as folder:
-        epochs = run_whole_epochs(
-            asked,
-            trial,
-            result.measurement,
-            run.assignment.catalogue,
-            folder,
-            lambda progress: run.on_event(Advanced(trial, progress)),
-        )
-    measurement = result.measurement.model_copy(update={"epochs": epochs})
-    validated = result.model_copy(update={"measurement": measurement})
-    run.assignment.store.write(validated)
-    return validated
 
 
 def _with_software(

@@ -25,7 +25,7 @@ from epochcost.specs.study import (
     Quantization,
 )
 
-Phase = Literal["starting", "warm-up", "sampling", "finishing", "epochs"]
+Phase = Literal["starting", "warm-up", "sampling", "finishing"]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -110,23 +110,6 @@ class ServingFiles(_Frozen):
     decoder: AskedDecoder | None = None
 
 
-class EpochFiles(_Frozen):
-    """Whole epochs to run after the samples: ``count`` of ``steps`` batches.
-
-    ``between`` steps as a trial takes them are sampled in pauses of each epoch, to predict it.
-    ``arrays``: by graph input an .npy ``[stored, ...]`` of examples, fewer than ``examples`` where
-    the data set is too large; ``seed`` shuffles.
-    """
-
-    arrays: dict[str, Path]
-    examples: Annotated[int, Field(ge=1)]
-    batch_size: Annotated[int, Field(ge=1)]
-    steps: Annotated[int, Field(ge=1)]
-    count: Annotated[int, Field(ge=1)]
-    between: Annotated[int, Field(ge=0)] = 0
-    seed: int = 0
-
-
 class Reference(_Frozen):
     """The same work in fp32, with whose first step that of the trial is compared.
 
@@ -192,7 +175,6 @@ class Job(JobFiles):
     memory_limit_bytes: Annotated[int, Field(gt=0)] | None = None
     seed: int = 0
     precision: Precision = "fp32"
-    epochs: EpochFiles | None = None
     sampling: SamplingRule = SamplingRule()
     warm_up: WarmUpRule = WarmUpRule()
 

@@ -117,14 +117,8 @@ class Stepper:
         self._runs = itertools.cycle(zip(self._bindings, options, strict=True))
         self._fed = fed
         self._values = _values(fed, inputs.series)
-        self._pool = itertools.cycle(_feeds(fed, inputs.batches))
-        self.feed_from_pool()
-
-    def input_type(self, name: str) -> TensorType:
-        """The shape and type that the graph has for a batch; raises JobError where it has none."""
-        if name not in self._fed:
-            raise JobError(f"batches: no input of the graph is called {name!r}")
-        return self._types[name]
+        pool = itertools.cycle(_feeds(fed, inputs.batches))
+        self._feeds = map(operator.add, pool, self._values)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
         """Take the next steps' batches from elsewhere than the pool; its series goes on."""
@@ -133,10 +127,6 @@ class Stepper:
             for batch in batches
         )
         self._feeds = map(operator.add, feeds, self._values)
-
-    def feed_from_pool(self) -> None:
-        """Take the next steps' batches from the pool, where it was left."""
-        self._feeds = map(operator.add, self._pool, self._values)
 
     def place(self) -> None:
         """Copy the next batch to the device, and wait until it is there."""

@@ -17,7 +17,7 @@ import onnx
 import onnxruntime as ort
 
 from epochcost.graphs.nodes import copied, is_standard
-from epochcost.measure.epochs import Batches, PrefetchingReader, SequentialReader
+from epochcost.measure.batch_readers import Batches, PrefetchingReader, SequentialReader
 from epochcost.measure.job import CarriedValue, JobError
 from epochcost.measure.placement import executed_nodes, prove_placement
 from epochcost.measure.session import open_session

@@ -24,7 +24,6 @@ import onnxruntime as ort
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.engine import DecoderEngine
-from epochcost.measure.epochs import run_epochs
 from epochcost.measure.job import AskedDecoder, Job, Message, Phase, Progress, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pace import PaceReader
@@ -53,7 +52,7 @@ from epochcost.measure.token_scenario import run_requests, warm_up_engine
 from epochcost.results.conditions import Pace
 from epochcost.results.environment import Software
 from epochcost.results.files import is_full
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement, WholeEpochs
+from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
 from epochcost.specs.requests import ENGINE
 
 Emit = Callable[[Message], None]
@@ -88,10 +87,9 @@ def measure(
     progress.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
-    wall_seconds, epochs = clock() - begun, _epochs(job, stepper, clock, progress)
     return Measurement(
         started_at=started_at,
-        wall_seconds=wall_seconds,
+        wall_seconds=clock() - begun,
         warmup_seconds=_to_nanoseconds(warmup),
         samples_seconds=_to_nanoseconds(samples.seconds),
         stop_reason=samples.stop_reason,
@@ -102,7 +100,6 @@ def measure(
         peak_memory_bytes=peak,
         pace=pace,
         agreement=agreement(job, first),
-        epochs=epochs,
     )
 
 
@@ -223,18 +220,6 @@ def _time_steps(
     after = peak_memory_bytes()
     own = None if before is None or after is None else max(before, after - reader.bytes_held)
     return warmup, samples, reader.pace(), own
-
-
-def _epochs(
-    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
-) -> WholeEpochs | None:
-    if job.epochs is None:
-        return None
-    progress.enter("epochs")
-    ahead = job.provider != "cpu"
-    epochs = run_epochs(job.epochs, step, clock, progress.report, ahead=ahead)
-    require_finite(job, step.output)
-    return epochs
 
 
 def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:

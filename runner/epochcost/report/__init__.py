@@ -5,9 +5,9 @@
 - `dataset`: every figure as one table, its dictionary and its files.
 - `tables`, `wording`, `escape`: tables, phrases and harmless text, which the others share.
 - `ranking`, `list_prices`: the machines of a job, and what an hour of each costs.
-- `cards`: badges and social cards. `site` gathers all of this as values; nothing is drawn yet.
+- `site` gathers all of this as values; nothing is drawn yet.
 - `plugin`: MkDocs' events, with what they call: `page_html` puts charts into finished pages,
-  `security` says what is published, and by `unchanged` a build is skipped.
+  `security` says what is published.
 
 Needs neither onnxruntime nor a GPU; all but the result files is computed again at every build.
 """

@@ -9,8 +9,8 @@ the spec for the interactive chart take its inside, of ``data-ec-later`` the spe
 nothing is seen before a script has opened it. The table of the chart's data takes that of
 ``<div class="ec-table" data-ec-table="ID"></div>``.
 
-Files that hold drawings are made here too: each chart as SVG and as a page to embed, and cards as
-PNG. PNG of charts is left to the reader's browser.
+Files that hold drawings are made here too: each chart as SVG and as a page to embed. PNG of charts
+is left to the reader's browser.
 """
 
 from __future__ import annotations
@@ -84,8 +84,6 @@ def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], byt
             yield f"data/figures/{figure.id}.js", partial(_script, figure, drawer)
     for uri, page in site.embedded.items():
         yield uri, partial(_embedded, page, site, drawer)
-    for uri, svg in site.cards.items():
-        yield uri, partial(drawer.picture, svg)
 
 
 def _picture(figure: Figure, drawer: Drawer) -> bytes:

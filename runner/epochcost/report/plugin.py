@@ -39,7 +39,6 @@ from epochcost.report.security import (
 )
 from epochcost.report.site import Site, build, navigation
 from epochcost.report.site_folder import SiteFolder
-from epochcost.report.unchanged import BuildStamp, configuration, inputs_digest
 from epochcost.specs.loader import load_catalogue
 
 NAME = "epochcost"
@@ -72,9 +71,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _links: frozenset[Path]
     _scripts: set[str]
     _warnings: CountHandler
-    # Where a build of the same may be skipped: the options, and the digest that says so.
-    _options: str | None = None
-    _digest = ""
     # Whether all of the site is built, neither what changed alone nor a preview.
     _whole = False
     _folder: SiteFolder | None = None
@@ -87,19 +83,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Let the theme take the pages' frame from the templates; end where nothing has changed."""
+        """Let the theme take the pages' frame from the templates, and MkDocs fill a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
         self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
         self._warnings = CountHandler(level=logging.WARNING)
         logging.getLogger("mkdocs").addHandler(self._warnings)
-        self._options = configuration(config) if self._whole else None
-        if self._options is not None:
-            self._digest = self._current_digest(config, self._options)
-            if self._stamp(config).matches(self._digest):
-                log.info(f"{config.site_dir} is up to date: nothing has changed since it was built")
-                raise SystemExit(0)
         self._refuse_links(config)
         if self._whole:
             self._begin_folder(config)
@@ -136,7 +126,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
         for problem in inputs.problems:
             log.warning(problem)
-        self._drawer.begin(self._site.figures.values(), self._site.cards.values())
+        self._drawer.begin(self._site.figures.values())
         self._remove_unpublished(files, inputs, config)
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
@@ -223,11 +213,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if self._folder is not None:
             self._replace(self._folder, config)
         self._end()
-        if self._options is None or self._warnings.counts:
-            return
-        # What was edited since it was read stands in none of the pages.
-        if self._current_digest(config, self._options) == self._digest:
-            self._stamp(config).write(self._digest)
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
         """Put the site in its place, but for one of which a strict build is about to complain."""
@@ -239,12 +224,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         log.info(f"The site is in {config.site_dir}")
-
-    def _current_digest(self, config: MkDocsConfig, options: str) -> str:
-        return inputs_digest(self._sources(config), config.theme.dirs, options)
-
-    def _stamp(self, config: MkDocsConfig) -> BuildStamp:
-        return BuildStamp.of(self._sources(config).cache, Path(config.site_dir))
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
         """End what still draws."""

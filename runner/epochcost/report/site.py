@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import distribution
 from itertools import pairwise
@@ -21,9 +21,8 @@ from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import CapabilityError, InputError
-from epochcost.report import croissant, feed
+from epochcost.report import feed
 from epochcost.report.api import api_files
-from epochcost.report.cards import Card, badge_svg, badges_of, card_of, card_svg
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
 from epochcost.report.dataset.files import data_files
@@ -80,7 +79,7 @@ class Site:
     """What the report adds to the hand-written pages, by address.
 
     ``results`` are files that are copied. ``figures`` by id are shown by pages and by ``embedded``,
-    pages of one chart each; ``cards`` are pictures as SVG. All three are not drawn yet.
+    pages of one chart each; both are not drawn yet.
     """
 
     pages: Mapping[str, str]
@@ -89,27 +88,20 @@ class Site:
     figures: Mapping[str, Figure]
     sections: tuple[Section, ...]
     embedded: Mapping[str, str]
-    cards: Mapping[str, str]
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
     """The site of the inputs; raises InputError where a template is wrong."""
     report = Report(inputs, published)
     made = environment(templates)
-    cards: dict[str, Card] = {}
-    groups = {
-        title: tuple(_with_cards(report, title, tuple(pages(report)), cards))
-        for title, pages in PAGES.items()
-    }
+    groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
     pages = [page for group in groups.values() for page in group]
-    table = dict(data_files(report.lines))
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
     return Site(
         pages={page.uri: render(made, page) for page in pages},
         files={
             **dict(_assets(templates)),
-            **table,
-            croissant.URI: croissant.croissant(report, table),
+            **dict(data_files(report.lines)),
             feed.URI: feed.feed(report),
             **dict(api_files(report)),
             **dict(_data(report, figures)),
@@ -125,7 +117,6 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             for title, group in groups.items()
         ),
         embedded=dict(_embedded(made, pages)),
-        cards={card.uri: card_svg(card) for card in cards.values()},
     )
 
 
@@ -134,16 +125,6 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
     for one in catalogue.observations.values():
         beside = catalogue.files[f"observations/{one.id}"]
         yield f"data/observations/{one.table}", beside.with_name(one.table)
-
-
-def _with_cards(
-    report: Report, section: str, group: tuple[Page, ...], cards: dict[str, Card]
-) -> Iterator[Page]:
-    """The pages of a section, each with its card, which joins ``cards`` by its name."""
-    for page in group:
-        card = card_of(report, section, page, group[0])
-        cards[card.name] = card
-        yield replace(page, card=card.uri, card_words=card.alt_text)
 
 
 def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
@@ -192,8 +173,6 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield from token_files(report)
     yield home.URI, home.script(report)
     yield publishing.URI, report.publication.file()
-    for one in badges_of(report):
-        yield one.uri, badge_svg(one.headline)
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -179,11 +178,3 @@ def ratio_words(observed: Observation) -> str:
     if ratio.value > 1:
         return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's time", ratio.where]))
     return f"checked against PyTorch {ratio.where} only" if ratio.where else ""
-
-
-def date_range(dates: Iterable[dt.date]) -> str:
-    """One date, or the first and the last."""
-    found = sorted(set(dates))
-    if not found:
-        return "no date"
-    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"

@@ -9,7 +9,15 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from epochcost.specs.wording import printable
 
@@ -51,6 +59,8 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# A key that earlier versions wrote: whatever it holds is read, and neither kept nor written.
+Former = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True, repr=False)]
 RecordT = TypeVar("RecordT", bound=Record)
 
 

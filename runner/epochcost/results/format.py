@@ -10,6 +10,7 @@ History of FORMAT_VERSION:
    the CPUs that a trial was pinned to.
    `virtualisation` names the hypervisor alone; in the first version a container hid it.
 3  the machine's pace, read between the samples.
+4  no whole epochs beside the steps; what earlier files have of them is ignored.
 
 Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
 that turns a document of the previous version into one of the new; stored files are never edited.
@@ -30,7 +31,9 @@ from epochcost.errors import Fault, ResultError
 from epochcost.results.fields import first_error, read_record
 from epochcost.results.records import Result
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+# Files of these versions are read as they are.
+_READ_ALIKE = range(2, FORMAT_VERSION + 1)
 Document = dict[str, Any]
 
 
@@ -49,8 +52,15 @@ def _from_2(document: Document) -> Document:
     return document | {"format_version": 3}
 
 
+def _from_3(document: Document) -> Document:
+    """The records ignore what is no longer kept."""
+    return document | {"format_version": 4}
+
+
 # From the version of the key to the next one.
-UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType({1: _from_1, 2: _from_2})
+UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType(
+    {1: _from_1, 2: _from_2, 3: _from_3}
+)
 
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
 
@@ -90,17 +100,14 @@ def parse_result(data: bytes, path: Path) -> Result:
 
 
 def _current(data: bytes) -> Result | None:
-    """The result in a sound file of this version, straight from its bytes; None for all others.
-
-    So is that of the version before, of which nothing else is read otherwise.
-    """
+    """The result in a sound file of a version that is read alike; None for all others."""
     try:
         result = read_record(Result, data)
     except ValidationError:
         return None
-    if result.format_version == FORMAT_VERSION - 1:
-        result = result.model_copy(update={"format_version": FORMAT_VERSION})
-    return result if result.format_version == FORMAT_VERSION else None
+    if result.format_version not in _READ_ALIKE:
+        return None
+    return result.model_copy(update={"format_version": FORMAT_VERSION})
 
 
 def _read_by_version(data: bytes, path: Path) -> Result:

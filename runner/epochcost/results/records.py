@@ -7,7 +7,6 @@ Statistics are derived from the samples by readers and never stored. The machine
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -25,6 +24,7 @@ from epochcost.results.fields import (
     Count,
     FiniteLoss,
     FiniteSeconds,
+    Former,
     HexDigits,
     Name,
     NonNegative,
@@ -121,67 +121,6 @@ class Agreement(Record):
         return ", ".join(part for part in parts if part)
 
 
-class Epoch(Record):
-    """One epoch: ``seconds`` from the shuffling of the first batch to the end of the last step.
-
-    ``waiting_seconds`` of them the device had nothing to do, because the next batch was not read
-    and gathered yet. ``parts_seconds`` are of its tenths, between which it paused for samples; none
-    where it had fewer than ten steps.
-    """
-
-    seconds: FiniteSeconds
-    waiting_seconds: NonNegative
-    parts_seconds: tuple[FiniteSeconds, ...] = ()
-
-
-class WholeEpochs(Record):
-    """Epochs of ``steps`` full batches each, run in a process of their own after the trial.
-
-    In pauses of them that process sampled ``sampled_steps`` steps, ``step_seconds`` on average, by
-    which its epochs are predicted: another process, or another minute, would differ for reasons
-    that are no epoch's. Both are None in results from before these were stored; there the trial's
-    mean predicts.
-
-    ``examples_on_disk`` is how many different examples the files held; an epoch of more met some of
-    them again. ``left_out`` says why there are none, or not as many as asked for.
-    """
-
-    steps: Count
-    examples_on_disk: NonNegativeInt = 0
-    epochs: tuple[Epoch, ...] = ()
-    left_out: str | None = None
-    sampled_steps: Count | None = None
-    step_seconds: FiniteSeconds | None = None
-
-    @model_validator(mode="after")
-    def _something_to_say(self) -> WholeEpochs:
-        if not self.epochs and self.left_out is None:
-            raise ValueError("should have epochs, or the reason why there are none")
-        return self
-
-    @property
-    def mean_seconds(self) -> float:
-        """The mean time of an epoch; there must be one."""
-        return fmean(epoch.seconds for epoch in self.epochs)
-
-    @property
-    def waiting_share(self) -> float:
-        """The part of the epochs' time that was spent waiting for data; there must be one."""
-        return sum(one.waiting_seconds for one in self.epochs) / sum(e.seconds for e in self.epochs)
-
-    def predicted_seconds(self, trial_step_seconds: float) -> float:
-        """Steps times the mean step of the epochs' own process, else that of the trial."""
-        return self.steps * (self.step_seconds or trial_step_seconds)
-
-    def prediction_error(self, trial_step_seconds: float) -> float:
-        """By how much the predicted epoch is above the mean one, relative to it."""
-        return self.predicted_seconds(trial_step_seconds) / self.mean_seconds - 1
-
-    def process_difference(self, trial_step_seconds: float) -> float | None:
-        """By how much this process's mean step is above the trial's, relative to it."""
-        return None if self.step_seconds is None else self.step_seconds / trial_step_seconds - 1
-
-
 class Round(Record):
     """One of several turns of a trial, each in a process of its own.
 
@@ -234,7 +173,7 @@ class Measurement(Record):
     energy: Energy | None = None
     pace: Pace | None = None
     agreement: Agreement | None = None
-    epochs: WholeEpochs | None = None
+    epochs: Former = None
     rounds: tuple[Round, ...] = ()
     software: Software | None = None
 

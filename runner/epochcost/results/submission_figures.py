@@ -51,7 +51,6 @@ def implausible_figures(result: Result, now: dt.datetime) -> Iterator[str]:
     yield from _phases(result)
     yield from _served(result.measurement)
     yield from _rounds(result.measurement)
-    yield from _whole_epochs(result.measurement)
     yield from _power(result.measurement)
     yield from _machine(result)
 
@@ -202,18 +201,6 @@ def _rounds(measurement: Measurement) -> Iterator[str]:
     peaks = [one.peak_memory_bytes for one in rounds]
     if None not in peaks and measurement.peak_memory_bytes != max(one or 0 for one in peaks):
         yield "peak_memory_bytes: expected the most of all rounds, got another"
-
-
-def _whole_epochs(measurement: Measurement) -> Iterator[str]:
-    """An epoch waits for no longer than it takes, and its tenths are no longer together."""
-    for epoch in measurement.epochs.epochs if measurement.epochs else ():
-        for key, spent in (
-            ("waiting_seconds", epoch.waiting_seconds),
-            ("parts_seconds", sum(epoch.parts_seconds)),
-        ):
-            if spent > epoch.seconds * _ROUNDING:
-                expected = f"expected at most the {epoch.seconds:.6g} s of the epoch"
-                yield f"{key}: {expected}, got {spent:.6g} s"
 
 
 def _power(measurement: Measurement) -> Iterator[str]:

@@ -73,18 +73,18 @@ def key_positions(text: str) -> Mapping[KeyPath, Position]:
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
     # A loop and a list, for a text may nest deeper than Python's stack.
-    pending: list[_Placed] = [(syntax_tree(source), ())]
+    pending: list[_Placed] = [(_syntax_tree(source), ())]
     while pending:
         pending.extend(reversed([*scanner.inside(*pending.pop())]))
     return MappingProxyType(scanner.found)
 
 
-def syntax_tree(source: bytes) -> tree_sitter.Node:
+def _syntax_tree(source: bytes) -> tree_sitter.Node:
     """The document in UTF-8 as tree-sitter's grammar of TOML sees it."""
     return _parser().parse(source).root_node
 
 
-def key_parts(node: tree_sitter.Node) -> tuple[str, ...]:
+def _key_parts(node: tree_sitter.Node) -> tuple[str, ...]:
     """The parts of the key that a pair or the header of a table begins with."""
     keys = (child for child in node.named_children if child.type in _KEYS)
     return tuple(_decoded(part) for key in keys for part in _parts(key))

@@ -55,7 +55,7 @@ class SpecFile(NamedTuple):
     path: Path
 
 
-def absolute_path(path: Path) -> Path:
+def _absolute_path(path: Path) -> Path:
     """The absolute path of something that exists; raises InputError where nothing does.
 
     Links on the way are followed, but not the last part, so that faults name what was asked for.
@@ -70,7 +70,7 @@ def absolute_path(path: Path) -> Path:
         ) from error
 
 
-def tree_of(path: Path) -> Path:
+def _tree_of(path: Path) -> Path:
     """The folder of specs that a located file or folder belongs to.
 
     A project has it as ``specs/``; inside, it is found upwards; elsewhere the folder with the
@@ -195,10 +195,10 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     not asked for are left out. ``judge_graph`` looks into ONNX files. Raises InputError where a
     path leads to no spec.
     """
-    asked = [absolute_path(path) for path in paths]
+    asked = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
-    for tree in sorted({tree_of(path) for path in asked}):
+    for tree in sorted({_tree_of(path) for path in asked}):
         loaded = _load(tree, judge_graph)
         files.update(file.path for file in loaded.files)
         faults.update(loaded.faults)

@@ -138,7 +138,7 @@ else. Beside what stands here, some keys go together or exclude each other, and 
 other specs: `epochcost check` says so, with the line.
 
 TOML is exact: amounts are decimal numbers as they are written, dates stand without quotes, and a
-key that is not listed is a fault. `epochcost fmt` brings keys into the order of this page.
+key that is not listed is a fault.
 
 ## In an editor
 

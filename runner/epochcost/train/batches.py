@@ -1,9 +1,4 @@
-"""The batches of one trial and the examples of an epoch: how many are drawn, and their files.
-
-Batches are an .npz ``[pool, batch, ...]``. An epoch's examples are an array that can be mapped into
-memory for each graph input, from a stream of their own. A data set larger than ``MOST_BYTES`` is
-stored in part, and its epoch meets the stored examples again and again.
-"""
+"""The batches of one trial: how many are drawn, and their file, an .npz ``[pool, batch, ...]``."""
 
 from __future__ import annotations
 
@@ -213,38 +208,6 @@ def _require_same_names(model: Model, wanted: Sequence[str], declared: Sequence[
             f"model {model.id}: expected inputs of {model.graph}, which are {list(wanted)}, "
             f"got {extra!r} in [[inputs]]"
         )
-
-
-EPOCH_STREAM = 2
-# More than the caches of any CPU, and drawn in seconds.
-MOST_BYTES = 512 * 2**20
-# So much is drawn at once.
-_CHUNK_BYTES = 16 * 2**20
-
-
-def examples_on_disk(teacher: Teacher, examples: int, most_bytes: int = MOST_BYTES) -> int:
-    """How many of an epoch's examples are stored: all of them, or what ``most_bytes`` hold."""
-    return max(1, min(examples, most_bytes // max(1, teacher.example_bytes)))
-
-
-def write_epoch(teacher: Teacher, count: int, folder: Path) -> Mapping[str, Path]:
-    """Write ``count`` examples into ``folder``: by graph input the .npy ``[count, ...]``."""
-    arrays: tuple[InputField | TargetField, ...] = (*teacher.fields, *teacher.targets)
-    paths = {array.name: folder / f"epoch-{number}.npy" for number, array in enumerate(arrays)}
-    files = {array.name: _empty(paths[array.name], array, count) for array in arrays}
-    size = max(1, min(count, _CHUNK_BYTES // max(1, teacher.example_bytes)))
-    for index, begin in enumerate(range(0, count, size)):
-        end = min(begin + size, count)
-        batch = teacher.draw(EPOCH_STREAM, index, end - begin)
-        for name, values in {**batch.inputs, **batch.targets}.items():
-            files[name][begin:end] = values.reshape(end - begin, *files[name].shape[1:])
-    for file in files.values():
-        file.flush()
-    return paths
-
-
-def _empty(path: Path, array: InputField | TargetField, count: int) -> np.memmap:
-    return np.lib.format.open_memmap(path, "w+", array.dtype, (count, *array.shape))
 
 
 def save_batches(batches: Iterable[Batch], path: Path) -> Path:

@@ -119,14 +119,6 @@ def test_same_amount_is_no_news(project: Project) -> None:
         assert new_specs(result, project.load(), REQUEST) == ()
 
 
-def test_rounded_list(project: Project) -> None:
-    """A list rounded to cents confirms the price that it rounds, and differs from another."""
-    project.price(amount="amount = 1.249")
-    assert not sort(project, replace(ROW, amount="1.25", places=2)).found[0].new
-    assert sort(project, replace(ROW, amount="1.26", places=2)).found[0].new
-    assert sort(project, replace(ROW, amount="1.25")).found[0].new
-
-
 def test_price_of_an_earlier_day(project: Project) -> None:
     """A row is compared with what was known for its own day: history fills in, steps only."""
     days = [dt.date(2025, month, 1) for month in (1, 2, 3, 6)]

@@ -75,30 +75,6 @@ def test_list(table: Path) -> None:
     assert (found.amount, found.as_of) == ("", dt.date(2026, 7, 20))
 
 
-def test_gpu_machines_by_cloud(table: Path) -> None:
-    """The table of GPU machines gives both plans, rounded to cents."""
-    header = "Cloud,GPU Type,GPUs,vCPUs,On-demand,Per-GPU,Spot,Name\n"
-    found = prices(table, f"{header}Azure,T4 (16 GB),1,4,0.53,0.53,0.21,NC4as T4 v3\n")
-    amounts = [(row.plan, row.amount, row.places) for row in found if isinstance(row, ListedPrice)]
-    assert amounts == [("on-demand", "0.53", 2), ("spot", "0.21", 2)]
-
-
-def test_history(table: Path) -> None:
-    """A history has a day by row and a machine by column; a blank is a machine not yet there."""
-    rows = (
-        "commit_date,generated_at,commit,p4d.24xlarge,p5.48xlarge\n"
-        "2022-10-20,2022-10-17T17:47:28Z,245ed,32.772600,\n"
-    )
-    (found,) = prices(table, rows)
-    assert isinstance(found, ListedPrice)
-    assert (found.sku, found.amount, found.as_of) == (
-        "p4d.24xlarge",
-        "32.772600",
-        dt.date(2022, 10, 17),
-    )
-    assert found.source == "commit 245ed"
-
-
 def test_byte_order_mark_and_windows_lines(table: Path) -> None:
     """What spreadsheets write around a table does not matter."""
     (found,) = prices(table, "\ufeffInstanceType,Price\r\np2.xlarge,0.9\r\n\r\n".encode())

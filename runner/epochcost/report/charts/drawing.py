@@ -1,7 +1,7 @@
 """Figures become drawings, in processes beside this one, and are cached by what they follow from.
 
 A drawing's file is named by a hash of all that shapes it: the chart, the code here, and the
-versions of the packages that draw. So are the pictures of cards, and the chart library.
+versions of the packages that draw. So is the chart library.
 """
 
 from __future__ import annotations
@@ -71,13 +71,11 @@ class Drawer:
     _begun: dict[Path, Future[None]] = field(default_factory=dict)
     _used: set[Path] = field(default_factory=set)
 
-    def begin(self, figures: Iterable[Figure], cards: Iterable[str]) -> None:
-        """Begin to draw figures, and cards, which are SVG; nobody waits for them yet."""
+    def begin(self, figures: Iterable[Figure]) -> None:
+        """Begin to draw figures without waiting for them."""
         self._begin(self._bundle, _write_library)
         for figure in figures:
             self._begin(self._drawing(figure), _draw, figure.chart)
-        for svg in cards:
-            self._begin(self._picture(svg), _draw_card, svg)
 
     def draw(self, figure: Figure) -> Drawing:
         """The drawing of a figure; one whose file is damaged is drawn again."""
@@ -90,12 +88,6 @@ class Drawer:
             found = _read(path)
         assert found is not None, "what was just drawn can be read"
         return found
-
-    def picture(self, svg: str) -> bytes:
-        """An SVG as PNG, a pixel for each of its units."""
-        path = self._picture(svg)
-        self._wait(path, _draw_card, svg)
-        return path.read_bytes()
 
     def library(self) -> bytes:
         """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
@@ -144,9 +136,6 @@ class Drawer:
     def _drawing(self, figure: Figure) -> Path:
         return self.folder / f"{_key(repr(figure.chart))}.json"
 
-    def _picture(self, svg: str) -> Path:
-        return self.folder / f"{_key(svg)}.png"
-
     @property
     def _bundle(self) -> Path:
         return self.folder / f"vega-{version('vl-convert-python')}.js"
@@ -183,12 +172,6 @@ def _draw(path: Path, chart: Chart[Any]) -> None:
 def hundredths(svg: str) -> str:
     """The same picture, its places to a hundredth of a pixel: half of its bytes are digits."""
     return _PLACES.sub(lambda found: _LONG.sub(lambda one: f"{float(one[0]):.2f}", found[0]), svg)
-
-
-def _draw_card(path: Path, svg: str) -> None:
-    import vl_convert  # noqa: PLC0415  loaded by what draws only
-
-    _write(path, vl_convert.svg_to_png(svg))
 
 
 def _write_library(path: Path) -> None:

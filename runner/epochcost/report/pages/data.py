@@ -1,20 +1,15 @@
-"""The pages of data: every row as one file with its columns and sources, and what others may show.
-
-That is badges, charts in a frame, and how to cite.
-"""
+"""The pages of data: the files of all figures with their columns, and how to cite and embed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.cards import badges_of
-from epochcost.report.croissant import json_ld
 from epochcost.report.dataset.columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of data, and that of what others may show."""
+    """The page of data, and that about citing and embedding."""
     yield Page(
         uri="data.md",
         title="Data",
@@ -24,13 +19,12 @@ def pages(report: Report) -> Iterator[Page]:
             "columns": ENTRIES,
             "lines": report.lines,
             "stored": report.inputs.stored,
-            "json_ld": json_ld(report),
         },
     )
     yield Page(
         uri="sharing.md",
         title="Cite, embed, link",
         template="sharing.md.jinja",
-        description="Badges, charts to embed, and how to cite the results of the site.",
-        context={"badges": badges_of(report)},
+        description="Charts to embed, and how to cite the results of the site.",
+        context={},
     )

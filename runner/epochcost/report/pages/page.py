@@ -36,8 +36,7 @@ Job = Literal["train", "serve"]
 class Page:
     """A page to be: its address (``.md``), title, template, and what the template is given.
 
-    ``figures`` are all figures that the template may show, by the name it uses. ``card`` is the
-    address of the picture that stands beside links to the page, ``card_words`` what it says.
+    ``figures`` are all figures that the template may show, by the name it uses.
     """
 
     uri: str
@@ -46,8 +45,6 @@ class Page:
     context: Mapping[str, Any]
     description: str = ""
     figures: Mapping[str, Figure | None] = field(default_factory=dict)
-    card: str = ""
-    card_words: str = ""
 
     @property
     def root(self) -> str:

@@ -98,7 +98,6 @@ def _page(report: Report, workload: Workload) -> Page:
             "scalings": scaled,
             "comparisons": compared,
             "measured": [one for one in observed if one.kind == "measured"],
-            "validated": [one for one in observed if one.whole_epochs],
             "ratio_unknown": _without_ratio(observed),
             "ratio_worst": _worst_ratio(observed),
             "sources": _sources(report, workload),

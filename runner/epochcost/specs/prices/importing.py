@@ -118,7 +118,7 @@ class MatchedPrice:
     @property
     def new(self) -> bool:
         """Whether the catalogue has another amount for the day, or none."""
-        return self.known is None or not _same(self.known, self.amount, self.row.places)
+        return self.known != self.amount
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _placed_in_time(
         key = found.key
         known = series.setdefault((*key[:3],), sorted(_series(machines, key)))
         said = _said_for(key.as_of, known)
-        same = said is not None and _same(said.amount, found.amount, found.row.places)
+        same = said is not None and said.amount == found.amount
         if said and said.as_of == key.as_of and not same:
             demand = f"expected the {said.amount} of {said.identifier}, which is of the same day"
             faults.append(_fault(found.row, f"{demand}, got {found.amount}"))
@@ -229,11 +229,6 @@ def _placed_in_time(
             replace(found, known=said.amount, known_id=said.identifier) if said else found
         )
     return tuple(placed), faults
-
-
-def _same(known: Decimal, listed: Decimal, places: int | None) -> bool:
-    """Whether a listed amount is the known one, at the decimals that its table is rounded to."""
-    return listed in {known, known if places is None else round(known, places)}
 
 
 def _series(machines: MachineIndex, key: Key) -> Iterator[_Said]:

@@ -163,14 +163,13 @@ def date_of(row: ListedPrice, request: ImportRequest) -> dt.date:
 
 def source_of(row: ListedPrice, request: ImportRequest) -> str:
     """Where a row's price was read; raises UsageError where nobody says."""
-    if row.source is None or row.source.startswith("commit "):
-        if request.source is None:
-            raise UsageError(
-                f"{display_path(row.path)}: --source is required, as the table does not say where "
-                "it was read: a repository with its commit and path, or an address"
-            )
-        return request.source if row.source is None else f"{request.source}, {row.source}"
-    return row.source
+    source = row.source or request.source
+    if source is None:
+        raise UsageError(
+            f"{display_path(row.path)}: --source is required, as the table does not say where "
+            "it was read: a repository with its commit and path, or an address"
+        )
+    return source
 
 
 def _same_accelerators(row: ListedPrice, machine: Hardware) -> bool:

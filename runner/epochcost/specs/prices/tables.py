@@ -19,7 +19,7 @@ from epochcost.errors import Fault, InputError
 from epochcost.specs.document import display_path
 from epochcost.specs.wording import describe, join_choices, printable
 
-FormatName = Literal["skypilot", "list", "cloud-gpus", "history"]
+FormatName = Literal["skypilot", "list"]
 ListedPlan = Literal["on-demand", "spot"]
 _BYTE_ORDER_MARK = "\ufeff"
 # How tables say that a price is the same in every region.
@@ -31,7 +31,6 @@ class ListedPrice:
     """The price of one plan of one machine type in one row; None: the table does not say.
 
     ``accelerators`` is their number as the table writes it, "0" for a row that names none.
-    ``places`` are the decimals that the whole table is rounded to.
     """
 
     path: Path
@@ -45,35 +44,28 @@ class ListedPrice:
     accelerators: str | None = None
     as_of: dt.date | None = None
     source: str | None = None
-    places: int | None = None
 
 
 @dataclass(frozen=True)
 class Format:
     """A kind of table: the columns it is known by, and which column says what.
 
-    ``amounts`` are its columns of amounts by plan, rounded to ``places`` where it rounds, and
-    ``optional`` the plans that a machine may lack. Without ``sku`` every column that has no other
-    meaning is a machine type.
+    ``amounts`` are its columns of amounts by plan, ``optional`` the plans that a machine may lack.
     """
 
     demanded: tuple[str, ...]
     amounts: Mapping[ListedPlan, str]
     optional: frozenset[ListedPlan] = frozenset()
-    sku: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
-    places: int | None = None
 
 
-# Header by header: SkyPilot's catalogue v8 and extracts of it, instance types with a price, the
-# table of GPU machines by cloud, and a date by row with a machine type by column.
+# SkyPilot's catalogue v8 with extracts of it, and instance types with a price.
 FORMATS: Mapping[FormatName, Format] = MappingProxyType(
     {
         "skypilot": Format(
             demanded=("InstanceType", "Region", "Price", "SpotPrice"),
             amounts={"on-demand": "Price", "spot": "SpotPrice"},
             optional=frozenset({"spot"}),
-            sku="InstanceType",
             others={
                 "provider": "Provider",
                 "region": "Region",
@@ -86,22 +78,7 @@ FORMATS: Mapping[FormatName, Format] = MappingProxyType(
         "list": Format(
             demanded=("InstanceType", "Price"),
             amounts={"on-demand": "Price"},
-            sku="InstanceType",
             others={"provider": "Provider", "region": "Region", "as_of": "Snapshot"},
-        ),
-        "cloud-gpus": Format(
-            demanded=("Cloud", "Name", "On-demand"),
-            amounts={"on-demand": "On-demand", "spot": "Spot"},
-            optional=frozenset({"spot"}),
-            sku="Name",
-            others={"provider": "Cloud", "accelerators": "GPUs"},
-            places=2,
-        ),
-        "history": Format(
-            demanded=("generated_at",),
-            amounts={},
-            optional=frozenset({"on-demand"}),
-            others={"as_of": "generated_at", "commit": "commit", "committed": "commit_date"},
         ),
     }
 )
@@ -175,31 +152,24 @@ def _prices(
                 accelerators=(said["accelerators"] or "0") if "accelerators" in said else None,
                 as_of=as_of,
                 source=_source(said),
-                places=layout.places,
             )
 
 
 def _amounts(
     layout: Format, columns: Mapping[str, int], cells: Sequence[str]
 ) -> Iterator[tuple[str, ListedPlan, str]]:
-    """Machine type, plan and amount: of the row's one type, or of every column that is a type."""
-    if layout.sku is not None:
-        sku = cells[columns[layout.sku]].strip()
-        for plan, name in layout.amounts.items():
-            if name in columns:
-                yield sku, plan, cells[columns[name]].strip()
-        return
-    for name, position in columns.items():
-        if name not in layout.others.values():
-            yield name, "on-demand", cells[position].strip()
+    """Machine type, plan and amount of a row, for each plan of the table."""
+    sku = cells[columns["InstanceType"]].strip()
+    for plan, name in layout.amounts.items():
+        yield sku, plan, cells[columns[name]].strip()
 
 
 def _source(said: Mapping[str, str]) -> str | None:
-    """Where a row says it was read: a file of SkyPilot's catalogue, or a commit of the source."""
+    """The file of SkyPilot's catalogue that a row names."""
     commit, path = said.get("commit"), said.get("path")
     if commit and path:
         return f"skypilot-org/skypilot-catalog@{commit}, {path}"
-    return f"commit {commit}" if commit else None
+    return None
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,117 @@
+"""A new spec's text from a few values, with hints at the keys that it leaves out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from epochcost.errors import InputError, SpecError
+from epochcost.specs.catalogue import KINDS, ordered_keys_of
+from epochcost.specs.document import display_path
+from epochcost.specs.findings import validate
+from epochcost.specs.loader import FOLDER, check_paths
+from epochcost.specs.schema import SINGULAR, Schema, schema_of
+
+# Where a project keeps the schemas that `epochcost schema` writes.
+SCHEMAS = Path("docs/schemas")
+# What every spec says in its own words, where an example would only be in the way.
+_NO_HINT = ("id", "history", "valid_until")
+
+
+def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
+    """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
+
+    ``values`` are TOML's, by key; None is left out. Raises InputError where the values make no
+    valid spec or a file of that name is there, and SpecError where the spec does not go together
+    with the others; nothing is left behind then.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    text = draft_spec(kind, given)
+    if not (root / FOLDER).is_dir():
+        raise InputError(
+            f"{display_path(root.absolute() / FOLDER)}: expected a project's folder of specs, "
+            "found none: run this in a project, or make one with epochcost init"
+        )
+    path = root / FOLDER / kind / f"{given['id']}.toml"
+    path.parent.mkdir(exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(
+            f"{display_path(path)}: expected the name of a new file, got one that is there: "
+            "choose another id, or edit the file"
+        ) from None
+    faults = check_paths([path]).faults
+    if faults:
+        path.unlink()
+        raise SpecError(faults)
+    return path
+
+
+def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
+    """The text of a spec: its schema, its values, hints at keys that it leaves out.
+
+    Raises InputError with everything that is wrong with the values by themselves.
+    """
+    judged = validate(KINDS[kind], values)
+    if isinstance(judged, tuple):
+        where = f"new {SINGULAR[kind]}"
+        raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
+    schema = (Path(*[".."] * 2) / SCHEMAS / f"{SINGULAR[kind]}.json").as_posix()
+    ordered = {key: values[key] for key in ordered_keys_of(KINDS[kind]) if key in values}
+    return f"#:schema {schema}\n{_toml(kind, ordered)}"
+
+
+def _toml(kind: str, values: Mapping[str, Any]) -> str:
+    schema = schema_of(kind)
+    tables = {key: value for key, value in values.items() if _is_table(schema, key)}
+    lines = [f"{key} = {_drafted(value)}" for key, value in values.items() if key not in tables]
+    lines = [*lines, "", *_hints(schema, values)]
+    for key, value in tables.items():
+        for item in [value] if isinstance(value, Mapping) else value:
+            header = f"[{key}]" if isinstance(value, Mapping) else f"[[{key}]]"
+            lines += ["", header, *(f"{name} = {_drafted(inner)}" for name, inner in item.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _is_table(schema: Schema, key: str) -> bool:
+    """Whether a key opens a table of its own, or an array of them."""
+    inner = schema["properties"].get(key, {})
+    return "properties" in inner.get("items", inner)
+
+
+def _hints(schema: Schema, values: Mapping[str, Any]) -> Iterator[str]:
+    """A comment for each key with one value that is left out: an example, and what it says."""
+    hints = [
+        f"# {key} = {_drafted(value['examples'][0])}  # {value['description']}"
+        for key, value in schema["properties"].items()
+        if key not in values and key not in _NO_HINT and value.get("examples")
+    ]
+    if hints:
+        yield "# What else it may say:"
+        yield from hints
+
+
+def _drafted(value: Any) -> str:
+    """A value as TOML has it, on one line."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case Decimal():
+            return f"{value:f}"
+        case int() | float() | dt.date():
+            return str(value)
+        case str():
+            return tomlkit.item(value).as_string()
+        case Mapping():
+            inner = ", ".join(f"{key} = {_drafted(item)}" for key, item in value.items())
+            return f"{{ {inner} }}"
+        case Sequence():
+            return f"[{', '.join(map(_drafted, value))}]"
+    raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
