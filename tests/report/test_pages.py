@@ -309,7 +309,7 @@ def test_the_first_page_answers_a_known_model(site: Site) -> None:
     assert "assumed" not in page.split("ec-cards")[1].split("ec-legend")[0]
     assert page.count("<figure") == 0
     assert '<option value="net"' in page
-    assert 'newest prices <span class="ec-date">2026-11-01</span>' in page
+    assert 'newest prices <span class="ec-date">2026-07-01</span>' in page
 
 
 def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
