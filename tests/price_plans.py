@@ -168,7 +168,8 @@ def rented_plans(draw: st.DrawFn) -> Price:
     hourly, premium, other = map(draw, _parts)
     if kind == "managed" and hourly is None:
         hourly = draw(hourly_components)
-    begun = start.seconds + (pauses.restart_seconds if pauses else 0)
+    begun = start.seconds
+    begun += pauses.restart_seconds + pauses.checkpoint_seconds if pauses else 0
     return plan(
         plan=kind,
         amount=draw(amounts) if kind not in {"managed", "reserved"} else None,

@@ -13,7 +13,14 @@ from epochcost.graphs.tensors import one_line
 from oracle.evaluators import silent
 from oracle.suite import Array
 
-_OURS = ("bad_alloc", "bad allocation", "Failed to allocate", "MemoryError", "Numpy type")
+_OURS = (
+    "bad_alloc",
+    "bad allocation",
+    "Failed to allocate",
+    "AllocateRaw",
+    "MemoryError",
+    "Numpy type",
+)
 
 
 class RuntimeFailureError(Exception):

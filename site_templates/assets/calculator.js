@@ -41,9 +41,10 @@
 
   /* The question: times in seconds, shares of one, money in the plan's currency. */
   function asked(form, data) {
-    var every = form.elements.every.value;
+    var every = form.elements.every.value, job = form.elements.job.value;
     return {
-      job: form.elements.job.value,
+      job: job,
+      stacks: form.elements.software.value ? [form.elements.software.value] : data.stacks[job],
       prices: form.elements.prices.value,
       a: form.elements.a.value,
       b: form.elements.b.value,
@@ -119,8 +120,8 @@
 
   /* Why a figure stands apart from those that may win; nothing where it may. */
   function reserve(question, timing, plan) {
-    if (timing.unserved) { return timing.unserved; }
     if (COMMITTED.includes(plan.kind) && !question.prices) { return "paid for its whole term"; }
+    if (!plan.interruptions && question.known["interruptions.rate_per_hour"] === null) { return "not known how often it is interrupted"; }
     return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
   }
 
@@ -147,9 +148,10 @@
   }
 
   /* Of each machine the cheapest way that fits, and what stands apart of it; best first. */
-  function candidates(question, data, plans) {
+  function candidates(question, data, plans, stack) {
     var found = [], best = new Map();
     data[question.job].forEach(function (timing) {
+      if (timing.stack !== stack) { return; }
       if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
         var plan = plans[id], program = question.job === "train" ? plan.bill : plan.share;
@@ -200,7 +202,7 @@
       cell(made, [one.mean.machines + " × ", small(share(one.mean.load) + " busy")], true, one.mean.machines);
     }
     cell(made, chances(one, best), true, one.wins || 0);
-    var facts = timing.software + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
+    var facts = timing.software + (timing.precision && ", ") + (timing.precision === "mixed" ? "mixed precision" : timing.precision) + ", batch " + timing.batch + (one.apart ? "; " + one.apart : "");
     cell(made, [badge(one, shapes), element("br"), small(facts)]);
     return made;
   }
@@ -269,7 +271,7 @@
   function verdict(question, found, shapes) {
     var best = found.find(function (one) { return !one.apart; });
     if (!best) {
-      var none = found.length ? "Nothing with a list price of this kind runs today's ONNX Runtime; see below for what is known." :
+      var none = found.length ? "No price of this kind can be compared; see below for what is known." :
         "No machine has both a time and a price of this kind for this job.";
       return [element("p", none, { className: "ec-verdict" })];
     }
@@ -303,15 +305,14 @@
     var same = sides[0].plan.currency === sides[1].plan.currency;
     words.append(element("strong", same ? less(sides[0], sides[1], "total", ["expensive", "cheaper"], money) : ""),
       less(sides[0], sides[1], "seconds", ["fast", "faster"], duration));
-    var notes = sides.filter(function (one) { return one.timing.unserved; }).map(function (one) {
-      return element("p", "Today's ONNX Runtime does not run on " + one.timing.name + " (" + one.timing.unserved +
-        "): its time is that of " + one.timing.software + ".");
-    });
-    return [words].concat(notes);
+    return [words];
   }
 
   function show(form, place, data, known) {
-    var question = asked(form, data), found = candidates(question, data, known.plans);
+    var question = asked(form, data);
+    /* Of the software whose answer is known best among those that have one. */
+    var ways = question.stacks.map(function (stack) { return candidates(question, data, known.plans, stack); });
+    var found = ways.find(function (list) { return list.some(function (one) { return !one.apart; }); }) || ways[0] || [];
     var main = found.filter(function (one) { return !one.apart; });
     var apart = found.filter(function (one) { return one.apart; });
     var two = question.a && question.b, listed = two ? found : main;
@@ -321,7 +322,7 @@
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);
     if (apart.length && !two) {
-      lists.append(fold("Not compared: " + apart.length + " with an assumed price or without today's ONNX Runtime", table(form, question, apart, known.shapes)));
+      lists.append(fold("Not compared: " + apart.length + " with a price that is assumed, or interrupted nobody says how often", table(form, question, apart, known.shapes)));
     }
     window.epochcostTables.begin();
   }

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import price_rows
+from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -91,7 +94,7 @@ def test_what_others_published_of_the_very_work_is_its_time(found: Predictions) 
     assert one.evidence.label.startswith("NVIDIA DeepLearningExamples")
     assert one.step is not None
     assert one.batch_size / one.step.mean == pytest.approx(17_400, rel=1e-4)
-    assert one.step.low < one.step.mean < one.step.high
+    assert one.step.mean / 2 < one.step.low < one.step.mean < one.step.high < one.step.mean * 2
 
 
 def test_predictions_are_marked_and_never_called_measured(
@@ -208,3 +211,24 @@ def test_a_project_without_tables_predicts_nothing(inputs: Inputs) -> None:
     )
     found = predict_times(read_inputs(bare, [], ROOT / "docs"), [bare.models["resnet50"]])
     assert found.observations == ()
+
+
+def test_estimates_do_not_contradict_predictions_of_their_family(inputs: Inputs) -> None:
+    """Of language models, in 16 bits on every machine for both, the ranges of the time meet."""
+    names = ("gpt2", "bert-base", "bert-large-128", "bert-1.5b")
+    models = [inputs.catalogue.models[name] for name in names]
+    compared = 0
+    for one in predict_times(inputs, models).observations:
+        hardware = inputs.catalogue.hardware[one.machine.hardware]
+        model = inputs.catalogue.models[one.workload.id]
+        known = all(chip.peak_fp16_tflops for chip in hardware.accelerators)
+        if one.stack == "published" and one.full and known and trains_large_models(hardware):
+            counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
+            assert counted is not None
+            flops = training_flops(model, counted.forward_flops)
+            assert flops is not None
+            time = Computation(flops, peak_flops(hardware, "fp16"), OF_LARGE_MODELS).time()
+            assert one.full.low <= time.high, (one.workload.id, hardware.id)
+            assert time.low <= one.full.high, (one.workload.id, hardware.id)
+            compared += 1
+    assert compared > 100

@@ -234,7 +234,8 @@ def test_the_words(priced: Shell) -> None:
     assert (code, err) == (0, "")
     for words in (
         "Choices for a full training of tiny",
-        "Cheapest: The slow, batch 4, Cloud on-demand, 2026-11-01: $10.00 in 10 h.",
+        "Cheapest: The slow, batch 4, Cloud on-demand, 2026-11-01: $10.00 in 10 h with "
+        "framework not stated.",
         "Next is The quick, on-demand: $2.00 more, $12.00 in 2 h.",
         "published without an interval",
         "It stays cheapest unless it runs 17 % slower or its price per hour rises 20 %.",
@@ -381,26 +382,64 @@ def test_the_help_has_an_example(shell: Shell) -> None:
     assert "epochcost cheapest --model" in " ".join(out.split())
 
 
+def of_this_project(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *asked: str
+) -> str:
+    """What `cheapest` says of ResNet-50 by the specs and results of this project."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *asked])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in {0, None}
+    return capsys.readouterr().out
+
+
 def test_machines_that_nobody_measured_are_priced_by_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For ResNet-50 within a day a machine with a list price is named, with interval and mark."""
-    monkeypatch.chdir(Path(__file__).parents[2])
-    asked = ["cheapest", "--model", "resnet50", "--deadline", "24h", "--format", "json"]
-    monkeypatch.setattr(sys, "argv", ["epochcost", *asked])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in {0, None}
-    answer = json.loads(capsys.readouterr().out)
+    said = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
+    answer = json.loads(said)
     marks = {one["figures"] for one in answer["candidates"]}
-    assert "predicted" in marks
+    assert {"predicted", "published"} <= marks
     assert not any("assumed" in mark for mark in marks), "those are no market prices"
     assert any("not a market price" in one["reason"] for one in answer["unpriced"])
     without = {one["id"]: one["reason"] for one in answer["without_time"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
-    apart = {one["hardware"]: one["reason"] for one in answer["apart"]}
-    assert "no kernels for compute capability 7.0" in apart["p3.2xlarge"]
-    assert not apart.keys() & {one["hardware"] for one in answer["candidates"]}
     choice = answer["candidates"][answer["choice"]]
     assert choice["figures"] == "predicted"
     assert Decimal(choice["low"]) < Decimal(choice["cost"]) < Decimal(choice["high"])
+    assert {one["stack"] for one in answer["candidates"]} == {"published"}
+    (other,) = answer["in_other_software"]
+    assert (other["stack"], other["precision"]) == ("onnxruntime", "mixed")
+
+
+@pytest.mark.parametrize(
+    ("asked", "stack", "precision"),
+    [
+        (("--software", "onnxruntime"), "onnxruntime", "mixed"),
+        (("--precision", "tf32"), "published", "tf32"),
+    ],
+)
+def test_software_and_precision_may_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str, ...],
+    stack: str,
+    precision: str,
+) -> None:
+    """All candidates are of the one list."""
+    answer = json.loads(of_this_project(monkeypatch, capsys, *asked, "--format", "json"))
+    choice = answer["candidates"][answer["choice"]]
+    assert choice["precision"] == precision
+    assert {one["stack"] for one in answer["candidates"]} == {stack}
+
+
+def test_a_price_that_nobody_confirms_never_stands_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cheapest at a confirmed one stands beside it, and so does other software."""
+    said = of_this_project(monkeypatch, capsys)
+    assert "no source confirms the date and billing of its price" in said
+    assert "At a confirmed price: $" in said
+    assert "In ONNX Runtime 1.31, mixed precision: $" in said

@@ -18,7 +18,15 @@ from epochcost.cost import Quote, Usage, quote, quote_quantile
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.rounding import rounding_seconds
 from epochcost.cost.simulation import SimulatedRun, simulate_runs
-from epochcost.cost.spot import SpotJob, daly_interval_seconds, expected_time, spot_job
+from epochcost.cost.spot import (
+    SHOWN_RATES,
+    SpotJob,
+    can_be_interrupted,
+    daly_interval_seconds,
+    expected_time,
+    interrupted_at,
+    spot_job,
+)
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
@@ -202,11 +210,22 @@ def test_a_lifetime_divides_the_optimum() -> None:
 def test_a_lifetime_too_short_to_save_in() -> None:
     """No work could ever be kept; the sum is said."""
     terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
-    price = plan(
-        plan="spot", amount=Decimal(1), interruptions=terms, maximum_lifetime_seconds=Decimal(50)
-    )
+    price = plan(plan="spot", amount=Decimal(1), interruptions=terms)
+    price = price.model_copy(update={"maximum_lifetime_seconds": Decimal(50)})
     with pytest.raises(InputError, match="longer than a start, a restart and a checkpoint, 50 s"):
         quote(price, Usage(HOUR))
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "fits"), [(None, True), (331, True), (330, False), (2, False)]
+)
+def test_a_lifetime_too_short_for_assumed_interruptions(lifetime: int | None, fits: bool) -> None:
+    """A plan of unknown rate whose starts end before a restart and a save is shown at none."""
+    seconds = None if lifetime is None else Decimal(lifetime)
+    price = plan(plan="spot", amount=Decimal(1), maximum_lifetime_seconds=seconds)
+    assert can_be_interrupted(price) is fits
+    if fits:
+        assert all(quote(interrupted_at(price, rate), Usage(HOUR)).total for rate in SHOWN_RATES)
 
 
 def test_interruptions_that_never_let_a_job_end() -> None:

@@ -53,6 +53,15 @@ def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None
         vjp_graph(load_model_bytes(model.SerializeToString()), ["w"])
 
 
+@pytest.mark.parametrize("opset", [-(2**63), 0])
+def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
+    """It is the checker of onnx that names it."""
+    model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.opset_import[0].version = opset
+    with pytest.raises(ModelError, match="expected a valid ONNX model"):
+        load_model_bytes(model.SerializeToString())
+
+
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     """Spaces, capitals and nothing at all are as ONNX has them."""

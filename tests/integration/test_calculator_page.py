@@ -91,24 +91,36 @@ def test_what_misses_a_constraint_is_said(site: Site) -> None:
 
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
     """A deadline and a budget at the mean hold in about half of the draws, and both are told."""
-    page = ask(site, "?model=net&prices=owned")
+    page = ask(site, "?model=net&software=onnxruntime&prices=owned")
     hours, dollars = (
         float(page.locator("tbody tr").first.locator("td").nth(at).get_attribute("data-order") or 0)
         for at in (2, 1)
     )
     limits = f"&deadline={hours / 3600 * 1.001}&budget={dollars * 1.001}"
-    answer = said(ask(site, f"?model=net&prices=owned{limits}"))
+    answer = said(ask(site, f"?model=net&software=onnxruntime&prices=owned{limits}"))
     found = re.search(r"In time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
     assert found is not None
     assert all(35 <= int(share) <= 65 for share in found.groups())
 
 
+def test_one_software_is_compared_at_a_time(site: Site) -> None:
+    """A training that others published and one of ours never stand in one list."""
+    lists = []
+    for software in ("onnxruntime", "published"):
+        page = ask(site, f"?model=net&prices=&software={software}")
+        cells = page.locator(".ec-calculated > div tbody tr td:last-child").all_text_contents()
+        lists.append({"onnxruntime" in cell for cell in cells})
+    assert lists == [{True}, {False}]
+    assert said(ask(site, "?software=nothing")) == said(ask(site, ""))
+
+
 def test_an_assumed_price_wins_only_where_it_is_asked_for(site: Site) -> None:
     """It stands apart from list prices, and among owned machines when those are chosen."""
-    apart = ask(site, "?model=net").locator("details", has_text="Not compared")
+    apart = ask(site, "?model=net&software=onnxruntime").locator("details", has_text="Not compared")
     assert apart.locator("td a", has_text="This machine").count() == 1
-    assert "Nothing with a list price" in said(ask(site, "?model=net&prices=spot"))
-    owned = ask(site, "?model=net&prices=owned")
+    spot = said(ask(site, "?model=net&software=onnxruntime&prices=spot"))
+    assert "No price of this kind can be compared" in spot
+    owned = ask(site, "?model=net&software=onnxruntime&prices=owned")
     assert "This machine" in owned.locator(".ec-verdict").inner_text()
 
 
@@ -144,8 +156,18 @@ def test_many_requests_need_more_machines(site: Site) -> None:
 
 
 def test_two_machines_are_set_against_each_other(site: Site) -> None:
-    """Cost and time, each with the factor and both figures; one machine alone is no comparison."""
-    page = ask(site, "?model=net&a=local&b=box", PHONE)
+    """Cost and time, each with the factor and both figures; one machine alone is no comparison.
+
+    Nor are two that no software ran on; here both times are made to be of one.
+    """
+    data = (site.folder / "data/calculator/net.js").read_text()
+    page = site.tab(PHONE)
+    page.route("**/data/calculator/net.js", lambda route: route.fulfill(
+        body=data.replace('"published","precision"', '"onnxruntime","precision"'),
+        content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html?model=net&software=onnxruntime&a=local&b=box")
+    wait_until(page, _SETTLED)
     verdict = page.locator(".ec-verdict").inner_text()
     assert " times cheaper: $" in verdict
     assert " times faster: " in verdict
@@ -153,6 +175,7 @@ def test_two_machines_are_set_against_each_other(site: Site) -> None:
     assert "overlap" not in verdict
     assert page.locator(".ec-calculated tbody tr").count() == 2
     assert overflow(page) <= 0
+    assert "two different machines" in said(ask(site, "?model=net&a=local&b=box"))
     assert "two different machines" in said(ask(site, "?model=net&a=local&b=box&prices=spot"))
     same = ask(site, "?model=net&a=local&b=local").locator(".ec-verdict")
     assert "two different machines" in same.inner_text()

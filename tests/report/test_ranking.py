@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from epochcost.analysis.observations import Evidence
 from epochcost.cost import Estimate, Time
 from epochcost.report.pages.page import Report
-from epochcost.report.ranking import Contender, Contest, LogAxis, contest
+from epochcost.report.ranking import Contender, Contest, LogAxis
 from epochcost.specs.price import Price
 from report_project import inputs_of, write_project
 
@@ -95,14 +94,3 @@ def test_each_machine_stands_once(tmp_path: Path, job: str) -> None:
     assert len(names) == len(set(names))
     answers = [one.answers for one in found.machines]
     assert answers == sorted(answers, reverse=True)
-
-
-def test_what_keeps_a_machine_from_winning_is_said_once(tmp_path: Path) -> None:
-    """That the runtime cannot run there is both a doubt and the reason."""
-    report = Report(inputs_of(write_project(tmp_path)))
-    row = next(row for row in report.rows if row.current and row.estimate("epoch"))
-    observed = replace(row.observed, unserved="no kernels", doubts=("no kernels", "noisy"))
-    found = contest([replace(row, observed=observed)], "epoch")
-    assert found
-    assert found.cheapest.remarks[:2] == ("no kernels", "noisy")
-    assert found.cheapest.remarks.count("no kernels") == 1

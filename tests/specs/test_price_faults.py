@@ -54,8 +54,14 @@ FAULTS = [
     ),
     (
         "maximum_lifetime_seconds = 600\n[start]\nseconds = 600\n", "amount = 0.90",
-        "8:1: maximum_lifetime_seconds: should be longer than a start and a restart, 600 s, got "
-        "600",
+        "8:1: maximum_lifetime_seconds: should be longer than a start, a restart and a checkpoint, "
+        "600 s, got 600",
+    ),
+    (
+        "maximum_lifetime_seconds = 340\n[interruptions]\nrate_per_hour = 1\n"
+        "restart_seconds = 300\ncheckpoint_seconds = 40\n", "amount = 0.90",
+        "8:1: maximum_lifetime_seconds: should be longer than a start, a restart and a checkpoint, "
+        "340 s, got 340",
     ),
     (
         '[ranges]\namuont = { low = 0.5, high = 1 }\n', "amount = 0.90",

@@ -85,7 +85,9 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
 
 
 def memory_bytes(hardware: Hardware) -> float:
-    """Of all its accelerators together; infinite where one's is not known."""
+    """Of all its accelerators together, or its own without any; infinite where not all is known."""
+    if not hardware.accelerators:
+        return math.inf if hardware.memory_gib is None else float(hardware.memory_gib) * 2**30
     each = [one.memory_gib and one.memory_gib * one.count for one in hardware.accelerators]
     return math.inf if None in each else float(sum(filter(None, each))) * 2**30
 

@@ -41,6 +41,10 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
 Stack = Literal["onnxruntime", "published"]
+STACK_WORDS: Mapping[Stack, str] = {
+    "onnxruntime": "ONNX Runtime",
+    "published": "others' programs as published",
+}
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
@@ -98,7 +102,8 @@ class Observation:
     ``undisturbed`` is the step on the machine as it usually is, which is what comparisons are of;
     None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
     noisy machine pays for its noise.
-    ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic:
+    ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic,
+    empty where a source does not say:
     times of two stacks never compete. ``draws`` are of the logarithm of a predicted time in
     units of its mean, those of one work's machines together; other times are None, and drawn from
     their intervals.
@@ -389,6 +394,7 @@ def _from_timing(
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
         stack="published",
+        precision="",
         step=Time.exact(timing.total_seconds / steps) if steps else None,
         epoch=Time.exact(timing.total_seconds / timing.epochs),
         epochs=_whole(timing.epochs),

@@ -288,7 +288,7 @@ def _questions(
             reasons[words].append(place.hardware.name)
             continue
         if (mode, wanted) not in programs:
-            programs[mode, wanted] = nearest_program(profile, mode, wanted, known.rates)
+            programs[mode, wanted] = nearest_program(model.task, profile, mode, wanted, known.rates)
         program = programs[mode, wanted] if place.hardware.device == "cuda" else None
         question = Question(
             model=model.id,
@@ -307,8 +307,9 @@ def _questions(
             )
         if program:
             rate = program.published_on(place.device, place.count)
-            name = program.rate.model if program.same else model.id
-            theirs = replace(question, model=name, software="", program=rate or program.rate)
+            run = rate or program.rate
+            name = run.model if program.same else model.id
+            theirs = replace(question, model=name, software="", program=run)
             asked.append(_Asked(model, place, mode, theirs, wanted, rate))
         if not (place.software or program):
             reasons[f"no kernels in {RUNTIME}, no published time in {wanted}"].append(

@@ -201,8 +201,8 @@ class Choice:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """The rows of each stack apart, for their times do not compete; the better known first.
 
-    That is the one whose cheapest answer has no reservation, was measured, else published, else is
-    predicted more narrowly.
+    That is the one whose cheapest answer has no reservation, says its precision, was measured, else
+    published, else is predicted more narrowly.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda some: _uncertainty(some, goal)))
@@ -213,14 +213,16 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     return next(iter(by_stack(rows, goal)), ())
 
 
-def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, int, float]:
+def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, float]:
     candidates = _candidates(rows, goal)
     best = cheapest([one for one in candidates if not one.key.reservation] or candidates)
     if best is None:
-        return True, len(_KINDS), math.inf
+        return True, True, len(_KINDS), math.inf
     ends = max(best.cost.low, best.cost.mean / WIDEST)
     spread = float(best.cost.high / ends) if ends else math.inf
-    return bool(best.key.reservation), _KINDS.index(best.key.observed.kind), spread
+    observed = best.key.observed
+    kind = _KINDS.index(observed.kind)
+    return bool(best.key.reservation), not observed.precision, kind, spread
 
 
 @dataclass(frozen=True, slots=True)

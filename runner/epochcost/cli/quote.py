@@ -39,7 +39,7 @@ from epochcost.cost.bill import NINE_OF_TEN
 from epochcost.cost.currency import Conversion
 from epochcost.cost.energy import EnergyUse, UnknownEnergy
 from epochcost.cost.project import ProjectQuote, quote_project
-from epochcost.cost.spot import SHOWN_RATES, interrupted_at
+from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
@@ -279,7 +279,7 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 def _unknown_rate_words(price: Price, usage: Usage) -> Iterator[str]:
     """What a spot plan without a rate of interruptions costs if it has one."""
-    if price.plan == "spot" and price.interruptions is None:
+    if can_be_interrupted(price):
         costs = ", ".join(
             f"{money(bill(interrupted_at(price, rate), usage).total, price.currency)} at "
             f"{share(float(rate))}"

@@ -135,6 +135,18 @@ class SpotTime:
         return 1 + self.interruptions + self.forced
 
 
+def can_be_interrupted(price: Price) -> bool:
+    """Whether ``interrupted_at`` fits: a spot plan of unknown rate with time to work in a start."""
+    first = price.start.seconds if price.start.billed else _ZERO
+    idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
+    lifetime = price.maximum_lifetime_seconds
+    return (
+        price.plan == "spot"
+        and price.interruptions is None
+        and (lifetime is None or lifetime > idle)
+    )
+
+
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
     """The plan, interrupted so often: saves of 30 s by Daly's optimum and 5 min to go on."""
     terms = Interruptions(

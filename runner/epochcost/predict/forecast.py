@@ -198,12 +198,12 @@ def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHE
 
 
 def _highest_utilisation(placed: Sequence[Placed]) -> float:
-    """The largest share of their peak that works reached in products, one row in a hundred aside.
+    """The largest share of their peak that works reached in products, one row in fifty aside.
 
     One where no graph is known.
     """
     shares = [one.rate.per_second / _peak_rate(one) for one in placed if one.profile is not None]
-    return min(1.0, float(np.quantile(shares, 0.99))) if shares else 1.0
+    return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
 
 def _peak_rate(asked: Placed) -> float:

@@ -21,6 +21,7 @@ from epochcost.specs.study import Mode
 
 # Between logarithms of what graphs ask for: one network as two exporters write it.
 _SAME = 0.1
+_IMAGES = "image"
 # Of equally near programs, the one in what most people train in.
 _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
@@ -55,12 +56,12 @@ def software_of(rate: Rate) -> str:
 
 
 def nearest_program(
-    profile: Profile, mode: Mode, precision: Precision, known: Sequence[Placed]
+    task: str, profile: Profile, mode: Mode, precision: Precision, known: Sequence[Placed]
 ) -> Program | None:
     """The program whose graph asks for most nearly the same; None where none is kin.
 
-    Of several as near, one in PyTorch; then the one with the most rates. A recurrent work has
-    recurrent kin only.
+    One of images for a work whose ``task`` has none only where no other is kin. Of several as near,
+    one in PyTorch; then the one with the most rates. A recurrent work has recurrent kin only.
     """
     own, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {
@@ -75,10 +76,11 @@ def nearest_program(
         return None
     rates = Counter(one.rate.setting for one in near)
 
-    def order(one: Placed) -> tuple[float, int, int]:
+    def order(one: Placed) -> tuple[bool, float, int, int]:
         framework = one.rate.software
+        stranger = _IMAGES in one.rate.task and _IMAGES not in task
         rank = _FRAMEWORKS.index(framework) if framework in _FRAMEWORKS else len(_FRAMEWORKS)
-        return max(distances[id(one)], _SAME), rank, -rates[one.rate.setting]
+        return stranger, max(distances[id(one)], _SAME), rank, -rates[one.rate.setting]
 
     ordered = sorted(near, key=order)
     same = tuple(one for one in ordered if distances[id(one)] <= _SAME)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Evidence, Goal
+from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds, cost_draws, odds
 from epochcost.analysis.rows import Row, by_stack, ranking
 from epochcost.cost import Candidate, Estimate, Time, compare
@@ -99,6 +99,12 @@ class Contest:
     def balanced(self) -> Contender:
         """The least product of cost and time."""
         return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
+
+    @property
+    def stack_words(self) -> str:
+        """The kind of software of all its machines, none of which is an estimate."""
+        row = self.machines[0].row
+        return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
@@ -188,7 +194,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
         batch_size=observed.batch_size,
         software=observed.software,
         precision=observed.precision,
-        remarks=tuple(dict.fromkeys(filter(None, remarks))),
+        remarks=tuple(filter(None, remarks)),
         row=row,
     )
 

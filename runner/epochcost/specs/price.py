@@ -188,9 +188,12 @@ class Price(NamedSpec):
         start, interruptions = info.data.get("start"), info.data.get("interruptions")
         if lifetime is not None and start is not None:
             begun = start.seconds if start.billed else Decimal(0)
-            begun += interruptions.restart_seconds if interruptions else 0
+            if interruptions:
+                begun += interruptions.restart_seconds + interruptions.checkpoint_seconds
             if lifetime <= begun:
-                raise ValueError(f"should be longer than a start and a restart, {begun} s")
+                raise ValueError(
+                    f"should be longer than a start, a restart and a checkpoint, {begun} s"
+                )
         return lifetime
 
     @model_validator(mode="after")

@@ -9,7 +9,8 @@ import pytest
 
 from epochcost.analysis.difference.changes import ChangedCost, Difference
 from epochcost.analysis.difference.figures import ChangedFigure
-from epochcost.analysis.difference.words import cells, shown_costs
+from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.analysis.odds import scenarios
 from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.loader import load_catalogue
@@ -272,6 +273,7 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     assert winner.after.job.hardware == "other"
     assert winner.wins is not None
     assert winner.wins > 0.99
+    assert winner_words(winner).endswith(f"; it costs least in {scenarios(winner.wins)} scenarios")
 
 
 def test_results_that_went_stale(project: Path, compare: Compare) -> None:

@@ -150,12 +150,25 @@ def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.Functi
         for name, declared in schema.attributes.items()
         if name not in given and declared.default_value.name
     )
+    _demand_axes(node, types)
     newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))
     body = onnx.FunctionProto()
     body.ParseFromString(_serialized(schema, newest, node, types))
     del body.opset_import[:]
     body.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
     return body
+
+
+def _demand_axes(node: onnx.NodeProto, types: Types) -> None:
+    """Name the node whose axes its input does not have: onnx would name one of its body."""
+    kind = types.get(node.input[0], onnx.TypeProto()).tensor_type
+    rank = len(kind.shape.dim)
+    for axis in node_attributes(node).get("axes", ()) if kind.HasField("shape") else ():
+        if not -rank <= axis < rank:
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} ({node.op_type}): expected axes of an input "
+                f"of rank {rank}, got {axis}; correct the node, or export the model again"
+            )
 
 
 def _body_versions(schema: defs.OpSchema) -> list[int]:

@@ -205,8 +205,9 @@ def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
     """What the chart shows, in a sentence without its stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
+    exact = all(ends[0] == ends[2] for ends in odds.ratios.values())
+    wins = "" if exact else f" in {scenarios(odds.wins)} scenarios"
     likely = f" (likely {low} to {high})" if low != high else ""
     return (
-        f"{best.machine} costs least in {scenarios(odds.wins)} scenarios; "
-        f"{second.machine} costs {middle} times as much{likely}"
+        f"{best.machine} costs least{wins}; {second.machine} costs {middle} times as much{likely}"
     )

@@ -79,7 +79,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "precision",
         "of most of the arithmetic: fp32, tf32, mixed, or that of a variant",
-        "for estimates and what LoadGen drove",
+        "for estimates, what LoadGen drove, and where a source does not say",
     ),
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),

@@ -164,7 +164,7 @@ def _observed(one: Observation) -> Values:
         "vcpus": one.vcpus or one.machine.vcpus,
         "software": one.software,
         "stack": one.stack,
-        "precision": one.precision,
+        "precision": one.precision or None,
         "batch_size": one.batch_size,
         "epochs": one.epochs,
         "epochs_known": _yes_no(one.epochs_known) if one.mode == "training" else None,

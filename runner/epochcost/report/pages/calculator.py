@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from epochcost.analysis.observations import Observation, Workload
+from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.odds import seed_of_observation
-from epochcost.analysis.rows import Row, group_by
+from epochcost.analysis.rows import Row, by_stack, group_by
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
@@ -30,6 +30,7 @@ _Drawn = tuple[int | None, ...]
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
+_GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
 # Questions to begin with: words, and what the address says (calculator.js) of a model.
 _EXAMPLES = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
@@ -112,7 +113,10 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """The timings of each job, the epochs of a training, and what draws are made of, by seed."""
+    """The timings of each job, the epochs of a training, and what draws are made of, by seed.
+
+    ``stacks`` are those of each job, the one whose answer is known best first.
+    """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
     drawn: dict[int, dict[_Drawn, int]] = {}
@@ -123,7 +127,11 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
         own = dict(pair for pair in timing.items() if pair not in known)
         timings[_JOBS[observed.mode]].append(own)
     listed = {seed: list(places) for seed, places in drawn.items()}
-    return {"epochs": epochs[0] if epochs else 1, "draws": listed, **timings}
+    stacks = {
+        job: [some[0].observed.stack for some in by_stack(rows, goal)]
+        for job, goal in _GOALS.items()
+    }
+    return {"epochs": epochs[0] if epochs else 1, "draws": listed, "stacks": stacks, **timings}
 
 
 def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
@@ -169,6 +177,7 @@ def _plan(price: Price) -> Json:
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
         "assumed": price.assumed,
+        "interruptions": price.plan != "spot" or price.interruptions is not None,
         "currency": price.currency,
         "bill": _program(bill_program, price),
         "share": _program(share_program, price),

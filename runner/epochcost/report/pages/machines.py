@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -129,11 +130,19 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Every training and every million requests that the machine has a time for."""
+    """Every training and every million requests that the machine has a time for.
+
+    In the software whose answer is known best of those that have one.
+    """
     for workload in report.workloads:
-        for job, found in report.contests_of(workload).items():
-            here = next((one for one in found.machines if one.hardware == hardware.id), None)
-            if here is not None:
+        for job, known in report.contests_of(workload).items():
+            ways = (
+                (found, one)
+                for found in (known, *known.beside)
+                for one in found.machines
+                if one.hardware == hardware.id
+            )
+            for found, here in itertools.islice(ways, 1):
                 quickest = here is found.fastest
                 machines = len(found.machines)
                 yield JobHere(workload, job, here, found.cheapest, quickest, machines, found.odds)

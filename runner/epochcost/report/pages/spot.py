@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from epochcost.analysis.replays import POLICY_WORDS, Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
-from epochcost.cost.spot import SHOWN_RATES, interrupted_at
+from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.report.charts.spot import cost_by_interval, cost_by_start, machines_over_time
 from epochcost.report.pages.page import Page, Report
@@ -137,7 +137,7 @@ def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
         (price, machine)
         for machine in catalogue.hardware.values()
         for price in current_prices(catalogue.prices_of(machine.id))
-        if price.plan == "spot" and price.interruptions is None
+        if can_be_interrupted(price)
     ]
     for price, machine in sorted(found, key=lambda one: (one[0].amount or 0, one[1].name)):
         usage = Usage(
