@@ -83,7 +83,7 @@ def blob_contents(folder: Path, blobs: Sequence[str]) -> Iterator[bytes | None]:
         begin += size + 1
 
 
-def replaced_blobs(folder: Path) -> Iterator[str]:
+def _replaced_blobs(folder: Path) -> Iterator[str]:
     """Ids of contents that result files below a folder had before a change, newest change first.
 
     What the working tree has changed since the last commit comes before all.
@@ -154,7 +154,7 @@ def _in_folder(
 ) -> dict[str, PastResult | None]:
     if not folder.is_dir():
         return {}
-    blobs = [*dict.fromkeys(replaced_blobs(folder))]
+    blobs = [*dict.fromkeys(_replaced_blobs(folder))]
     if git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true":
         left_out.append("This is a shallow clone: what was replaced before its oldest commit "
                         "is not here.")  # fmt: skip

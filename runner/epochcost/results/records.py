@@ -45,9 +45,6 @@ EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
 _FEWEST_SAMPLES = 2
-# Longer epochs are left out unless a run allows them: ten minutes are a price that one may pay for
-# knowing, an hour is not.
-MOST_EPOCH_SECONDS = 600.0
 Emulated = Literal["a smaller instance of the same family"]
 
 

@@ -84,12 +84,6 @@ def _syntax_tree(source: bytes) -> tree_sitter.Node:
     return _parser().parse(source).root_node
 
 
-def _key_parts(node: tree_sitter.Node) -> tuple[str, ...]:
-    """The parts of the key that a pair or the header of a table begins with."""
-    keys = (child for child in node.named_children if child.type in _KEYS)
-    return tuple(_decoded(part) for key in keys for part in _parts(key))
-
-
 @cache
 def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
