@@ -223,8 +223,8 @@ def _calibrations(
     with_graphs = design.rows(graphs)
     own = inverted(covariances[np.ix_(graphs, graphs)])
     return (
-        errors(design, scales, design.group, design.model, 0, inverse),
-        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0, own),
+        errors(design, scales, design.group, inverse),
+        errors(with_graphs, scales, with_graphs.model, own),
     )
 
 
