@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.predict.design import Devices, designed
 from epochcost.predict.process import (
-    PROFILES,
+    POOLED,
     Design,
     Scales,
     covariance,
@@ -47,7 +47,7 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
     np.testing.assert_allclose(held.covariance, left, atol=1e-8)
 
 
-@pytest.mark.parametrize("scales", PROFILES)
+@pytest.mark.parametrize("scales", [Scales(), POOLED])
 def test_the_covariance_is_one(design: Design, scales: Scales):
     """It is symmetric and has no negative eigenvalue, with and without known graphs."""
     graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
@@ -60,13 +60,13 @@ def test_the_covariance_is_one(design: Design, scales: Scales):
 
 def test_the_law_that_made_the_rows_is_found(design: Design):
     """A device whose facts lie among the others' is predicted within some percent."""
-    held = held_out(design, PROFILES[0], design.group)
+    held = held_out(design, Scales(), design.group)
     assert len(held) == len(FACTS)
     assert np.median(np.abs(np.concatenate([one.departure for one in held]))) < 0.1
 
 
 def test_scales_far_from_the_truth_are_less_likely(design: Design):
     """A noise of many times what there is makes the rows less likely."""
-    assert likelihood(design, PROFILES[0], design.group) > likelihood(
-        design, replace(PROFILES[0], noise=1.0), design.group
+    assert likelihood(design, Scales(), design.group) > likelihood(
+        design, replace(Scales(), noise=1.0), design.group
     )

@@ -7,7 +7,6 @@ quotes it can tell whether it is stale. Withholding and forecasting are left to 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,13 +17,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost import predict
 from epochcost.errors import Fault, ResultError
-from epochcost.predict.design import Devices, designed
+from epochcost.predict.design import Devices, precision_of
 from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.regret import Regret, regret, regret_of
+from epochcost.predict.regret import Regret, regrets
 from epochcost.predict.tables import placed_tables
 from epochcost.predict.withheld import WITHHELD, Errors, Tried, Withheld, errors_of, tried
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
+from epochcost.units import precision_words
 
 TRUST_FILE = "data/prediction-trust.json"
 COMMAND = "epochcost trust"
@@ -70,8 +70,8 @@ class Choices:
 class Trust:
     """All figures; ``digest`` is of what they follow from but the prices, whose last day is given.
 
-    ``all`` is over every row, ``groups`` by what was withheld, ``classes`` by source and mode
-    where accelerators were.
+    ``all`` is over every row, ``groups`` by what was withheld, ``classes`` by source and mode, and
+    by precision and mode, where accelerators were.
     """
 
     digest: str
@@ -171,12 +171,18 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
         prices_of=max(price.as_of for price, _, _ in prices),
         all=totals,
         groups={kind: _groups(rows, lambda one: one.name) for kind, rows in found.items()},
-        classes=_groups(
-            accelerators, lambda one: f"{one.placed.rate.source}, {one.placed.rate.mode}"
+        classes=(
+            *_groups(accelerators, lambda one: f"{one.placed.rate.source}, {one.placed.rate.mode}"),
+            *_groups(accelerators, _precision_class),
         ),
         choices=tuple(_choices(catalogue, devices, accelerators)),
         shown=tuple(_shown(accelerators)),
     )
+
+
+def _precision_class(one: Tried) -> str:
+    rate = one.placed.rate
+    return f"all in {precision_words(precision_of(rate.precision))}, {rate.mode}"
 
 
 def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group, ...]:
@@ -225,16 +231,10 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
     """Among what is learnt from, and in each table of tuned programs by itself."""
     hourly = hourly_prices(catalogue, devices)
-    placed = [one.placed for one in rows]
-    design = designed(placed, devices)
-    prices = np.array([hourly.get(one.device.id, math.nan) for one in placed])
-    by = (
-        regret_of(design, design.rate - np.array(errors), prices)
-        for errors in ([one.error for one in rows], [one.roofline for one in rows])
-    )
-    found = [Choices("what predictions learn from", *by)]
+    found = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.observations.values():
         tuned = placed_tables(catalogue, [table], devices) if table.tuned else ()
         if tuned:
-            found.append(Choices(table.name, *regret(tuned, devices, hourly)))
+            alone = tried(tuned, devices, "accelerator")
+            found.append(Choices(table.name, *regrets(alone, devices, hourly)))
     yield from (one for one in found if one.predictions.choices)

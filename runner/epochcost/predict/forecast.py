@@ -222,9 +222,11 @@ def _calibrations(
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     own = inverted(covariances[np.ix_(graphs, graphs)])
+    by_device = errors(design, scales, design.group, inverse)
+    # Where no graph is known, none is asked about.
     return (
-        errors(design, scales, design.group, design.model, 0, inverse),
-        errors(with_graphs, scales, with_graphs.model, with_graphs.group, 0, own),
+        by_device,
+        *([errors(with_graphs, scales, with_graphs.model, own)] if any(graphs) else ()),
     )
 
 

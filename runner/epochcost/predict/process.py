@@ -270,16 +270,6 @@ def _student(departure: Vector, matrix: Matrix) -> float:
     return density * min(1.0, _ROWS_THAT_COUNT / rows)
 
 
-# Found by ``likelihood`` on tables of others: plain frameworks in fp32 (NeuSight), and programs
-# that vendors tuned for each device (MLPerf Inference), whose rates follow a device's facts more
-# freely.
-PROFILES = (
-    Scales(),
-    Scales(
-        setting=0.02, batch=0.08, work=0.01, linear=2.0, model_linear=0.04, model_smooth=0.25,
-        cache=0.05, group=0.07, count=0.01, model_count=0.01,
-    ),
-)  # fmt: skip
 # Of all sources together, whose versions are one: what a software reaches is mostly its source's,
 # whatever the precision. Likeliest on what is learnt from, each scale changed by itself.
 POOLED = Scales(
@@ -295,10 +285,3 @@ OF_CPUS = Scales(
     software_graph=0.6, linear=0.3, model_linear=0.2, model_smooth=0.5, length=2.0, group=0.3,
     group_model=0.2, noise=0.1,
 )  # fmt: skip
-
-
-def likeliest(design: Design, groups: Labels, among: Sequence[Scales] = PROFILES) -> Scales:
-    """The set of scales under which the groups are likeliest, each seen from the others."""
-    if len(among) == 1:
-        return among[0]
-    return max(among, key=lambda scales: likelihood(design, scales, groups))

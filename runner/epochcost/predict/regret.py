@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcost.predict.design import Devices, Placed, designed
+from epochcost.predict.design import Devices, designed
 from epochcost.predict.process import Design, Vector
-from epochcost.predict.trust import left_out, roofline_errors
+from epochcost.predict.withheld import Tried
 
 # Fewer are no choice.
 _LEAST_CANDIDATES = 5
@@ -35,17 +35,15 @@ class Regret:
     p90_percent: float
 
 
-def regret(
-    placed: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
+def regrets(
+    rows: Sequence[Tried], devices: Devices, hourly: Mapping[str, float]
 ) -> tuple[Regret, Regret]:
-    """Of picking the cheapest by predictions, and by the roofline; ``hourly`` is by device id."""
-    design = designed(placed, devices)
-    predicted = np.full(len(design.rate), math.nan)
-    for case in left_out(design, design.group, design.model, 0):
-        predicted[case.row] = design.rate[case.row] - case.error
-    roof = design.rate - roofline_errors(design, design.group, design.edition)
-    prices = np.array([hourly.get(one.device.id, math.nan) for one in placed])
-    return regret_of(design, predicted, prices), regret_of(design, roof, prices)
+    """Of picking the cheapest by forecasts, and by the roofline; ``hourly`` is by device id."""
+    design = designed([one.placed for one in rows], devices)
+    prices = np.array([hourly.get(one.placed.device.id, math.nan) for one in rows])
+    by = ([one.error for one in rows], [one.roofline for one in rows])
+    forecasts, roof = (design.rate - np.array(errors) for errors in by)
+    return regret_of(design, forecasts, prices), regret_of(design, roof, prices)
 
 
 def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:

@@ -16,9 +16,9 @@ import numpy as np
 
 from epochcost.predict.design import Devices, Placed, designed
 from epochcost.predict.process import (
-    PROFILES,
     Design,
     Matrix,
+    Scales,
     Vector,
     centred_departures,
     inverted,
@@ -122,7 +122,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
     One at a time: a row that is far off pulls at what is expected of its neighbours.
     """
     departures, _ = centred_departures(design)
-    inverse = inverted(with_noise(design, PROFILES[0]))
+    inverse = inverted(with_noise(design, Scales()))
     left = np.ones(len(departures), bool)
     while left.sum() > _EQUAL_FIGURES:
         worst, factor = _worst(inverse, np.where(left, departures - departures[left].mean(), 0))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from pathlib import Path
 
 import tomli
 from pydantic import ValidationError
 
-from epochcost.errors import Fault, InputError, SpecError
+from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.rates import Rate, read_profiles, read_rates, without_repeats
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.device import Device
-from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.observation import ObservationTable
 
 Profiles = Mapping[tuple[str, str], Profile]
@@ -70,37 +67,3 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
             except SpecError as error:
                 faults += error.faults
     return tuple(faults)
-
-
-def described(files: Iterable[Path]) -> tuple[Device, ...]:
-    """The devices that hardware specs describe; raises InputError for a file that is none.
-
-    What makes a prediction possible must be there: memory, bandwidth and the peak in fp32.
-    """
-    devices = []
-    for file in files:
-        try:
-            hardware = Hardware.model_validate(
-                tomli.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
-            )
-        except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError) as error:
-            raise InputError(f"{file}: expected a hardware spec, got {error}") from None
-        devices += [_described(file, hardware, one) for one in hardware.accelerators]
-    return tuple(devices)
-
-
-def _described(file: Path, hardware: Hardware, one: Accelerator) -> Device:
-    facts = one.model_dump(exclude_none=True, exclude={"count", "compute_capability"})
-    try:
-        return Device(
-            id=hardware.id,
-            chip=one.name,
-            generation=one.compute_capability or one.name,
-            source=hardware.source,
-            **facts,
-        )
-    except ValidationError as error:
-        missing = ", ".join(str(fault["loc"][0]) for fault in error.errors())
-        raise InputError(
-            f"{file}: {one.name}: expected facts of the device to predict with, found no {missing}"
-        ) from None

@@ -1,7 +1,7 @@
 """Rates that were withheld and forecast from all others, as forecasts are made, and how far off.
 
-Here the whole of what is learnt is asked, with nothing measured where a forecast is for. Single
-tables, with anchors, are left to ``trust``.
+The whole of what is learnt is asked, with nothing measured where a forecast is for. What following
+forecasts costs is left to ``regret``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 
 from epochcost.predict.design import Devices, Placed, designed, group_of, model_family
 from epochcost.predict.forecast import Forecast, Forecaster, has_kin
-from epochcost.predict.process import Design, Labels, Vector
-from epochcost.predict.trust import percent, quantile, roofline_errors
+from epochcost.predict.process import Design, Labels, Vector, predictable, roofline
 
 Withheld = Literal["accelerator", "generation", "model", "source"]
 WITHHELD: tuple[Withheld, ...] = get_args(Withheld)
@@ -86,12 +85,12 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
     return Errors(
         rows=len(forecast),
         refused=len(tried) - len(forecast),
-        median_percent=round(quantile(off, 0.5), 1),
-        p90_percent=round(quantile(off, 0.9), 1),
+        median_percent=round(_quantile(off, 0.5), 1),
+        p90_percent=round(_quantile(off, 0.9), 1),
         coverage=round(sum(one.held for one in forecast) / len(forecast), 3),
-        half_width=round(quantile(widths, 0.5), 2),
-        roofline_median_percent=round(quantile(roof, 0.5), 1) if roof else None,
-        roofline_p90_percent=round(quantile(roof, 0.9), 1) if roof else None,
+        half_width=round(_quantile(widths, 0.5), 2),
+        roofline_median_percent=round(_quantile(roof, 0.5), 1) if roof else None,
+        roofline_p90_percent=round(_quantile(roof, 0.9), 1) if roof else None,
     )
 
 
@@ -137,4 +136,29 @@ def _roofline(design: Design, withheld: Withheld, names: Sequence[str]) -> Vecto
         "source": np.zeros_like(design.device),
     }
     groups = np.unique(names, return_inverse=True)[1]
-    return roofline_errors(design, groups, constants.get(withheld, design.edition))
+    return _roofline_errors(design, groups, constants.get(withheld, design.edition))
+
+
+def _roofline_errors(design: Design, groups: Labels, same: Labels) -> Vector:
+    """Of the rows by √(peak · bandwidth) and a constant of the rows of one label of ``same`` [n].
+
+    NaN where no other row tells of the work, infinite where none has that label.
+    """
+    departures = design.rate - roofline(design)
+    result: Vector = np.full(len(departures), math.nan)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        for row in rows[predictable(design, rows)]:
+            others = (same == same[row]) & (groups != group)
+            result[row] = departures[row] - departures[others].mean() if others.any() else math.inf
+    return result
+
+
+def percent(logarithm: float) -> float:
+    """By how many percent the larger of two times exceeds the smaller."""
+    return 100 * (math.exp(abs(logarithm)) - 1)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """The least of the values that so large a share of them does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
