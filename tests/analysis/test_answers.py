@@ -28,8 +28,10 @@ def inputs_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 @pytest.fixture(scope="module", name="times")
 def times_fixture(inputs: Inputs) -> Times:
-    """Those of a small network, which stay in the cache."""
-    return times_of(inputs, ["mnist-mlp"])
+    """Those of a small network, which stay in the cache; no count is remembered from before."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(arithmetic, "_memory", {})
+        return times_of(inputs, ["mnist-mlp"])
 
 
 @pytest.fixture(name="counted")
@@ -66,7 +68,8 @@ def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted:
     assert again == times
     for one, other in zip(again.observations, times.observations, strict=True):
         assert (one.draws is None) == (other.draws is None)
-        assert one.draws is None or one.draws.tolist() == other.draws.tolist()
+        if one.draws is not None and other.draws is not None:
+            assert one.draws.values.tolist() == other.draws.values.tolist()
 
 
 def test_what_is_kept_is_what_is_computed(inputs: Inputs, times: Times) -> None:

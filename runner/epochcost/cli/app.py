@@ -82,9 +82,11 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "new hardware": "epochcost new hardware --detect --id workstation",
         "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "
         '--source "the provider\'s list"',
-        "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy",
+        "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy "
+        '--task "image classification" --example "a grey 28 x 28 image" --source "our own"',
         "new published": "epochcost new published --id example-2026 --model mnist-cnn "
-        "--year 2026 --as-of 2026-11-01 --timing p3.2xlarge=0.12h",
+        '--title "A table" --authors "A. Author" --year 2026 --workload "MNIST" '
+        '--source "https://example.org" --as-of 2026-11-01 --timing p3.2xlarge=0.12h',
         "new study": "epochcost new study --model mnist-cnn",
         "plan": "epochcost plan --study starter --verbose",
         "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
