@@ -9,14 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.rows import Row
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
@@ -141,6 +139,7 @@ _SPECS = {
         [[timings]]
         id = "bare"
         hardware = "box"
+        framework = "ONNX Runtime 1.0"
         price = "box-2016"
         batch_size = 128
         seconds_per_epoch = 20
@@ -333,8 +332,3 @@ def inputs_of(folder: Path) -> Inputs:
     """What a build of the project reads."""
     docs = folder / "docs"
     return read_inputs(load_catalogue(folder), [docs / "data/results"], docs)
-
-
-def of_one_stack(rows: Iterable[Row]) -> list[Row]:
-    """The rows as if all were of one stack, so that they stand in one list."""
-    return [replace(row, observed=replace(row.observed, stack="published")) for row in rows]

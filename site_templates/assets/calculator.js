@@ -322,7 +322,7 @@
     words.replaceChildren.apply(words, two ? versus(question, found) : verdict(question, found, known.shapes));
     lists.replaceChildren.apply(lists, listed.length ? [table(form, question, listed, known.shapes)] : []);
     if (apart.length && !two) {
-      lists.append(fold("Not compared: " + apart.length + " with a price that is assumed, or interrupted nobody says how often", table(form, question, apart, known.shapes)));
+      lists.append(fold("Not compared: " + apart.length + " with an assumed price, or without a known rate of interruptions", table(form, question, apart, known.shapes)));
     }
     window.epochcostTables.begin();
   }

@@ -10,7 +10,6 @@ import pytest
 from epochcost.analysis.emissions import energy_by_machine
 from epochcost.report.pages.page import Report
 from epochcost.specs.reference_data import Grid
-from report_project import of_one_stack
 
 GRIDS = {
     name: Grid(id=name, name=name, kg_co2e_per_kwh=Decimal(rate), year=2023, source="a test")
@@ -20,7 +19,7 @@ GRIDS = {
 
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
     """20 W of two owned vCPUs over the training; the GPU's power nobody stated is unknown."""
-    rows = of_one_stack(row for row in report.rows if row.observed.workload.id == "net")
+    rows = [row for row in report.rows if row.observed.workload.id == "net"]
     known, unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
     assert known.least is not None
     assert known.most is not None

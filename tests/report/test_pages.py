@@ -299,15 +299,12 @@ def test_a_host_that_is_a_declared_machine_is_named(tmp_path: Path) -> None:
 
 
 def test_the_first_page_answers_a_known_model(site: Site) -> None:
-    """Three answers at a price that somebody asks, and every model to pick.
-
-    No chart of the one machine with such a price.
-    """
+    """Three answers at a price that somebody asks, one chart, and every model to pick."""
     page = html.unescape(site.pages["index.md"])
     cards = re.findall(r'data-ec-card="(\w+)"', page)
     assert cards == ["cheapest", "balanced", "fastest"]
-    assert "assumed" not in page.split("ec-cards")[1].split("ec-legend")[0]
-    assert page.count("<figure") == 0
+    assert "assumed" not in page.split("ec-cards")[1].split("<figure")[0]
+    assert page.count("<figure") == 1
     assert '<option value="net"' in page
     assert 'newest prices <span class="ec-date">2026-07-01</span>' in page
 

@@ -45,6 +45,8 @@ STACK_WORDS: Mapping[Stack, str] = {
     "onnxruntime": "ONNX Runtime",
     "published": "others' programs as published",
 }
+# In the framework of a published time, whatever its version.
+_OURS = "onnx runtime"
 MILLION = 1_000_000
 # Half the 95 % interval of a measured mean, relative to it, above which it answers nothing.
 MOST_HALF_WIDTH = 0.10
@@ -393,7 +395,7 @@ def _from_timing(
         mode="training",
         batch_size=timing.batch_size,
         software=timing.framework or "framework not stated",
-        stack="published",
+        stack="onnxruntime" if _OURS in (timing.framework or "").casefold() else "published",
         precision="",
         step=Time.exact(timing.total_seconds / steps) if steps else None,
         epoch=Time.exact(timing.total_seconds / timing.epochs),

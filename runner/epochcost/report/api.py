@@ -48,7 +48,7 @@ class Choice(_Part):
     seconds: Interval = Field(validation_alias="time")
     batch_size: int | None = Field(description="null for estimates")
     software: str = Field(description="what executes the work; empty for estimates")
-    precision: str = Field(description="fp32, tf32 or mixed; empty where nobody says")
+    precision: str = Field(description="fp32, tf32 or mixed; empty where that is not known")
     evidence: str = Field(
         validation_alias="mark",
         description="measured, published, predicted or estimated, and whether the price is assumed",
