@@ -71,7 +71,7 @@ def test_three_questions_are_answered_in_two_clicks(asked: Path) -> None:
     assert "EC2 g5.xlarge (A10G) is" in either
     assert " times cheaper: $" in either
     assert "PyTorch (NVIDIA DeepLearningExamples), mixed precision" in either
-    assert "ranges of cost" in either
+    assert "of 100 scenarios" in either
     assert re.search("a month for 1 . EC2 g", serving)
     assert "% busy" in serving
     assert "times what it would on a machine that is always busy" in serving
