@@ -75,7 +75,7 @@ def test_memory_ends_in_earnest(
 ) -> None:
     """The MLP in 320 MiB: sizes run until one runs out, the limit lies between and is stored."""
     # On a busy machine the largest sizes may look slower.
-    monkeypatch.setattr("epochcost.plan.sweep._fallen", lambda ran: None)
+    monkeypatch.setattr("epochcost.plan.sweep._fallen", lambda _: None)
     assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)
