@@ -38,6 +38,16 @@ def _counted(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
+def _coordinates(shape: tuple[int, ...], _: np.random.Generator) -> Array:
+    """Different places of a cube, by the coordinates along the last axis, as ScatterND has them."""
+    if not shape or not all(shape):
+        return np.zeros(shape)
+    places = math.prod(shape[:-1])
+    side = math.ceil(places ** (1 / shape[-1]) - 1e-9)
+    found = np.unravel_index(np.arange(places), (side,) * shape[-1])
+    return np.stack(found, axis=-1).reshape(shape)
+
+
 def _shape_of_an_output(model: onnx.ModelProto) -> Fill:
     """The declared sizes of an output for inputs of as many numbers, as Reshape has."""
     dims = [value.type.tensor_type.shape.dim for value in model.graph.output]
@@ -138,6 +148,8 @@ def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:
     whole = any(np.dtype(_dtype(value)).kind in "iu" for value in fed)
     floats = any(is_float(np.zeros(1, _dtype(value))) for value in fed)
     fills = (_shape_of_an_output(model), *_WHOLE) if whole else _WHOLE[:1]
+    if whole and any(node.op_type == "ScatterND" for node in model.graph.node):
+        fills = (_coordinates, *fills)
     for dimensions in _dimensions(symbolic_dimensions(model)):
         for fill in fills:
             for low, high in _RANGES[: None if floats else 1]:

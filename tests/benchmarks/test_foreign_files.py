@@ -23,6 +23,11 @@ from graph_text import model_of_text
 ROOT = Path(__file__).parents[2]
 LIMITS = pool.Limits(seconds=2, megabytes=2048)
 _DENSE = "g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1,2,3,4,5,6}> { y = MatMul(x, w) }"
+# Places that are fed: two updates of one place would have no gradient.
+_PLACED = (
+    "g (float[4,4,4] x, int64[2,2,2] places, float[2,2,4] u) => (float[4,4,4] y) "
+    "{ y = ScatterND (x, places, u) }"
+)
 _COUNTED = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
 _CHOSEN = "g (float[4] x) => (float[N] y) <bool[4] c = {1,0,1,0}> { y = Compress(x, c) }"
 
@@ -51,6 +56,7 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
     dense = save(folder, "dense.onnx", _DENSE)
     (folder / "deep/copy.onnx").write_bytes(dense.read_bytes())
     save(folder, "counted.onnx", _COUNTED)
+    save(folder, "placed.onnx", _PLACED)
     (folder / "pointer.onnx").write_text("version 1\n", "utf-8")
     without_data(folder)
     command = [sys.executable, ROOT / "benchmarks/foreign_files.py", folder, "--json", results]
@@ -61,11 +67,12 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
         "counted.onnx": Answer.NOTHING,
         "deep/copy.onnx": Answer.RIGHT,
         "gone.onnx": Answer.NO_DATA,
+        "placed.onnx": Answer.RIGHT,
         "pointer.onnx": Answer.AS_RUNTIME,
     }
-    assert len(rows) == 4
-    assert "| right | 1 |" in done.stdout
-    assert "4 files; 0 refusals" in done.stdout
+    assert len(rows) == 5
+    assert "| right | 2 |" in done.stdout
+    assert "5 files; 0 refusals" in done.stdout
     assert "there is no file '…'\n  (gone.onnx)" in done.stdout
 
 
