@@ -435,6 +435,16 @@ def test_software_and_precision_may_be_asked_for(
     assert {one["stack"] for one in answer["candidates"]} == {stack}
 
 
+def test_a_precision_without_a_time_is_named(shell: Shell) -> None:
+    """That the model has no time at all would be untrue."""
+    code, out, err = shell.run("--model", "tiny", "--precision", "tf32")
+    assert (code, out) == (1, "")
+    assert err == (
+        "tiny: expected a time of a full training in tf32, found none: leave out --software and "
+        "--precision for what is known\n"
+    )
+
+
 def test_a_price_that_nobody_confirms_never_stands_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,12 @@ def _offers(
         say(problem, err=True)
     goal = _GOALS[demand.mode]
     found, without = offers_of(inputs, demand.model, goal, demand.software, demand.precision)
+    if not found and (demand.software or demand.precision):
+        asked = " in ".join(filter(None, (demand.software, demand.precision)))
+        raise InputError(
+            f"{demand.model}: expected a time of a {MODES[demand.mode]} in {asked}, found none: "
+            "leave out --software and --precision for what is known"
+        )
     if not found:
         raise InputError(
             f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
