@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from epochcost.analysis.observations import Observation, in_floats
-from epochcost.graphs.profile import Profile
+from epochcost.graphs.profile import Arithmetic
 from epochcost.graphs.trial_run import computed_in_copies
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
@@ -28,25 +28,6 @@ from epochcost.statistics import Bounded, ratio
 BYTES_PER_NUMBER = 4
 # The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
 _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
-
-
-@dataclass(frozen=True)
-class Arithmetic:
-    """How many numbers are trained, and the operations of one example's forward pass.
-
-    ``looked_up`` of the numbers stand in tables of which a step reads some rows only. A
-    prediction of time goes by ``profile``; None where the graph computes no product.
-    """
-
-    parameters: int
-    forward_flops: float
-    looked_up: int = 0
-    profile: Profile | None = None
-
-    @property
-    def read_whole(self) -> int:
-        """The numbers that every step reads."""
-        return self.parameters - self.looked_up
 
 
 _KEPT = Keep(

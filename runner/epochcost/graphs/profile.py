@@ -29,3 +29,22 @@ class Profile:
     parameters: int
     products: int
     recurrent_flops: float = 0.0
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How many numbers are trained, and the operations of one example's forward pass.
+
+    ``looked_up`` of the numbers stand in tables of which a step reads some rows only. A
+    prediction of time goes by ``profile``; None where the graph computes no product.
+    """
+
+    parameters: int
+    forward_flops: float
+    looked_up: int = 0
+    profile: Profile | None = None
+
+    @property
+    def read_whole(self) -> int:
+        """The numbers that every step reads."""
+        return self.parameters - self.looked_up
