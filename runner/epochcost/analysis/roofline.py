@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
-    Arithmetic,
     arithmetic_of_model,
     is_whole_pass,
     optimizer_states,
@@ -28,6 +27,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation
 from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
 from epochcost.errors import InputError
+from epochcost.graphs.profile import Arithmetic
 from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
