@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import signal
 import subprocess
@@ -38,11 +39,15 @@ def ignore(_: Progress) -> None:
 
 
 def worker_of(process: psutil.Process) -> psutil.Process:
-    """Find the one worker that a process has started."""
-    (worker,) = (
-        child for child in process.children() if "epochcost.measure.worker" in child.cmdline()
-    )
-    return worker
+    """Find the one worker that a process has started, once it has become one."""
+    deadline = time.monotonic() + crowded(20)
+    while time.monotonic() < deadline:
+        for child in process.children():
+            with contextlib.suppress(psutil.Error):
+                if "epochcost.measure.worker" in child.cmdline():
+                    return child
+        time.sleep(0.01)
+    pytest.fail("expected a worker, found none")
 
 
 def kill_worker_with(number: signal.Signals) -> Callable[[Progress], None]:
