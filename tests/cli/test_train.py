@@ -99,7 +99,6 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[
     ("arguments", "code", "words"),
     [
         (("--target", "98"), 1, "--target: expected accuracy >= SHARE"),
-        (("--target", "loss <= 1", "--until", "stable"), 2, "either --target or --until stable"),
         (("--dataset", "wmt14-en-de"), 1, "expected a table [data] or [generated] in its spec"),
         (("--dataset", "textured-shapes"), 1, "expected [64] numbers in each for the input"),
         (("--dataset", "digit"), 1, 'did you mean "digits"?'),
@@ -133,44 +132,3 @@ def test_a_model_without_data_of_its_own_kind_says_so(
     ):
         assert call(monkeypatch, "--model", model, *kept) == 1
         assert words in " ".join(capsys.readouterr().err.split())
-
-
-def test_simulated_interruptions(
-    tmp_path: Path,
-    kept: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Measured and expected stand side by side, and nothing is stored under a result's name."""
-    asked = ("--model", "digits-mlp", "--epochs", "60", "--simulate-interruptions", "60", *kept)
-    assert call(monkeypatch, *asked, "--save-seconds", "1", "--format", "json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["measured"]["interruptions"] == len(told["starts"]) - 1
-    assert told["measured"]["work_seconds"] > 0
-    assert told["expected"]["running_seconds"] > told["measured"]["work_seconds"]
-    assert load_trainings(tmp_path / "results").records == {}
-    assert call(monkeypatch, *asked, "--save-seconds", "1") == 0
-    text = capsys.readouterr().out
-    assert "on a machine" in text
-    assert "Expected at 60 interruptions an hour" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("0",), "expected a rate above 0 and one repeat, got 0 an hour and 1"),
-        (("9", "--repeats", "2"), "expected a rate above 0 and one repeat, got 9 an hour and 2"),
-        (("3600",), "expected --save-seconds to be at most three times what is between"),
-    ],
-)
-def test_interruptions_that_do_not_do(
-    kept: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    words: str,
-) -> None:
-    """Each is one line."""
-    asked = ("--model", "digits-mlp", *kept, "--simulate-interruptions", *arguments)
-    assert call(monkeypatch, *asked) == 2
-    assert words in capsys.readouterr().err

@@ -21,7 +21,7 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.training import prepare, run_repeat, state_path
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.train.aims import Stability, parse_target
+from epochcost.train.aims import parse_target
 from epochcost.train.loop import TrainingDiverged
 from epochcost.train.state import Progress, read_state
 from real_trainings import ROOT, prepared_digits, run
@@ -122,17 +122,6 @@ def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path
     assert repeat.reached_step == repeat.steps == last.step
     assert all((point.accuracy or 0) < 0.85 for point in before)
     assert (last.accuracy or 0) >= 0.85
-
-
-def test_a_training_ends_when_its_curve_is_surely_stable(tmp_path: Path) -> None:
-    """Behind the step from which on it is, and long before its recipe's end."""
-    prepared = prepared_digits(tmp_path, aim=Stability(), epochs=80)
-    repeat = run(prepared, tmp_path)
-    assert repeat is not None
-    assert repeat.ending == "reached"
-    assert repeat.stable is not None
-    assert repeat.stable.high_step <= repeat.steps < 80 * prepared.feed.epoch_steps
-    assert repeat.curve[-1].accuracy == pytest.approx(repeat.stable.limit, abs=0.01)
 
 
 def test_patience_ends_a_training_that_does_not_improve(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from epochcost.analysis.accuracy import accuracy_trainings, elsewhere
 from epochcost.report.pages import accuracy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
-from epochcost.results.trainings import Point, Repeat, Stable, Trainings
+from epochcost.results.trainings import Point, Repeat, Trainings
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 
 DATASET = """id = "numbers"
@@ -133,7 +133,6 @@ def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     assert [float(one) for one in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
     assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)
     assert page.figures["money-net-numbers"] is not None
-    assert page.figures["stable-net-numbers"] is None
 
 
 def test_the_same_steps_on_another_machine(report: Report) -> None:
@@ -146,34 +145,6 @@ def test_the_same_steps_on_another_machine(report: Report) -> None:
     assert cost is not None
     assert float(time.mean) == pytest.approx(100 * 20 / 50)
     assert float(cost.mean) == pytest.approx(60 * 0.8 / 3600)
-
-
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        ((40.0, 60.0), "50 ± 127"),
-        ((40.0, 600.0), "1 of 2 by the end"),
-        ((500.0,), "not by its end"),
-    ],
-)
-def test_a_curve_is_stable_by_its_end_or_not(
-    tmp_path: Path, steps: tuple[float, ...], words: str
-) -> None:
-    """A limit beyond the last step was not reached; of several repeats it is said of how many."""
-    repeats = [
-        _repeat(seed, "epochs", 10.0, 0.9).model_copy(
-            update={
-                "stable": Stable(
-                    within=0.005, limit=0.9, step=step, low_step=step - 1, high_step=step + 1
-                )
-            }
-        )
-        for seed, step in enumerate(steps)
-    ]
-    report = _report(tmp_path, _record(32, "all epochs", *repeats))
-    (page,) = accuracy.pages(report)
-    (model,) = page.context["models"]
-    assert [row.stable for row in model.rows] == [words]
 
 
 def test_no_training_yet(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from epochcost.results.store import load_all
 from epochcost.results.trainings import (
     Point,
     Repeat,
-    Stable,
     Trainings,
     load_trainings,
     spread,
@@ -157,12 +156,18 @@ def test_a_repeat_is_paid_for_steps_evaluations_and_saving() -> None:
     assert repeat().seconds == 9.25
 
 
-@pytest.mark.parametrize(("step", "settles"), [(20.0, True), (81.5, False)])
-def test_a_curve_that_ends_before_it_is_stable_has_not_settled(step: float, settles: bool) -> None:
-    """A limit that the rule sees beyond the last step was not reached."""
-    stable = Stable(within=0.005, limit=0.9, step=step, low_step=step - 1, high_step=step + 1)
-    told = repeat(stable=stable)
-    assert told.settled == (stable if settles else None)
+def test_a_file_of_an_earlier_version_loads_without_its_stability(
+    make: Callable[..., Trainings], tmp_path: Path
+) -> None:
+    """The step from which a curve was stable is read and left out of what is written."""
+    former = {"within": 0.005, "limit": 0.9, "step": 20.0, "low_step": 19.0, "high_step": 21.0}
+    path = write_trainings(tmp_path, make())
+    text = json.loads(path.read_text("utf-8"))
+    for stored in text["repeats"]:
+        stored["stable"] = former
+    path.write_text(json.dumps(text), "utf-8")
+    (record,) = load_trainings(tmp_path).records.values()
+    assert "stable" not in record.model_dump()["repeats"][0]
 
 
 def test_a_spread_is_a_mean_and_its_interval() -> None:

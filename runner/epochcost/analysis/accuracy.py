@@ -66,18 +66,6 @@ class AccuracyTraining:
         return spread([one for one in known if one is not None]) if None not in known else None
 
     @property
-    def stable_steps(self) -> Spread | None:
-        """From which step on the curves of whole trainings are stable; None where one never is."""
-        known = [found.step for one in self.record.repeats if (found := one.settled)]
-        return spread(known) if len(known) == len(self.record.repeats) and self.whole else None
-
-    @property
-    def after_drop(self) -> bool:
-        """Whether a plateau only followed a drop of the learning rate."""
-        known = (one.settled for one in self.record.repeats)
-        return any(one and one.after_drop is not None for one in known)
-
-    @property
     def cost(self) -> Spread | None:
         """What one training costs at the machine's price, as a share of its time."""
         if self.price is None:

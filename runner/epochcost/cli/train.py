@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,11 +18,6 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, print_json, with_option_groups
-from epochcost.cli.train_interrupted import (
-    interrupted_as_json,
-    show_interrupted,
-    train_interrupted,
-)
 from epochcost.cli.trained import (
     Payment,
     payment,
@@ -30,7 +25,7 @@ from epochcost.cli.trained import (
     show_elsewhere,
     show_repeats,
 )
-from epochcost.errors import InputError, UsageError
+from epochcost.errors import InputError
 from epochcost.execute.repeats import Follower, RepeatsRequest, repeat_folder, run_repeats
 from epochcost.execute.training import TrainingRequest, prepare
 from epochcost.measure.environment import detect_environment
@@ -40,7 +35,7 @@ from epochcost.results.plausibility import require_plausible
 from epochcost.results.trainings import Repeat
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Provider
-from epochcost.train.aims import Stability, parse_target
+from epochcost.train.aims import parse_target
 from epochcost.train.loop import Recipe
 from epochcost.train.state import Progress
 from epochcost.units import seconds
@@ -59,10 +54,6 @@ class What:
     target: Annotated[
         str | None, typer.Option(help='Stop there: "accuracy >= 0.98", "loss <= 0.1".')
     ] = None
-    until: Annotated[
-        Literal["stable", "end"],
-        typer.Option(help="Stop when the curve is stable, or after the recipe's epochs."),
-    ] = "end"
     epochs: Annotated[
         int | None, typer.Option(min=1, help="At most so many. Default: the recipe's.")
     ] = None
@@ -83,23 +74,18 @@ class What:
         training = catalogue.model(self.model).training
         if training is None:
             raise InputError(f"model {self.model}: expected a table [training], found none")
-        if self.target is not None and self.until == "stable":
-            raise UsageError("train: expected either --target or --until stable, got both")
-        aim = parse_target(self.target) if self.target else None
         return Recipe(
             training.schedule,
             training.optimizer.learning_rate,
             self.epochs or training.epochs,
             evaluate_every=0,
-            aim=Stability() if self.until == "stable" else aim,
+            aim=parse_target(self.target) if self.target else None,
             patience=self.patience,
         )
 
     @property
     def aim(self) -> str:
         """In words, for the record."""
-        if self.until == "stable":
-            return "stable within 0.5 points"
         return self.target or "all epochs"
 
 
@@ -136,19 +122,12 @@ class Where:
 def train(
     what: What,
     where: Where,
-    simulate_interruptions: Annotated[
-        float | None,
-        typer.Option(help="Kill it so often an hour, at random, and say what that cost."),
-    ] = None,
     output: terminal.OutputFormat = "text",
 ) -> None:
     """Train a model on real data to an accuracy, and price that."""
     catalogue = own_catalogue()
     request = _request(what, where, catalogue)
     pay = payment(catalogue, where.hardware, where.price)
-    if simulate_interruptions is not None:
-        _interrupt(request, pay, simulate_interruptions, output)
-        return
     with noted_signals() as stopped:
         progress = _Progress(request, pay, stopped)
         trainings = run_repeats(request, progress.follower)
@@ -164,23 +143,6 @@ def train(
                 show_elsewhere(catalogue, where.results, trainings, chosen)
     if stopped():
         raise typer.Exit(INTERRUPTED)
-
-
-def _interrupt(
-    request: RepeatsRequest, pay: Payment, per_hour: float, output: terminal.OutputFormat
-) -> None:
-    """One repeat, killed again and again; nothing of it is stored."""
-    if per_hour <= 0 or len(request.seeds) > 1:
-        demand = "a rate above 0 and one repeat"
-        got = f"{per_hour:g} an hour and {len(request.seeds)}"
-        raise UsageError(f"--simulate-interruptions: expected {demand}, got {got}")
-    seed = request.seeds[0]
-    folder = repeat_folder(request, seed).with_name(f"seed-{seed}-interrupted")
-    found = train_interrupted(request.prepared, seed, folder, per_hour)
-    if output == "json":
-        print_json(interrupted_as_json(found, per_hour), indent=1)
-    else:
-        show_interrupted(found, per_hour, pay.words)
 
 
 def _request(what: What, where: Where, catalogue: Catalogue) -> RepeatsRequest:

@@ -59,7 +59,7 @@ def show_repeats(
 ) -> None:
     """A row for each repeat, then what they come to together."""
     print_table(
-        ("seed", "ended by", "steps", "epochs", "time", "cost", "loss", "accuracy", "stable from"),
+        ("seed", "ended by", "steps", "epochs", "time", "cost", "loss", "accuracy"),
         [_row(trainings, each, pay) for each in repeats],
         drop=("epochs", "loss"),
     )
@@ -77,20 +77,7 @@ def _row(trainings: Trainings, repeat: Repeat, pay: Payment) -> tuple[str, ...]:
         pay.words(repeat.seconds),
         f"{last.loss:.4g}",
         "-" if last.accuracy is None else f"{last.accuracy:.2%}",
-        _stable_words(repeat),
     )
-
-
-def _stable_words(repeat: Repeat) -> str:
-    """The step with half its interval of 90 %; of one that is hardly known only that."""
-    stable = repeat.settled
-    if stable is None:
-        return "-" if repeat.stable is None else "not by its end"
-    half = (stable.high_step - stable.low_step) / 2
-    if half > stable.step:
-        return "unknown"
-    mark = "" if stable.after_drop is None else "*"
-    return f"{stable.step:,.0f} ± {half:,.0f}{mark}"
 
 
 def _summary(
@@ -116,9 +103,6 @@ def _summary(
         beyond = f" ({loss / best.loss - 1:+.1%} here)" if best.loss else ""
         allows = f"loss {best.loss:.4f}{beyond}, accuracy {best.accuracy:.2%}"
         lines += [f"the best that its source allows: {allows}"]
-    settled = (each.settled for each in repeats)
-    if any(one is not None and one.after_drop is not None for one in settled):
-        lines += ["* a plateau that only followed a drop of the learning rate"]
     waiting = sum(each.waiting_seconds for each in repeats)
     lines += [f"waiting for data: {share(waiting / sum(each.seconds for each in repeats))}"]
     lines += [f"weights: {repeat_folder(request, counted[0].seed) / 'model.onnx'}"]

@@ -33,12 +33,10 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.reference_data import Dataset
 from epochcost.specs.study import Provider
-from epochcost.train.aims import Aim, Stability
 from epochcost.train.batches import example_fields, step_targets
 from epochcost.train.datasets import load_examples
 from epochcost.train.loop import Recipe, TrainingDiverged, Watch, train
 from epochcost.train.pipeline import Examples, Feed, fitting_input, require_fitting
-from epochcost.train.stability import find_stable
 from epochcost.train.state import (
     Progress,
     SavedState,
@@ -188,7 +186,7 @@ def _run_repeat(
     weights = {name: state.values[name] for name in first}
     exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
     write_atomically(folder / "model.onnx", exported, refusal)
-    return _record(prepared.recipe.aim, seed, state.progress, digest(weights))
+    return _record(seed, state.progress, digest(weights))
 
 
 def _go_on(
@@ -203,8 +201,7 @@ def _go_on(
     return replace(state, progress=progress, values=values)
 
 
-def _record(aim: Aim | None, seed: int, progress: Progress, weights_sha256: str) -> Repeat:
-    stability = aim if isinstance(aim, Stability) else Stability()
+def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
     assert progress.ending is not None, "only a training with an end is stored"
     times = progress.times
     reached = progress.curve[-1].step if progress.ending == "reached" else None
@@ -219,7 +216,6 @@ def _record(aim: Aim | None, seed: int, progress: Progress, weights_sha256: str)
         sessions=progress.sessions,
         reached_step=reached,
         curve=_thinned(progress.curve),
-        stable=find_stable(progress.curve, stability.within),
         weights_sha256=weights_sha256,
     )
 

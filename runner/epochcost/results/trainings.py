@@ -22,6 +22,7 @@ from epochcost.results.environment import Environment
 from epochcost.results.fields import (
     Count,
     FiniteLoss,
+    Former,
     HexDigits,
     NonNegative,
     NonNegativeInt,
@@ -56,21 +57,6 @@ class Point(Record):
     accuracy: Share | None
 
 
-class Stable(Record):
-    """From which step on a curve is within ``within`` of its limit; where that lies, at 90 %.
-
-    ``after_drop`` is the step of the last fall of the learning rate where the plateau only
-    followed it: before, the curve was on its way to another limit.
-    """
-
-    within: NonNegative
-    limit: float
-    step: NonNegative
-    low_step: NonNegative
-    high_step: NonNegative
-    after_drop: NonNegativeInt | None = None
-
-
 class Repeat(Record):
     """One training from its seed: its curve and where its time went.
 
@@ -89,19 +75,13 @@ class Repeat(Record):
     sessions: Count
     reached_step: NonNegativeInt | None
     curve: Annotated[tuple[Point, ...], Field(min_length=1)]
-    stable: Stable | None = None
+    stable: Former = None
     weights_sha256: Sha256
 
     @property
     def seconds(self) -> float:
         """What a machine is paid for: steps, evaluations and saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
-
-    @property
-    def settled(self) -> Stable | None:
-        """Where the curve is stable; None where it ends before."""
-        found = self.stable
-        return found if found is not None and found.step <= self.steps else None
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Repeat:

@@ -1,4 +1,4 @@
-"""What a training is for: an accuracy, a loss, or a curve that is stable; and when that is met."""
+"""The target of a training: an accuracy, a loss or a perplexity, and whether it is met."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from epochcost.errors import InputError
 from epochcost.results.trainings import Point
-from epochcost.train.stability import find_stable, is_known
 
 # By what can be measured, whether more of it is better.
 _MEASURES = {"accuracy": True, "loss": False, "perplexity": False}
@@ -35,23 +34,6 @@ class Target:
                 "got accuracy"
             )
         return point.accuracy >= self.value
-
-
-@dataclass(frozen=True)
-class Stability:
-    """A curve that is within ``within`` of its limit, and surely so."""
-
-    within: float = 0.005
-
-    def met(self, curve: Sequence[Point]) -> bool:
-        """Whether that is known by now; asked less often as the curve grows."""
-        if len(curve) % max(1, len(curve) // 20):
-            return False
-        stable = find_stable(curve, self.within)
-        return stable is not None and is_known(stable, curve[-1].step)
-
-
-Aim = Target | Stability
 
 
 def parse_target(text: str) -> Target:

@@ -22,7 +22,7 @@ from epochcost.errors import InputError
 from epochcost.measure.training import TrainingSession
 from epochcost.results.trainings import Point
 from epochcost.specs.training import OnPlateau, Schedule
-from epochcost.train.aims import Aim
+from epochcost.train.aims import Target
 from epochcost.train.pipeline import Feed
 from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
@@ -48,7 +48,7 @@ class Recipe:
     learning_rate: Decimal
     epochs: int
     evaluate_every: int
-    aim: Aim | None = None
+    aim: Target | None = None
     patience: int | None = None
 
 

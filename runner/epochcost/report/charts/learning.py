@@ -1,4 +1,4 @@
-"""Learning curves of real trainings against time and money, and what stability takes by batch."""
+"""Learning curves of real trainings against time and money."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import BatchSize, ChartData, Ends, Shown
+from epochcost.report.charts.data import ChartData, Ends, Shown
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.results.trainings import Point
 
@@ -26,17 +26,6 @@ class LearningPoint:
     time: Annotated[float, Shown("Time of steps", "seconds")]
     cost: Annotated[float | None, Shown("Cost of steps", "money")]
     measure: Annotated[Ends, Shown("Accuracy", "number")]
-
-
-@dataclass(frozen=True, slots=True)
-class StableCost:
-    """What a training took up to where its curve is stable."""
-
-    batch_size: BatchSize
-    steps: Annotated[float, Shown("Steps until stable", "number")]
-    examples: Annotated[float, Shown("Examples until stable", "number")]
-    time: Annotated[float, Shown("Time until stable", "seconds")]
-    cost: Annotated[float, Shown("Cost until stable", "money")]
 
 
 @dataclass(frozen=True)
@@ -68,27 +57,6 @@ class LearningCurve(Chart[LearningPoint]):
             band,
             base.mark_line(strokeWidth=2).encode(y=y),
             base.mark_point(filled=True, size=25).encode(y=y, tooltip=self.data.tooltips(alt)),
-        ]
-
-
-@dataclass(frozen=True)
-class StableByBatch(Chart[StableCost]):
-    """Cost until stable over batch sizes."""
-
-    summary = "Cost until the accuracy is stable, by batch size."
-
-    def layers(self, alt: Any) -> list[Any]:
-        """A line with points."""
-        sizes = sorted(set(self.data.values_of("batch_size")))
-        x = axes.log_scaled(alt.X, "batch_size", axes.log_domain(sizes), "batch size", sizes)
-        base = self.marks(alt).encode(
-            x=x, y=axes.log_axis(alt.Y, self.data, "cost", "cost until stable")
-        )
-        return [
-            base.mark_line(strokeWidth=2, color="var(--ec-series-1)"),
-            base.mark_point(filled=True, size=60, color="var(--ec-series-1)").encode(
-                tooltip=self.data.tooltips(alt)
-            ),
         ]
 
 
@@ -139,23 +107,3 @@ def _points(training: AccuracyTraining, *, by_loss: bool) -> Iterator[LearningPo
                 float(training.cost_of(seconds)) if training.price else None,
                 (min(values), fmean(values), max(values)),
             )
-
-
-def stable_by_batch(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
-    """Cost until stable by batch size on one machine; None below two sizes."""
-    rows = tuple(_stable(one) for one in trainings if one.stable_steps and one.price)
-    if len({row.batch_size for row in rows}) < 2:
-        return None
-    return Figure(
-        id=identifier,
-        title="Cost until stable, by batch size",
-        description="Up to the first step that is within half a point of the curve's limit.",
-        chart=StableByBatch(ChartData(rows)),
-    )
-
-
-def _stable(training: AccuracyTraining) -> StableCost:
-    assert training.stable_steps is not None, "asked for where it is known"
-    steps, size = training.stable_steps.mean, training.record.batch_size
-    seconds = steps * training.seconds.mean / training.steps.mean
-    return StableCost(size, steps, steps * size, seconds, float(training.cost_of(seconds)))

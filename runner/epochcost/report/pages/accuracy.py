@@ -16,7 +16,7 @@ from epochcost.analysis.accuracy import (
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.rows import Row
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.learning import learning_curve, stable_by_batch
+from epochcost.report.charts.learning import learning_curve
 from epochcost.report.pages.page import Page, Report
 from epochcost.results.trainings import Spread
 from epochcost.units import money, seconds
@@ -36,7 +36,6 @@ class TrainingRow:
     cost: str
     steps: str
     accuracy: str
-    stable: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ def _figures(group: Sequence[AccuracyTraining]) -> Iterator[tuple[str, Figure | 
     curves = [one for one in group if one.whole] or group
     yield f"time-{name}", learning_curve(curves, identifier=f"learning-time-{name}")
     yield f"money-{name}", learning_curve(curves, identifier=f"learning-money-{name}", money=True)
-    yield f"stable-{name}", stable_by_batch(curves, identifier=f"learning-stable-{name}")
 
 
 def _id(training: AccuracyTraining) -> str:
@@ -120,19 +118,7 @@ def _row(one: AccuracyTraining) -> TrainingRow:
         _spread(one.cost, lambda value: money(Decimal(repr(value)), currency)) if one.cost else "",
         _spread(one.steps, lambda value: f"{value:,.0f}"),
         _spread(one.accuracy, lambda value: f"{value:.2%}") if one.accuracy else "",
-        _stable_words(one),
     )
-
-
-def _stable_words(one: AccuracyTraining) -> str:
-    """From which step on the curves are stable, or how many of them are by their end."""
-    if one.stable_steps:
-        return _spread(one.stable_steps, lambda value: f"{value:,.0f}") + "*" * one.after_drop
-    repeats = one.record.repeats
-    settled = sum(each.settled is not None for each in repeats)
-    if not any(each.stable for each in repeats):
-        return ""
-    return f"{settled} of {len(repeats)} by the end" if settled else "not by its end"
 
 
 def _spread(found: Spread, words: Callable[[float], str]) -> str:
