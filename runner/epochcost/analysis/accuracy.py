@@ -14,8 +14,7 @@ from decimal import Decimal
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.rows import Row, price_rows
-from epochcost.cost import Time, Usage
-from epochcost.cost.bill import share_total
+from epochcost.cost import Time, Usage, share
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.hardware import Hardware
@@ -77,7 +76,7 @@ class AccuracyTraining:
         assert self.price is not None, "asked for where there is one"
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
         usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
-        return share_total(self.price, usage)
+        return share(self.price, usage).total
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:

@@ -15,8 +15,7 @@ import numpy as np
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
 from epochcost.analysis.observations import Observation
-from epochcost.cost import Time, Usage
-from epochcost.cost.bill import share_total
+from epochcost.cost import Time, Usage, share
 from epochcost.cost.market import InterruptionRate, Market
 from epochcost.cost.policies import Comparison, compare_policies, saving_interval
 from epochcost.cost.replay import (
@@ -134,7 +133,7 @@ def on_demand_per_hour(catalogue: Catalogue, hardware: str, currency: str) -> fl
     machine = catalogue.machine(hardware)
     hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
     known = [
-        share_total(price, hour)
+        share(price, hour).total
         for price in current_prices(catalogue.prices_of(machine.id))
         if price.plan == "on-demand" and price.currency == currency
     ]

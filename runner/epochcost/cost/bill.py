@@ -17,8 +17,6 @@ from epochcost.cost.rented import (
     hourly_lines,
     job_lines,
     share_lines,
-    total_of_job,
-    total_of_share,
 )
 from epochcost.cost.schedule import (
     Schedule,
@@ -106,23 +104,6 @@ def share(price: Price, usage: Usage) -> Quote:
         schedule = shared_schedule(usage.duration_seconds)
         lines = tuple(share_lines(price, schedule, usage.machines, usage.egress_gb))
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
-
-
-def quote_total(price: Price, usage: Usage, *, billing: Billing | None = None) -> Decimal:
-    """The total of ``quote`` without credit, in a fraction of its time; raises as it does."""
-    if price.owned is not None or usage.egress_gb:
-        return quote(price, usage, billing=billing, credit=Decimal(0)).total
-    with exact_arithmetic():
-        schedule = expected_schedule(price, usage.duration_seconds, billing or price.billing_rule)
-        return total_of_job(price, schedule, usage.machines, usage.runs)
-
-
-def share_total(price: Price, usage: Usage) -> Decimal:
-    """The total of ``share``, in a fraction of its time; raises as it does."""
-    if price.owned is not None or usage.egress_gb:
-        return share(price, usage).total
-    with exact_arithmetic():
-        return total_of_share(price, usage.duration_seconds, usage.machines)
 
 
 def quote_at_rate(

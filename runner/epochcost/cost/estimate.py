@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.cost.bill import quote, quote_total, share, share_total
+from epochcost.cost.bill import quote, share
 from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import QUANTUM, exact_arithmetic
 from epochcost.errors import InputError
@@ -135,17 +135,17 @@ class MachineTime:
         return share(price, usage) if self.shared else quote(price, usage, credit=Decimal(0))
 
     def cost(self, price: Price | None) -> Cost:
-        """The cost over the time's interval, by the totals of ``quote``.
+        """The cost over the time's interval: the totals of its bills.
 
         Unpriced, with the reason, without a price and where the plan cannot be applied.
         """
         if price is None:
             return Unpriced("no price is known")
-        total, time = (share_total if self.shared else quote_total), self.time
+        time = self.time
         try:
             with exact_arithmetic():
                 totals = {
-                    seconds: total(price, self.usage(seconds))
+                    seconds: self.quote(price, seconds).total
                     for seconds in dict.fromkeys((time.low, time.mean, time.high))
                 }
         except InputError as error:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
-from epochcost.cost.schedule import Schedule, shared_schedule
+from epochcost.cost.schedule import Schedule
 from epochcost.cost.tracing import is_zero, maximum
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
@@ -50,13 +50,8 @@ class HourlyCharge:
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """What it costs for so long; never less for longer, to the last decimal."""
-        return amount_at(self.rate * self.units, seconds)
-
-
-def amount_at(rate_per_hour: Decimal, seconds: Decimal) -> Decimal:
-    """What so much an hour comes to."""
-    return quantized(rate_per_hour * seconds / SECONDS_PER_HOUR)
+        """The cost of so many seconds; never less for longer, to the last decimal."""
+        return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
@@ -133,31 +128,12 @@ def share_lines(
     price: Price, schedule: Schedule, machines: Count, egress_gb: Decimal
 ) -> Iterator[Line]:
     """The lines of a share of a longer job; raises InputError where nothing is by the hour."""
-    yield from hourly_lines(_required_parts(price), schedule, machines)
+    parts = hourly_charges(price)
+    if not parts:
+        raise InputError(f"{price.id}: expected a price per hour for a share, found none")
+    yield from hourly_lines(parts, schedule, machines)
     yield from _storage_lines(price, schedule, machines)
     yield from _egress_lines(price, egress_gb)
-
-
-def total_of_job(price: Price, schedule: Schedule, machines: Count, runs: Count) -> Decimal:
-    """What ``job_lines`` sum to where nothing leaves, in a fraction of their time."""
-    charges = _charges(Identity(price))
-    total = charges.of_hours(schedule.billed_seconds) * machines
-    if not charges.others:
-        return total
-    stored = _storage_lines(price, schedule, machines)
-    failed = _failure_lines(price, schedule, machines)
-    return total + _sum((*stored, *_run_lines(price, runs), *failed))
-
-
-def total_of_share(price: Price, seconds: Decimal, machines: Count) -> Decimal:
-    """What ``share_lines`` sum to where nothing leaves; raises InputError as they do."""
-    charges = _charges(Identity(price))
-    if not charges.hourly:
-        _required_parts(price)
-    total = charges.of_hours(seconds) * machines
-    if not charges.others:
-        return total
-    return total + _sum(_storage_lines(price, shared_schedule(seconds), machines))
 
 
 def hourly_lines(
@@ -180,38 +156,6 @@ def hourly_lines(
         amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
         yield Line(label, hours * machines, "hour", rate, amount * machines)
         so_far, amounts = until, later
-
-
-def _required_parts(price: Price) -> tuple[HourlyCharge, ...]:
-    parts = hourly_charges(price)
-    if not parts:
-        raise InputError(f"{price.id}: expected a price per hour for a share, found none")
-    return parts
-
-
-@dataclass(frozen=True, slots=True)
-class _Charges:
-    """What a plan charges: by the hour, one rate for each part, and whether for anything else."""
-
-    hourly: tuple[Decimal, ...]
-    others: bool
-
-    def of_hours(self, seconds: Decimal) -> Decimal:
-        """What ``hourly_lines`` sum to: all but the first are differences, so all time tells."""
-        return sum((amount_at(rate, seconds) for rate in self.hourly), Decimal(0))
-
-
-# Prices are frozen, and each bills many jobs.
-@lru_cache(maxsize=256)
-def _charges(identity: Identity[Price]) -> _Charges:
-    price = identity.value
-    hourly = tuple(part.rate * part.units for part in hourly_charges(price))
-    otherwise = any(part.per != "hour" and part.amount is not None for part in price.components)
-    return _Charges(hourly, otherwise or price.start.failure_charge > 0)
-
-
-def _sum(lines: Iterable[Line]) -> Decimal:
-    return sum((line.amount for line in lines), Decimal(0))
 
 
 def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
