@@ -15,11 +15,23 @@ import onnx
 import pytest
 
 from built_decoders import built_decoder, save_built
-from epochcost.cli.app import EXAMPLES
+from epochcost.cli.app import COMMANDS, load_command
 from fake_runtimes import use_index, write_index
 from revisions import commit, git
 from tiny_project import linear_model
 
+
+def _examples() -> Iterator[tuple[str, str]]:
+    """The name of every command with the line that ends its help."""
+    for name in COMMANDS:
+        command = load_command(name)
+        members = getattr(command, "commands", None)
+        commands = {f"{name} {inner}": one for inner, one in members.items()} if members else {}
+        for full_name, one in (commands or {name: command}).items():
+            yield full_name, one.epilog.partition("Example:\n")[2].strip()
+
+
+EXAMPLES = dict(_examples())
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "currencies", "datasets", "devices")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from epochcost.cli.app import COMMANDS, EXAMPLES, app, load_command
+from epochcost.cli.app import COMMANDS, app, load_command
 
 ROOT = Path(__file__).parents[2]
 LOADED: dict[str, Any] = {name: load_command(name) for name in COMMANDS}
@@ -83,14 +83,9 @@ def test_help_ends_with_an_example(name: str) -> None:
     done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
     assert done.exit_code == 0
     shown = done.stdout.partition("Example:\n")[2].strip()
-    assert shown == EXAMPLES[name]
     assert shown.startswith(f"epochcost {name}")
+    assert "\n" not in shown
     _parse(shown)
-
-
-def test_every_example_is_of_a_command() -> None:
-    """No example outlives its command."""
-    assert set(EXAMPLES) == set(NAMES)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import io
 import os
 import sys
@@ -64,50 +65,6 @@ _PLACES = {
     "prices": ("prices", "app"),
     "runtimes": ("runtimes", "app"),
 }
-# What ends the help of each command.
-EXAMPLES: Mapping[str, str] = MappingProxyType(
-    {
-        "break-even": "epochcost break-even --own assumed-workstation-1x-a6000",
-        "build": "epochcost build --strict",
-        "ceilings": "epochcost ceilings --hardware local",
-        "cheapest": "epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD",
-        "check": "epochcost check specs/prices",
-        "data fetch": "epochcost data fetch mnist",
-        "data import": "epochcost data import digits digits.csv.gz",
-        "data list": "epochcost data list",
-        "diff": "epochcost diff main",
-        "estimate": "epochcost estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07 "
-        "--utilisation 0.3-0.5",
-        "init": "epochcost init our-costs",
-        "new hardware": "epochcost new hardware --detect --id workstation",
-        "new price": "epochcost new price --hardware g6.xlarge --amount 0.8048 "
-        '--source "the provider\'s list"',
-        "new model": "epochcost new model --graph model.onnx --loss softmax_cross_entropy "
-        '--task "image classification" --example "a grey 28 x 28 image" --source "our own"',
-        "new published": "epochcost new published --id example-2026 --model mnist-cnn "
-        '--title "A table" --authors "A. Author" --year 2026 --workload "MNIST" '
-        '--source "https://example.org" --as-of 2026-11-01 --timing p3.2xlarge=0.12h',
-        "new study": "epochcost new study --model mnist-cnn",
-        "plan": "epochcost plan --study starter --verbose",
-        "prices import": "epochcost prices import vms.csv --provider aws --as-of 2026-07-20 "
-        '--source "REPOSITORY@COMMIT, vms.csv" --dry-run',
-        "quote": "epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s",
-        "replay": "epochcost replay --hours 24 --trace prices.csv --on-demand 3.06 --deadline 36h",
-        "run": "epochcost run --study starter --resume",
-        "runtimes install": "epochcost runtimes install onnxruntime==1.20.1",
-        "runtimes list": "epochcost runtimes list",
-        "schema": "epochcost schema --to docs/schemas",
-        "serve": "epochcost serve --dev-addr 127.0.0.1:8001",
-        "tokens": "epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 "
-        "--output 100",
-        "trust": "epochcost trust",
-        "weightless": "epochcost weightless exported/model.onnx -o models/mine.onnx",
-        "train": 'epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3',
-        "train-graph": "epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop "
-        "-o step.onnx",
-    }
-)
-
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.
 _PREDICTING = frozenset({"build", "cheapest", "diff", "replay", "serve", "trust"})
@@ -136,19 +93,17 @@ def load_command(name: str) -> Any:
     return typer.main.get_group(program).commands[name]
 
 
-def _show_examples(app: typer.Typer, cls: type[TyperCommand], group: str = "") -> None:
-    """Make every command below an app of a class, and end its help with its example.
-
-    Raises KeyError where a command has none.
-    """
+def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
+    """Make every command below an app of a class; the example of its docstring ends its help."""
     for command in app.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
-        # The mark keeps the lines as they are.
+        text = inspect.getdoc(command.callback) or ""
+        command.help, _, example = text.partition("\n\nExample: ")
         command.cls = cls
-        command.epilog = f"\b\nExample:\n  {EXAMPLES[f'{group}{name}']}"
-    for inner in app.registered_groups:
-        if inner.typer_instance is not None:
-            _show_examples(inner.typer_instance, cls, f"{inner.name} ")
+        # The mark keeps the lines as they are.
+        command.epilog = f"\b\nExample:\n  {' '.join(example.split())}"
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _show_examples(group.typer_instance, cls)
 
 
 class _LazyGroup(TyperGroup):

@@ -86,7 +86,10 @@ def break_even(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Say from how many hours of use a month buying is cheaper."""
+    """Say from how many hours of use a month buying is cheaper.
+
+    Example: epochcost break-even --own assumed-workstation-1x-a6000
+    """
     catalogue = catalogue_to_read()
     price = catalogue.price(own)
     factor = None if speed is None else parse_decimal(speed, "speed")

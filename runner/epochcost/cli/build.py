@@ -37,7 +37,10 @@ def build(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Any warning is an error.")] = False,
 ) -> None:
-    """Build the site from the specs and the results there are."""
+    """Build the site from the specs and the results there are.
+
+    Example: epochcost build --strict
+    """
     _require_site_packages()
     config = _config()
     if pages_to is None:
@@ -57,7 +60,10 @@ def serve(
         str, typer.Option(help="Where to serve: address and port.")
     ] = "127.0.0.1:8000",
 ) -> None:
-    """Preview the site, built anew when something changes."""
+    """Preview the site, built anew when something changes.
+
+    Example: epochcost serve --dev-addr 127.0.0.1:8001
+    """
     _require_site_packages()
     _mkdocs("serve", "--config-file", str(_config()), "--dev-addr", dev_addr)
 

@@ -44,7 +44,10 @@ def ceilings(
     results: terminal.ResultsFolder = RESULTS,
     output: terminal.OutputFormat = "text",
 ) -> None:
-    """Measure what this machine does at most, for predictions."""
+    """Measure what this machine does at most, for predictions.
+
+    Example: epochcost ceilings --hardware local
+    """
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = _here(machine, results, provider, device, again=True)

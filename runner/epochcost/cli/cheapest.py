@@ -93,7 +93,10 @@ def cheapest(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Show where a model costs least, and what would change that."""
+    """Show where a model costs least, and what would change that.
+
+    Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
+    """
     amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
     demand = Demand(model, mode, limit, amount, currency, software, precision)

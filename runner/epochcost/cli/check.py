@@ -51,7 +51,10 @@ def check(
     ] = False,
     output: Annotated[Format, typer.Option("--format", help="Lines for people, or JSON.")] = "text",
 ) -> None:
-    """Validate specs, results or budgets; say where each fault is."""
+    """Validate specs, results or budgets; say where each fault is.
+
+    Example: epochcost check specs/prices
+    """
     if budgets and (paths or results):
         raise UsageError("--budgets: expected it by itself, got paths or --results as well")
     if budgets:

@@ -43,7 +43,10 @@ def _data() -> None:
 
 @app.command("fetch")
 def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
-    """Fetch a data set's files from their publisher."""
+    """Fetch a data set's files from their publisher.
+
+    Example: epochcost data fetch mnist
+    """
     dataset = catalogue_to_read().dataset(name)
     if dataset.generated is not None or (dataset.data is not None and dataset.data.package):
         typer.echo(f"{name}: {_origin(dataset)}, nothing to fetch")
@@ -67,7 +70,10 @@ def import_(
     *,
     data: _Folder = _FOLDER,
 ) -> None:
-    """Copy files at hand into place, checked."""
+    """Copy files at hand into place, checked.
+
+    Example: epochcost data import digits digits.csv.gz
+    """
     dataset = catalogue_to_read().dataset(name)
     for held in import_files(dataset, path, data):
         _tell(name, held)
@@ -75,7 +81,10 @@ def import_(
 
 @app.command("list")
 def list_datasets(*, data: _Folder = _FOLDER) -> None:
-    """List what can be trained on, and what of it is here."""
+    """List what can be trained on, and what of it is here.
+
+    Example: epochcost data list
+    """
     known = catalogue_to_read().datasets.values()
     usable = [each for each in known if each.data is not None or each.generated is not None]
     rows = [(each.id, _present(each, data), *_size_and_licence(each)) for each in usable]

@@ -49,6 +49,8 @@ def diff(
 
     Nothing is printed where nothing changes; JSON then has empty lists. The working tree is not
     touched.
+
+    Example: epochcost diff main
     """
     with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
         difference = _difference(Path(folder), base, head)

@@ -82,7 +82,11 @@ def estimate(
     results: Annotated[Path, typer.Option(help="Folder of results.")] = RESULTS,
     form: ExactAmounts = "text",
 ) -> None:
-    """Price a training from its operations alone, as a range."""
+    """Price a training from its operations alone, as a range.
+
+    Example: epochcost estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07
+      --utilisation 0.3-0.5
+    """
     if utilisation is not None and utilisation_of is not None:
         raise UsageError("estimate: expected --utilisation or --utilisation-of, got both")
     if utilisation_of is not None and precision == "fp16":

@@ -57,7 +57,10 @@ def hardware(
     gpus: Annotated[int, typer.Option(min=1, help="How many of them it has.")] = 1,
     source: Source = None,
 ) -> None:
-    """Declare a machine in specs/hardware/."""
+    """Declare a machine in specs/hardware/.
+
+    Example: epochcost new hardware --detect --id workstation
+    """
     found = _detected() if detect_environment else {}
     given = {
         "id": identifier,
@@ -100,7 +103,11 @@ def price(
         typer.Option(metavar="KEY=NUMBER", help=f"Of an owned machine: {', '.join(_OWNED)}."),
     ] = None,
 ) -> None:
-    """Declare a machine's price on a day, in specs/prices/."""
+    """Declare a machine's price on a day, in specs/prices/.
+
+    Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --source "the provider's
+      list"
+    """
     needed = {"hardware": hardware, "source": source}
     require(needed if plan == "owned" else needed | {"amount": amount})
     assert hardware is not None
@@ -140,7 +147,10 @@ def study(
     name: Name = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
 ) -> None:
-    """Declare in specs/studies/ which models are measured where."""
+    """Declare in specs/studies/ which models are measured where.
+
+    Example: epochcost new study --model mnist-cnn
+    """
     models = model or []
     if len(models) == 1:
         only = own_catalogue().model(models[0])
@@ -178,7 +188,11 @@ def model(
     examples_per_epoch: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
 ) -> None:
-    """Declare a model in specs/models/, read from its ONNX file."""
+    """Declare a model in specs/models/, read from its ONNX file.
+
+    Example: epochcost new model --graph model.onnx --loss softmax_cross_entropy --task "image
+      classification" --example "a grey 28 x 28 image" --source "our own"
+    """
     loaded = load_model(graph)
     inputs = data_inputs(loaded)
     if any(data_input.name.startswith("past_key_values.") for data_input in inputs):

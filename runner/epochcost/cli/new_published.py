@@ -44,7 +44,12 @@ def published(
     batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a step.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of all the work.")] = None,
 ) -> None:
-    """Begin a published table in specs/published/, with its times."""
+    """Begin a published table in specs/published/, with its times.
+
+    Example: epochcost new published --id example-2026 --model mnist-cnn --title "A table"
+      --authors "A. Author" --year 2026 --workload "MNIST" --source "https://example.org" --as-of
+      2026-11-01 --timing p3.2xlarge=0.12h
+    """
     given = {
         "id": identifier,
         "title": title,

@@ -153,7 +153,10 @@ def plan(
     wide: WideTable = False,
     output: OutputFormat = "text",
 ) -> None:
-    """Show the trials that a run would do here."""
+    """Show the trials that a run would do here.
+
+    Example: epochcost plan --study starter --verbose
+    """
     catalogue, hardware = catalogue_to_read(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()

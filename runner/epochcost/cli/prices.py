@@ -64,7 +64,11 @@ def import_prices(
     ] = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each price that is new or changed."""
+    """Write a spec for each price that is new or changed.
+
+    Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
+      "REPOSITORY@COMMIT, vms.csv" --dry-run
+    """
     request = ImportRequest(
         today=dt.datetime.now(dt.UTC).date(),
         provider=provider,

@@ -26,7 +26,10 @@ _TEMPLATE = Path(__file__).parents[1] / "template"
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
 ) -> None:
-    """Make a project for your own models and prices."""
+    """Make a project for your own models and prices.
+
+    Example: epochcost init our-costs
+    """
     _require_empty(folder)
     origin = requirement_origin(distribution("epochcost").read_text("direct_url.json"), __version__)
     place = folder.resolve()
@@ -102,7 +105,10 @@ def schema(
         typer.Option(help="Also write the dictionary of the site's data to this file."),
     ] = None,
 ) -> None:
-    """Write JSON Schemas of the specs, for hints in an editor."""
+    """Write JSON Schemas of the specs, for hints in an editor.
+
+    Example: epochcost schema --to docs/schemas
+    """
     files = schema_files()
     to.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

@@ -126,7 +126,10 @@ def quote(
     energy: EnergyOptions,
     form: ExactAmounts = "text",
 ) -> None:
-    """Show the bill for a time of use, line by line."""
+    """Show the bill for a time of use, line by line.
+
+    Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
+    """
     _check_together(used, paid, project)
     usage = used.usage()
     if paid.price is not None:

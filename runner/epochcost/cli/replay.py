@@ -143,7 +143,10 @@ def replay(
     results: ResultsFolder = RESULTS,
     form: ExactFigures = "text",
 ) -> None:
-    """Replay a job over spot prices of the past, staying or moving."""
+    """Replay a job over spot prices of the past, staying or moving.
+
+    Example: epochcost replay --hours 24 --trace prices.csv --on-demand 3.06 --deadline 36h
+    """
     trace, market = traced.read()
     if rate:
         _show_rates(trace, market, form, told=trace.tells_availability or traced.bid is not None)

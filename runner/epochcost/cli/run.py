@@ -59,7 +59,10 @@ def run(
     ceilings: WithCeilings = True,
     output: OutputFormat = "text",
 ) -> None:
-    """Measure the models of the studies on this machine."""
+    """Measure the models of the studies on this machine.
+
+    Example: epochcost run --study starter --resume
+    """
     catalogue, hardware = own_catalogue(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     _require_trials(planned)

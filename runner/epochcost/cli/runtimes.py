@@ -39,7 +39,10 @@ def install(
     *,
     study: Studies = None,
 ) -> None:
-    """Fetch runtimes with pip, an environment for each."""
+    """Fetch runtimes with pip, an environment for each.
+
+    Example: epochcost runtimes install onnxruntime==1.20.1
+    """
     asked = _sound(runtime) if runtime else _of_studies(study)
     for name in asked:
         install_runtime(name, _tell)
@@ -49,7 +52,10 @@ def install(
 
 @app.command("list")
 def list_runtimes() -> None:
-    """List runtimes: installed, prepared, and asked for by studies."""
+    """List runtimes: installed, prepared, and asked for by studies.
+
+    Example: epochcost runtimes list
+    """
     rows = [(runtime_name(), "installed", "", "")]
     for found in all_environments():
         usable = find_environment(found.runtime) == found

@@ -82,7 +82,10 @@ def tokens(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Show what a million tokens cost at your traffic."""
+    """Show what a million tokens cost at your traffic.
+
+    Example: epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 --output 100
+    """
     asked = Requests(_rate(requests), prompt, output, _bound(ttft, "ttft"), _bound(tpot, "tpot"))
     answer = _answer(catalogue_to_read(), model, asked, results)
     if form == "json":

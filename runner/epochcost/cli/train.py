@@ -124,7 +124,10 @@ def train(
     where: Where,
     output: terminal.OutputFormat = "text",
 ) -> None:
-    """Train a model on real data to an accuracy, and price that."""
+    """Train a model on real data to an accuracy, and price that.
+
+    Example: epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3
+    """
     catalogue = own_catalogue()
     request = _request(what, where, catalogue)
     pay = payment(catalogue, where.hardware, where.price)

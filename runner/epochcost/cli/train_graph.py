@@ -75,7 +75,10 @@ def train_graph(
     ] = "none",
     form: Annotated[Format, typer.Option("--format")] = "text",
 ) -> None:
-    """Write a model's training step as one ONNX graph."""
+    """Write a model's training step as one ONNX graph.
+
+    Example: epochcost train-graph model.onnx --dim batch=32 --optimizer rmsprop -o step.onnx
+    """
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
     if precision == "bf16" and provider != "cuda":

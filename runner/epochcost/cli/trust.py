@@ -11,7 +11,10 @@ from epochcost.errors import CapabilityError, InputError
 
 
 def trust() -> None:
-    """Compute how far predictions are off, for the site to quote."""
+    """Compute how far predictions are off, for the site to quote.
+
+    Example: epochcost trust
+    """
     path = RESULTS.parent.parent / TRUST_FILE
     found = trust_of(own_catalogue(), _say)
     if found is None:

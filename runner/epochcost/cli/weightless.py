@@ -18,7 +18,10 @@ def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data beside it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],
 ) -> None:
-    """Write an ONNX file without its weights, which are drawn."""
+    """Write an ONNX file without its weights, which are drawn.
+
+    Example: epochcost weightless exported/model.onnx -o models/mine.onnx
+    """
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
     drawn = without_weights(model)
