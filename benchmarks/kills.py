@@ -1,6 +1,6 @@
 """Kill -9 of real commands at random moments: what was kept stays whole, nobody is left.
 
-    python benchmarks/kills.py {run,build,train,fetch} [--count 250] [--folder .cache/kills]
+    python benchmarks/kills.py {run,build,train} [--count 250] [--folder .cache/kills]
 
 Each command works on a tiny project. It is killed at a moment drawn for its number, every third
 time shortly after a file's writing began, and begun again by the same command until it ends by
@@ -11,13 +11,11 @@ ends it with its number. What was done stands in the folder, so that it goes on 
 run    three rounds of three trials; no stored round is lost.
 build  a site whose price changes each time; the site is always one of the two, whole.
 train  three repeats; no saved step is lost, and the weights are those of an undisturbed training.
-fetch  a file from a slow server; what came of it stays its beginning, and is not asked for again.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -40,7 +38,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from epochcost.results.store import load_all
 from epochcost.results.trainings import load_trainings
-from fake_publisher import Offer, published
 from tiny_project import price_text, write_tiny_project
 
 ROOT = Path(__file__).parents[1]
@@ -335,73 +332,10 @@ class Train(Campaign):
         shutil.rmtree(self.project / "docs/data/results")
 
 
-class Fetch(Campaign):
-    """A file of a data set from a server of this process, which takes its time."""
-
-    command = ("data", "fetch", "made")
-    longest_life_seconds = 4.0
-    near_a_write_seconds = 0.5
-    _content = random.Random(0).randbytes(24 * 2**20)
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        offer = Offer(self._content, {"ETag": '"made"'}, pause_seconds=0.02)
-        self.server = contextlib.ExitStack()
-        publisher = self.server.enter_context(published({"/made.txt": offer}))
-        file = publisher.file("made.txt")
-        (self.project / "specs/datasets").mkdir(exist_ok=True)
-        (self.project / "specs/datasets/made.toml").write_text(
-            f"""
-            id = "made"
-            name = "Made up"
-            example = "a byte"
-            shape = "one byte"
-            training_examples = 3
-            held_out_examples = 2
-            source = "a test"
-            [data]
-            format = "text"
-            [[data.files]]
-            name = "made.txt"
-            part = "both"
-            size_bytes = {file.size_bytes}
-            sha256 = "{file.sha256}"
-            address = "{file.address}"
-            """,
-            "utf-8",
-        )
-
-    @property
-    def _place(self) -> Path:
-        return self.project / "data/made/made.txt"
-
-    def partial(self) -> Iterator[Path]:
-        """What came of the file."""
-        return self._place.parent.glob("made.txt.partial")
-
-    def kept(self) -> int:
-        """How many bytes are there, all of which are the file's."""
-        path = next((path for path in (self._place, *self.partial()) if path.exists()), None)
-        content = path.read_bytes() if path else b""
-        assert self._content.startswith(content), "other bytes"
-        assert path != self._place or content == self._content, "half a file"
-        return len(content)
-
-    def require_kept(self, before: Any, after: Any) -> None:
-        """What came stays; each server has another address, for which all is asked for again."""
-        assert after >= before, f"{before - after} bytes are lost"
-
-    def begin_anew(self) -> None:
-        """The file is whole and alone."""
-        assert [path.name for path in self._place.parent.iterdir()] == ["made.txt"]
-        shutil.rmtree(self.project / "data")
-
-
 _CAMPAIGNS: Mapping[str, type[Campaign]] = {
     "run": Run,
     "build": Build,
     "train": Train,
-    "fetch": Fetch,
 }
 
 
@@ -413,11 +347,7 @@ def main() -> None:
     arguments.add_argument("--folder", type=Path, default=ROOT / ".cache/kills")
     given = arguments.parse_args()
     campaign = _CAMPAIGNS[given.command](given.folder.resolve() / given.command)
-    try:
-        lines = _all_lives(campaign, given.count)
-    finally:
-        if isinstance(campaign, Fetch):
-            campaign.server.close()
+    lines = _all_lives(campaign, given.count)
     for end, times in Counter(line.partition(" ")[2] for line in lines).most_common():
         print(f"{times:6} {end}")
     seconds = [float(line.partition(" ")[0]) for line in lines if "killed" in line]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_publisher import Offer, Publisher, published
-from heeded_signals import heeded_signals
+from fake_publisher import Publisher, published
 
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 ROWS = b"".join(b"%d,%d\n" % (row, row % 2) for row in range(20_000))
@@ -49,7 +47,7 @@ characters = 2
 @pytest.fixture(name="publisher")
 def publisher_fixture() -> Iterator[Publisher]:
     """Offers the one file of the project's data set."""
-    with published({"/x.csv": Offer(ROWS, {"ETag": '"one"'})}) as publisher:
+    with published({"/x.csv": ROWS}) as publisher:
         yield publisher
 
 
@@ -78,46 +76,12 @@ def test_a_data_set_without_a_hash_gets_one(project: Path, publisher: Publisher)
     out, err = run(project, "fetch", "made")
     assert out.startswith("data/made/x.csv: fetched, 148,890 bytes; its spec has no SHA-256.")
     assert "Made up, licence: CC0" in err
-    assert "x.csv: fetching, 0 of 148,890 bytes are here\n" in err
     line = out.splitlines()[-1]
     spec = project / "specs/datasets/made.toml"
     spec.write_text(spec.read_text() + line + "\n")
     out, _ = run(project, "fetch", "made")
     assert out == "data/made/x.csv: is there, 148,890 bytes, SHA-256 as in the spec\n"
     assert len(publisher.requests) == 1
-
-
-def test_a_dropped_download_is_gone_on_with(project: Path, publisher: Publisher) -> None:
-    """By the same command, as the line says."""
-    publisher.offers["/x.csv"].drop_after = 1000
-    _, err = run(project, "fetch", "made", code=3)
-    assert "expected 148,890 bytes, got 1,000 bytes and then the end: run the same command" in err
-    publisher.offers["/x.csv"].drop_after = None
-    _, err = run(project, "fetch", "made")
-    assert "x.csv: fetching, 1,000 of 148,890 bytes are here\n" in err
-    assert publisher.ranges == [None, "bytes=1000-"]
-
-
-def test_an_interruption_loses_nothing(project: Path, publisher: Publisher) -> None:
-    """Ctrl-C while the server is silent: what came is kept and gone on with."""
-    offer = publisher.offers["/x.csv"]
-    offer.drop_after, offer.stalls = 90_000, True
-    command = [PROGRAM, "data", "fetch", "made"]
-    part = project / "data/made/x.csv.partial"
-    with (
-        heeded_signals(),
-        subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as process,
-    ):
-        assert process.stderr is not None
-        while "0 of 148,890" not in process.stderr.readline():
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert "interrupted; what came is kept" in process.stderr.read()
-    assert process.returncode == 130
-    assert ROWS.startswith(part.read_bytes())
-    offer.drop_after, offer.stalls = None, False
-    run(project, "fetch", "made")
-    assert (project / "data/made/x.csv").read_bytes() == ROWS
 
 
 def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.data_files import Held, import_files
+from epochcost.execute.data_files import PlacedFile, fetch_files, import_files
 from epochcost.specs.data import DataFile
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import load_examples
-from fake_publisher import dataset_of
+from fake_publisher import Publisher, dataset_of, published
 
 RNG = np.random.default_rng(0)
 ROWS = b"1,0\n2,1\n3,0\n4,1\n5,0\n"
@@ -32,7 +33,7 @@ def idx(values: NDArray[np.uint8]) -> bytes:
     return gzip.compress(bytes([0, 0, 8, values.ndim]) + sizes + values.tobytes())
 
 
-def imported(dataset: Dataset, source: Path, folder: Path) -> list[Held]:
+def imported(dataset: Dataset, source: Path, folder: Path) -> list[PlacedFile]:
     """Import, and leave nothing but whole files."""
     held = import_files(dataset, source, folder)
     assert list(folder.rglob("*.partial")) == []
@@ -48,12 +49,12 @@ def test_idx_files_become_examples(tmp_path: Path) -> None:
             values = RNG.integers(0, 10, shape, np.uint8)
             name = f"{stem}-{kind}-ubyte.gz"
             arrays[part, holds] = values
-            files.append({"name": name, "part": part, "holds": holds, "unpacked_bytes": 40_000})
+            files.append({"name": name, "part": part, "holds": holds})
             (tmp_path / name).write_bytes(idx(values))
     (tmp_path / "readme.txt").write_text("not of it")
     dataset = dataset_of(*(DataFile.model_validate(file) for file in files), form="idx")
     held = imported(dataset, tmp_path, tmp_path / "data")
-    assert [each.how for each in held] == ["imported"] * 4
+    assert [each.origin for each in held] == ["imported"] * 4
     examples = load_examples(dataset, tmp_path / "data", 1, 1)
     for part, found in (("training", examples.training), ("held-out", examples.held_out)):
         np.testing.assert_array_equal(found.examples, arrays[part, "examples"])
@@ -109,17 +110,6 @@ def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) 
     assert (folder / "made/x.csv").read_bytes() == ROWS
 
 
-def test_a_copy_that_is_not_the_file_replaces_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Changed while it is copied, or by the disk."""
-    (tmp_path / "x.csv").write_bytes(ROWS)
-    monkeypatch.setattr(shutil, "copyfile", lambda _, copy: copy.write_bytes(ROWS[::-1]))
-    with pytest.raises(InputError, match="expected SHA-256"):
-        imported(dataset_of(FILE), tmp_path / "x.csv", tmp_path / "data")
-    assert list((tmp_path / "data/made").iterdir()) == []
-
-
 def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
     """A file, a folder without any, and a path where nothing is; none makes a folder."""
     dataset, data = dataset_of(KNOWN), tmp_path / "data"
@@ -147,3 +137,89 @@ def test_a_data_set_that_is_only_described_has_no_files(tmp_path: Path) -> None:
     described = dataset_of(KNOWN).model_copy(update={"data": None, "address": "example.org"})
     with pytest.raises(InputError, match=r"expected a table \[data\].*its home is example\.org"):
         imported(described, tmp_path, tmp_path / "data")
+
+
+class SilentBar:
+    """A progress bar that nobody sees."""
+
+    total = 0
+
+    def __init__(self, name: str) -> None:
+        self.name, self.count = name, 0
+
+    def update(self, count: int) -> None:
+        """Count."""
+        self.count += count
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.count = 0
+
+    def close(self) -> None:
+        """End."""
+
+
+@pytest.fixture(name="publisher")
+def publisher_fixture() -> Iterator[Publisher]:
+    """A server of this machine that offers one file."""
+    with published({"/x.csv": ROWS}) as publisher:
+        yield publisher
+
+
+def fetched(folder: Path, *files: DataFile) -> list[PlacedFile]:
+    """All files of a data set, fetched."""
+    return list(fetch_files(dataset_of(*files), folder, SilentBar))
+
+
+def test_a_file_is_fetched_once(publisher: Publisher, tmp_path: Path) -> None:
+    """Its bytes are counted; a file that is there and sound is not asked for again."""
+    dataset, bars = dataset_of(publisher.file()), [SilentBar("x.csv")]
+    (file,) = fetch_files(dataset, tmp_path, lambda _: bars[0])
+    assert (file.path.read_bytes(), file.origin) == (ROWS, "fetched")
+    assert (bars[0].total, bars[0].count) == (len(ROWS), len(ROWS))
+    assert [each.origin for each in fetched(tmp_path, publisher.file())] == ["is there"]
+    assert publisher.requests == ["/x.csv"]
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["x.csv"]
+
+
+def test_a_damaged_file_in_place_is_fetched_anew(publisher: Publisher, tmp_path: Path) -> None:
+    """By its hash, or by its length if its spec has no hash."""
+    for file in (publisher.file(), publisher.file(sha256=None)):
+        (placed,) = fetched(tmp_path, file)
+        placed.path.write_bytes(ROWS[:-1])
+        assert [each.origin for each in fetched(tmp_path, file)] == ["fetched"]
+        assert placed.path.read_bytes() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"sha256": "0" * 64}, "does not match the known hash"),
+        ({"sha256": None, "size_bytes": 3}, "expected 3 bytes, got 20; nothing was kept"),
+        ({"sha256": None, "size_bytes": None, "holds": "labels", "address": "/text"}, "format csv"),
+        ({"address": None}, r"expected an address of x\.csv in its spec.*epochcost data import"),
+    ],
+)
+def test_nothing_is_kept_of_another_file(
+    publisher: Publisher, tmp_path: Path, changed: dict[str, Any], words: str
+) -> None:
+    """A wrong hash or length, a file that cannot be read, and one without an address."""
+    if changed.get("address"):
+        publisher.offers["/text"] = b"no numbers"
+        changed = {**changed, "address": f"{publisher.address}/text"}
+    with pytest.raises(InputError, match=words):
+        fetched(tmp_path, publisher.file(**changed))
+    assert list(tmp_path.rglob("*.csv")) == []
+
+
+def test_a_download_that_fails_leaves_nothing(publisher: Publisher, tmp_path: Path) -> None:
+    """A connection that breaks, a file that is not there, and a server that is gone."""
+    publisher.drop_after = 5
+    for file in (
+        publisher.file(),
+        publisher.file(address=f"{publisher.address}/none"),
+        publisher.file(address="http://127.0.0.1:9/x.csv"),
+    ):
+        with pytest.raises(CapabilityError, match=r"expected a file to download.*same command"):
+            fetched(tmp_path, file)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

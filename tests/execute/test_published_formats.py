@@ -38,7 +38,7 @@ def images(side: int, channels: int, count: int) -> tuple[NDArray[Any], NDArray[
 def unhashed(dataset: Dataset) -> Dataset:
     """The data set with files of any length and content."""
     assert dataset.data is not None
-    free = {"size_bytes": None, "sha256": None, "unpacked_bytes": None}
+    free = {"size_bytes": None, "sha256": None}
     files = tuple(file.model_copy(update=free) for file in dataset.data.files)
     return dataset.model_copy(update={"data": dataset.data.model_copy(update={"files": files})})
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import ids, print_table
-from epochcost.execute.data_files import Held, import_files
-from epochcost.execute.fetching import Follow, fetch_files
+from epochcost.execute.data_files import PlacedFile, fetch_files, import_files
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import data_path
 
@@ -52,13 +42,16 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
         typer.echo(f"{name}: {_origin(dataset)}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
-    try:
-        with _bars() as follow:
-            for held in fetch_files(dataset, data, follow):
-                _tell(name, held)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; what came is kept: the same command goes on", err=True)
-        raise
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        *(BarColumn(bar_width=20), DownloadColumn(), TimeRemainingColumn()),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        for file in fetch_files(dataset, data, lambda file_name: _Bar(progress, file_name)):
+            _print_file(name, file)
 
 
 @app.command("import")
@@ -74,9 +67,8 @@ def import_(
 
     Example: epochcost data import digits digits.csv.gz
     """
-    dataset = catalogue_to_read().dataset(name)
-    for held in import_files(dataset, path, data):
-        _tell(name, held)
+    for file in import_files(catalogue_to_read().dataset(name), path, data):
+        _print_file(name, file)
 
 
 @app.command("list")
@@ -85,8 +77,8 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
     Example: epochcost data list
     """
-    known = catalogue_to_read().datasets.values()
-    usable = [each for each in known if each.data is not None or each.generated is not None]
+    datasets = catalogue_to_read().datasets.values()
+    usable = [each for each in datasets if each.data is not None or each.generated is not None]
     rows = [(each.id, _present(each, data), *_size_and_licence(each)) for each in usable]
     print_table(("data set", "here", "size", "licence"), rows)
 
@@ -111,47 +103,39 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
     if dataset.data is None:
         return "", ""
     sizes = [file.size_bytes for file in dataset.data.files]
-    known = [size for size in sizes if size is not None]
-    size = f"{sum(known) / 1e6:,.1f} MB" if len(known) == len(sizes) else "unknown"
+    stated = [size for size in sizes if size is not None]
+    size = f"{sum(stated) / 1e6:,.1f} MB" if len(stated) == len(sizes) else "unknown"
     return size, dataset.licence or "unknown"
 
 
-def _tell(name: str, held: Held) -> None:
-    """What became of a file; where the spec has no hash, the line to add to it."""
-    size, file = held.path.stat().st_size, held.declared
-    if file.sha256 is not None:
-        typer.echo(f"{held.path}: {held.how}, {size:,} bytes, SHA-256 as in the spec")
+def _print_file(name: str, file: PlacedFile) -> None:
+    """A file and how it came into place; if its spec has no hash, the line to add to it."""
+    line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
+    if file.declared.sha256 is not None:
+        typer.echo(f"{line}, SHA-256 as in the spec")
         return
     typer.echo(
-        f"{held.path}: {held.how}, {size:,} bytes; its spec has no SHA-256. If you trust it, "
-        f'add below name = "{file.name}" in specs/datasets/{name}.toml:\n'
-        f'sha256 = "{held.sha256}"'
+        f"{line}; its spec has no SHA-256. If you trust it, "
+        f'add below name = "{file.declared.name}" in specs/datasets/{name}.toml:\n'
+        f'sha256 = "{file.sha256}"'
     )
 
 
-@contextlib.contextmanager
-def _bars() -> Iterator[Follow]:
-    """A bar for each file at a terminal, a line when one begins anywhere else."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        *(BarColumn(bar_width=20), DownloadColumn(), TimeRemainingColumn()),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        yield _shown(progress, console)
+class _Bar:
+    """A file's progress bar at a terminal, as pooch drives it."""
 
+    total = 0
 
-def _shown(progress: Progress, console: Console) -> Follow:
-    tasks: dict[str, TaskID] = {}
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress, self._task = progress, progress.add_task(name, total=None)
 
-    def follow(name: str, come: int, total: int | None) -> None:
-        if name not in tasks:
-            tasks[name] = progress.add_task(name, total=total)
-            if not console.is_terminal:
-                of = "an unknown number of" if total is None else f"{total:,}"
-                typer.echo(f"{name}: fetching, {come:,} of {of} bytes are here", err=True)
-        progress.update(tasks[name], completed=come)
+    def update(self, count: int) -> None:
+        """Count so many bytes more."""
+        self._progress.update(self._task, total=self.total or None, advance=count)
 
-    return follow
+    def reset(self) -> None:
+        """Begin to count again."""
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        """The bar goes with the others when all files are there."""

@@ -1,133 +1,169 @@
-"""A data set's files on this machine: which are there, which may be taken in, and taking them in.
-
-A file takes its final name whole and checked or not at all. Fetching is left to ``fetching``,
-reading to ``train``; the network is not touched here.
-"""
+"""A data set's files on this machine: downloaded by pooch or copied from a folder, and checked."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
+import pooch
+
+from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
-from epochcost.results.files import exclusive_lock, is_full
 from epochcost.specs.data import DataFile, DataFormat, Files
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import data_path
 from epochcost.train.readers import read_file, verify
 
-How = Literal["fetched", "imported", "is there"]
+_CHUNK_BYTES = 2**18
+_SILENCE_SECONDS = 60
+# A server that packs what it sends would change the hash of the file.
+_HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
-class Held:
-    """A file in its place, whose size, hash or content were found right; ``sha256`` is its own."""
+class PlacedFile:
+    """A checked file in its place, with its own SHA-256 and how it came there."""
 
     declared: DataFile
     path: Path
     sha256: str
-    how: How
+    origin: Literal["fetched", "imported", "is there"]
 
 
-def declared_files(dataset: Dataset) -> Files:
-    """What the spec says of the files; raises InputError where it says nothing."""
+class ProgressBar(Protocol):
+    """The progress bar that pooch draws a download with."""
+
+    total: int
+
+    def update(self, count: int) -> None:
+        """Count so many bytes more."""
+
+    def reset(self) -> None:
+        """Begin to count again."""
+
+    def close(self) -> None:
+        """End."""
+
+
+def fetch_files(
+    dataset: Dataset, folder: Path, bar_of: Callable[[str], ProgressBar]
+) -> Iterator[PlacedFile]:
+    """Download each file of a data set that is not in its place; ``bar_of`` a file's name.
+
+    Raises InputError if a file has no address or is not as its spec says, and CapabilityError if
+    it cannot be downloaded.
+    """
+    data = _declared_files(dataset)
+    for file in data.files:
+        if file.address is None:
+            home = "" if dataset.address is None else f" (its home is {dataset.address})"
+            raise InputError(
+                f"data set {dataset.id}: expected an address of {file.name} in its spec, found "
+                f"none{home}: where you have it, `epochcost data import {dataset.id} PATH`"
+            )
+    for file in data.files:
+        path = data_path(dataset, file, folder)
+        try:
+            present = verify(path, file) if path.exists() else None
+        except InputError:
+            path.unlink()
+            present = None
+        if present is None:
+            _download(file, path, bar_of(file.name))
+            yield PlacedFile(file, path, _check_placed(path, file, data.format), "fetched")
+        else:
+            yield PlacedFile(file, path, present, "is there")
+
+
+def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFile, ...]:
+    """Copy a file, or a folder's files that the data set names, into place.
+
+    Raises InputError if there is none of them or one is not as the spec says, and CapabilityError
+    if the folder takes no files.
+    """
+    data = _declared_files(dataset)
+    matches = _matching_files(dataset.id, data, source)
+    placed = []
+    for file, found in matches:
+        try:
+            sha256 = _check(found, file, data.format)
+        except InputError as error:
+            raise InputError(f"{error}; nothing was imported of it") from None
+        path = data_path(dataset, file, folder)
+        partial = path.with_name(f"{path.name}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found, partial)
+            partial.replace(path)
+        except OSError as error:
+            raise CapabilityError(
+                f"{path.parent}: expected a folder that takes the files of a data set, got "
+                f"{error.strerror or error}: free some space or name another folder with --data"
+            ) from None
+        placed.append(PlacedFile(file, path, sha256, "imported"))
+    return tuple(placed)
+
+
+def _declared_files(dataset: Dataset) -> Files:
     if dataset.data is None:
-        where = "" if dataset.address is None else f"; its home is {dataset.address}"
+        home = "" if dataset.address is None else f"; its home is {dataset.address}"
         raise InputError(
             f"data set {dataset.id}: expected a table [data] in its spec, which names its files, "
-            f"found none{where}"
+            f"found none{home}"
         )
     return dataset.data
 
 
-def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[Held, ...]:
-    """Copy a file, or those of a folder that the data set names, into place.
-
-    Raises InputError where there is none of them or one is not what the spec says.
-    """
-    data = declared_files(dataset)
-    named = _named(dataset.id, data, source)
-    with writing(folder / dataset.id):
-        return tuple(
-            _import(one, path, data_path(dataset, one, folder), data.format) for one, path in named
-        )
-
-
-def checked(path: Path, declared: DataFile, form: DataFormat) -> str:
-    """The SHA-256 of a file that is what its spec says, and readable where that has no hash."""
-    found = verify(path, declared)
-    if declared.sha256 is None:
-        for part in declared.by_part():
-            read_file(path, part, form)
-    return found
-
-
-def place(partial: Path, path: Path) -> None:
-    """Give a whole file its final name, which survives a power cut."""
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def partial_path(path: Path) -> Path:
-    """Where a file is while it is not whole."""
-    return path.with_name(f"{path.name}.partial")
-
-
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process; raises CapabilityError where that or a write fails."""
+def _download(file: DataFile, path: Path, bar: ProgressBar) -> None:
+    """Download a file to its place; a hash that is not the spec's leaves what was there."""
+    assert file.address is not None, "fetch_files looks for addresses first"
+    pooch.get_logger().setLevel("WARNING")
+    downloader = pooch.HTTPDownloader(
+        progressbar=bar, chunk_size=_CHUNK_BYTES, timeout=_SILENCE_SECONDS, headers=_HEADERS
+    )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as held:
-            try:
-                held.enter_context(exclusive_lock(folder))
-            except CapabilityError:
-                raise CapabilityError(
-                    f"{folder}: expected to be the only command that writes here, got another one "
-                    "in progress, or a disk without locks: wait for it, or name another --data"
-                ) from None
-            yield
+        pooch.retrieve(file.address, file.sha256, path.name, path.parent, downloader=downloader)
     except OSError as error:
-        wanted = "room for" if is_full(error) else "a folder that takes"
         raise CapabilityError(
-            f"{folder}: expected {wanted} the files of a data set, got {error.strerror or error}: "
-            "free some space or name another folder with --data, then run the same command again"
+            f"{file.address}: expected a file to download to {path.parent}, got "
+            f"{error.strerror or error}: check the network and the room on the disk, then run the "
+            "same command again; `epochcost data import` takes a file at hand"
         ) from None
+    except ValueError as error:
+        raise InputError(f"{file.address}: {' '.join(str(error).split())}") from None
 
 
-def _named(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The file that a path names, or those that are in a folder."""
+def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
+    """Check a downloaded file, and remove it if it is not as its spec says."""
+    try:
+        return _check(path, file, form)
+    except InputError as error:
+        path.unlink()
+        raise InputError(f"{error}; nothing was kept of what {file.address} offers") from None
+
+
+def _check(path: Path, file: DataFile, form: DataFormat) -> str:
+    """SHA-256 of a file that is as its spec says, and readable if that has no hash."""
+    sha256 = verify(path, file)
+    if file.sha256 is None:
+        for part in file.by_part():
+            read_file(path, part, form)
+    return sha256
+
+
+def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
+    """The data set's file that a path names, or those that a folder has."""
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
-    found = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
-    if not found:
-        known = ", ".join(file.name for file in data.files)
+    matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
+    if not matches:
+        names = ", ".join(file.name for file in data.files)
         other = "a folder without them" if source.is_dir() else source.name
         raise InputError(
-            f"{source}: expected files of {name}, named {known}, got "
+            f"{source}: expected files of {name}, named {names}, got "
             f"{other if source.exists() else 'nothing'}: rename one that is as its publisher "
             "offers it, packed as that is"
         )
-    return found
-
-
-def _import(declared: DataFile, source: Path, path: Path, form: DataFormat) -> Held:
-    try:
-        found = checked(source, declared, form)
-    except InputError as error:
-        raise InputError(f"{error}; nothing was imported of it") from None
-    partial = partial_path(path)
-    try:
-        shutil.copyfile(source, partial)
-        # What was checked may have changed since, and a disk may lie.
-        verify(partial, declared.model_copy(update={"sha256": found}))
-        place(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return Held(declared, path, found, "imported")
+    return matches

@@ -22,7 +22,7 @@ from epochcost.specs.base import (
     matching,
 )
 
-DataFormat = Literal["idx", "cifar-binary", "cifar-python", "text", "csv", "numpy"]
+DataFormat = Literal["idx", "cifar-binary", "text", "csv", "numpy"]
 FileName = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", "a file's name without a folder")
 ]
@@ -51,12 +51,6 @@ class DataFile(Spec):
         examples=[["test_batch.bin"]],
     )
     size_bytes: PositiveInt | None = Field(None, description="Its length.", examples=[28881])
-    unpacked_bytes: PositiveInt | None = Field(
-        None,
-        description="The most that it unpacks to, where reading stops; left out, a hundred times "
-        "its length and a MiB, at most 64 MiB.",
-        examples=[60008],
-    )
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
     ) = Field(None, description="Its SHA-256; left out where no source has it.")

@@ -1,43 +1,39 @@
 """Files of examples and labels in the formats that data sets are published in.
 
-Nothing of a file is run: CIFAR's pickles are read by a reader that knows arrays of bytes and no
-more. Unpacking is left to ``archives``. What a file should be is the data set's spec; raises
-InputError where it is not.
+Nothing is unpacked to disk: members of an archive are read by their last name. The data set's spec
+says how a file should be; readers raise InputError if it is not.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
-import lzma
 import math
-import pickle
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
 from epochcost.specs.data import DataFile, DataFormat
-from epochcost.train.archives import is_zip, members, most_unpacked, opened
 
 Array = NDArray[Any]
-# Of one file: examples, or labels, or both; None for what it has not.
+# Examples and labels of one file; None for the part that it does not have.
 Read = tuple[Array | None, Array | None]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _CIFAR_SHAPE = (3, 32, 32)
-# What readers of damaged files raise.
+_GZIP = b"\x1f\x8b"
+# What readers of damaged files raise; RuntimeError of a zip that is encrypted.
 _FAULTS = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, AttributeError),
-    *(pickle.UnpicklingError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    # A header that announces more than there is memory; a zip member that is encrypted.
-    *(MemoryError, RuntimeError),
+    *(OSError, EOFError, ValueError, KeyError, IndexError, MemoryError, RuntimeError),
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -53,139 +49,90 @@ def read_file(path: Path, declared: DataFile, form: DataFormat) -> Read:
 
 
 def verify(path: Path, declared: DataFile) -> str:
-    """The file's SHA-256; raises InputError where size or hash are not those of the spec."""
-    found = hashlib.sha256()
+    """The file's SHA-256; raises InputError if its size or hash are not those of the spec."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
-            while chunk := file.read(2**20):
-                found.update(chunk)
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: expected a file of data, got {error.strerror}") from None
     if declared.size_bytes is not None and size != declared.size_bytes:
         raise InputError(f"{path}: expected {declared.size_bytes:,} bytes, got {size:,}")
-    if declared.sha256 is not None and found.hexdigest() != declared.sha256:
+    if declared.sha256 is not None and sha256 != declared.sha256:
         raise InputError(
-            f"{path}: expected SHA-256 {declared.sha256}, got {found.hexdigest()}: another file, "
+            f"{path}: expected SHA-256 {declared.sha256}, got {sha256}: another file, "
             "or a damaged one; fetch it again"
         )
-    return found.hexdigest()
+    return sha256
 
 
-def _array(data: BinaryIO, most_bytes: int) -> Array:
-    """An array in the format of MNIST: magic number, sizes, numbers; nothing may follow."""
-    zero, code, axes = int.from_bytes(data.read(2)), data.read(1), data.read(1)
-    if zero or not axes or code[0] not in _IDX_TYPES:
-        raise ValueError("no IDX header")
-    shape = [int.from_bytes(data.read(4)) for _ in range(axes[0])]
-    dtype = np.dtype(_IDX_TYPES[code[0]])
-    announced = math.prod(shape) * dtype.itemsize
-    if announced > most_bytes:
-        raise ValueError(f"a header that announces {announced:,} bytes of at most {most_bytes:,}")
-    content = data.read(announced + 1)
-    if len(content) != announced:
-        more = "more" if len(content) > announced else f"{len(content):,}"
-        raise ValueError(f"{more} bytes of numbers where its header announces {announced:,}")
-    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+def _contents(path: Path, declared: DataFile) -> list[bytes]:
+    """The members that the spec names, in its order; of any other file its content, unpacked."""
+    if not declared.members:
+        content = path.read_bytes()
+        return [gzip.decompress(content) if content.startswith(_GZIP) else content]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return [archive.read(name) for name in _paths(declared, archive.namelist())]
+    with tarfile.open(path) as tar:
+        files = [member.name for member in tar if member.isfile()]
+        streams = [tar.extractfile(name) for name in _paths(declared, files)]
+        return [stream.read() for stream in streams if stream is not None]
+
+
+def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
+    """The path in an archive of each member that the spec names."""
+    by_name = {path.rpartition("/")[2]: path for path in paths}
+    missing = [name for name in declared.members if name not in by_name]
+    if missing:
+        raise ValueError(f"no member {missing[0]}")
+    return [by_name[name] for name in declared.members]
 
 
 def _idx(path: Path, declared: DataFile) -> Read:
-    with opened(path, declared) as file:
-        values = _array(file, most_unpacked(path, declared))
+    """An array in the format of MNIST: magic number, sizes, numbers; nothing may follow."""
+    content = b"".join(_contents(path, declared))
+    if content[:2] != b"\0\0" or content[2] not in _IDX_TYPES or not content[3]:
+        raise ValueError("no IDX header")
+    start = 4 + 4 * content[3]
+    shape = [int.from_bytes(content[place : place + 4]) for place in range(4, start, 4)]
+    dtype = np.dtype(_IDX_TYPES[content[2]])
+    announced = math.prod(shape) * dtype.itemsize
+    if len(content) != start + announced:
+        got = f"{len(content) - start:,} bytes of numbers"
+        raise ValueError(f"{got} where its header announces {announced:,}")
+    values = np.frombuffer(content, dtype, offset=start).reshape(shape)
+    values = values.astype(dtype.newbyteorder("="), copy=False)
     return (None, values) if declared.holds == "labels" else (values, None)
 
 
 def _cifar_binary(path: Path, declared: DataFile) -> Read:
     record = 1 + math.prod(_CIFAR_SHAPE)
-    parts = []
-    for content in members(path, declared):
-        rows = np.frombuffer(content, np.uint8)
-        if not len(rows) or len(rows) % record:
-            raise ValueError(f"{len(rows):,} bytes, no whole number of records of {record}")
-        parts.append(rows.reshape(-1, record))
-    rows = np.concatenate(parts)
+    contents = _contents(path, declared)
+    for content in contents:
+        if not content or len(content) % record:
+            raise ValueError(f"{len(content):,} bytes, no whole number of records of {record}")
+    rows = np.frombuffer(b"".join(contents), np.uint8).reshape(-1, record)
     return rows[:, 1:].reshape(-1, *_CIFAR_SHAPE), rows[:, 0]
-
-
-def _cifar_python(path: Path, declared: DataFile) -> Read:
-    found = [_batch(content) for content in members(path, declared)]
-    examples, labels = zip(*found, strict=True)
-    return np.concatenate(examples), np.concatenate(labels)
-
-
-def _batch(content: bytes) -> tuple[Array, Array]:
-    batch = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
-    values = {name.decode() if isinstance(name, bytes) else name: v for name, v in batch.items()}
-    labels = values["labels" if "labels" in values else "fine_labels"]
-    # Not `asarray`: a list of lists that each stand in it many times has more items than bytes.
-    flat = np.fromiter(labels, np.int64, len(labels))
-    return values["data"].array().reshape(-1, *_CIFAR_SHAPE), flat
-
-
-class _PickledArray:
-    """What NumPy pickles an array of bytes as; nothing is made of it but that."""
-
-    def __init__(self, *_: object) -> None:
-        self._state: tuple[Any, ...] = ()
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._state = state
-
-    def array(self) -> Array:
-        """The array; raises ValueError for one of anything but bytes."""
-        _version, shape, dtype, fortran, content = self._state
-        if not isinstance(dtype, _PickledType) or dtype.name != "u1" or fortran:
-            raise ValueError("an array of something else than bytes")
-        if isinstance(content, str):
-            content = content.encode("latin-1")
-        return np.frombuffer(content, np.uint8).reshape(shape)
-
-
-class _PickledType:
-    def __init__(self, name: str | bytes = "", *_: object) -> None:
-        self.name = name.decode() if isinstance(name, bytes) else name
-
-    def __setstate__(self, state: object) -> None:
-        """Byte order and the like, which bytes have not."""
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Knows dictionaries, lists, numbers, texts and arrays of bytes, and runs nothing."""
-
-    _KNOWN = MappingProxyType(
-        {
-            ("numpy.core.multiarray", "_reconstruct"): _PickledArray,
-            ("numpy._core.multiarray", "_reconstruct"): _PickledArray,
-            ("numpy", "ndarray"): _PickledArray,
-            ("numpy", "dtype"): _PickledType,
-            ("_codecs", "encode"): str.encode,
-        }
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The stand-in of a name; raises UnpicklingError for any that is not NumPy's."""
-        if (module, name) not in self._KNOWN:
-            raise pickle.UnpicklingError(f"a pickle that names {module}.{name}")
-        return self._KNOWN[module, name]
 
 
 def _text(path: Path, declared: DataFile) -> Read:
     """Indices of characters among those of the text, in order."""
-    with opened(path, declared) as file:
-        text = file.read().decode("utf-8")
+    text = b"".join(_contents(path, declared)).decode("utf-8")
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     return np.unique(codes, return_inverse=True)[1].astype(np.int64), None
 
 
 def _csv(path: Path, declared: DataFile) -> Read:
     """Rows of numbers, the last of which is the label; a header of names is left out."""
-    with opened(path, declared) as file:
-        first = file.readline().decode().split(",")[0].strip()
-        headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
-        if headed and not file.readline():
-            raise ValueError("no row of numbers")
-    with opened(path, declared) as file:
-        rows = np.loadtxt(file, delimiter=",", skiprows=int(headed), dtype=np.float64, ndmin=2)
+    content = b"".join(_contents(path, declared))
+    first = content.partition(b"\n")[0].decode().split(",")[0].strip()
+    headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
+    if headed:
+        content = content.partition(b"\n")[2]
+    if not content.strip():
+        raise ValueError("no row of numbers")
+    rows = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.float64, ndmin=2)
     labels = rows[:, -1]
     if not np.array_equal(labels, np.floor(labels)):
         raise ValueError("labels in the last column that are no whole numbers")
@@ -194,24 +141,15 @@ def _csv(path: Path, declared: DataFile) -> Read:
 
 def _numpy(path: Path, declared: DataFile) -> Read:
     """An .npy of examples or labels, or an .npz whose arrays the spec lists: examples, labels."""
-    if not is_zip(path):
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        return (None, found) if declared.holds == "labels" else (found, None)
+    if not zipfile.is_zipfile(path):
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return (None, array) if declared.holds == "labels" else (array, None)
     if len(declared.members) != 2:
         raise ValueError("an .npz of which its spec does not name two members")
-    names = tuple(f"{name}.npy" for name in declared.members)
-    contents = members(path, declared.model_copy(update={"members": names}))
-    examples, labels = (np.load(io.BytesIO(content), allow_pickle=False) for content in contents)
-    return examples, labels
+    with np.load(path, allow_pickle=False) as arrays:
+        return arrays[declared.members[0]], arrays[declared.members[1]]
 
 
 _READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = MappingProxyType(
-    {
-        "idx": _idx,
-        "cifar-binary": _cifar_binary,
-        "cifar-python": _cifar_python,
-        "text": _text,
-        "csv": _csv,
-        "numpy": _numpy,
-    }
+    {"idx": _idx, "cifar-binary": _cifar_binary, "text": _text, "csv": _csv, "numpy": _numpy}
 )
