@@ -106,14 +106,6 @@ _MORE = {
         as_of = 2025-10-01
         source = "a list"
     """,
-    "currencies/usd-eur": """
-        id = "usd-eur"
-        base = "USD"
-        quote = "EUR"
-        rate = 0.88
-        source = "a bank"
-        as_of = 2026-06-01
-    """,
     "studies/brief": """
         id = "brief"
         name = "Brief"

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our machines, prices and devices with one table of observations."""
     folder = tmp_path_factory.mktemp("trusted")
-    for kind in ("hardware", "prices", "grids", "currencies", "devices"):
+    for kind in ("hardware", "prices", "grids", "devices"):
         shutil.copytree(ROOT / "specs" / kind, folder / "specs" / kind)
     (folder / "specs" / "observations").mkdir()
     for table in (ROOT / "specs" / "observations").glob("neusight*"):

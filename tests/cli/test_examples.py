@@ -34,7 +34,7 @@ def _examples() -> Iterator[tuple[str, str]]:
 EXAMPLES = dict(_examples())
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-SPECS = ("hardware", "prices", "grids", "currencies", "datasets", "devices")
+SPECS = ("hardware", "prices", "grids", "datasets", "devices")
 MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}

@@ -19,6 +19,24 @@ name = "A box"
 provider = "here"
 vcpus = 4
 source = "a test"
+[[accelerators]]
+name = "GPU"
+count = 2
+power_watts = 500
+"""
+MUTE = """
+id = "mute"
+name = "A machine whose power nobody states"
+provider = "here"
+source = "a test"
+"""
+GRID = """
+id = "here"
+name = "Here"
+kg_co2e_per_kwh = 0.5
+pue = 1.5
+year = 2023
+source = "a test"
 """
 PRICE = """
 id = "box-hourly"
@@ -70,6 +88,7 @@ label = "egress"
 amount = 0.10
 per = "gb"
 """
+HOUR = ("--price", "box-hourly", "--duration", "1h")
 
 
 class Shell:
@@ -103,6 +122,9 @@ def shell(
         ("prices/box-hourly.toml", PRICE),
         ("prices/box-bought.toml", OWNED),
         ("prices/box-terms.toml", TERMS),
+        ("hardware/mute.toml", MUTE),
+        ("prices/mute-hourly.toml", PRICE.replace('"box', '"mute')),
+        ("grids/here.toml", GRID),
     ):
         path = tmp_path / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -237,6 +259,37 @@ def test_assumptions_are_said(shell: Shell) -> None:
     assert "Assumed, not a market price." in out
 
 
+def test_energy_stands_beside_the_money(shell: Shell) -> None:
+    """Two accelerators of 500 W for an hour, PUE 1.5 and half a kilogram per kWh."""
+    got = shell.json("--price", "box-hourly", "--duration", "1h", "--grid", "here")
+    energy = got["energy"]
+    assert got["total"] == "0.9"
+    assert (energy["machines_kwh"], energy["building_kwh"]) == ("1", "1.5")
+    assert (energy["kg_co2e"], energy["grid_year"]) == ("0.75", 2023)
+    assert "the accelerators of box alone" in energy["source"]
+    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "1h", "--grid", "here")
+    assert "Energy: 1.5 kWh, from declared power: 1000 W of" in out
+    assert "Emissions: 0.75 kg (1.65 lb) of CO2e" in out
+
+
+def test_energy_of_an_owned_machine_and_of_a_rate(shell: Shell) -> None:
+    """By the plan's power and PUE; a bare rate has a machine only if --watts states its power."""
+    hour = ("--duration", "1h", "--grid", "here")
+    owned = shell.json("--price", "box-bought", *hour)["energy"]
+    assert (owned["machines_kwh"], owned["pue"]) == ("0.04", "1")
+    rate = ("--rate", "1", "--billing", "prorated", *hour)
+    assert shell.json(*rate, "--watts", "200", "--runs", "2")["energy"]["machines_kwh"] == "0.4"
+    assert shell.quote(*rate)[0] == 2
+
+
+def test_unknown_power_is_no_zero(shell: Shell) -> None:
+    """The bill stands; of the energy there is a reason."""
+    arguments = ("--price", "mute-hourly", "--duration", "1h", "--grid", "here")
+    assert "unknown" in shell.json(*arguments)["energy"]
+    _, out, _ = shell.quote(*arguments)
+    assert "Energy: not known. mute: its power is not known; say it with --watts." in out
+
+
 def test_all_that_is_missing_is_told_at_once(shell: Shell) -> None:
     """The time too."""
     said = "quote: missing --duration; --price ID or --rate AMOUNT\n"
@@ -251,7 +304,9 @@ def test_all_that_is_missing_is_told_at_once(shell: Shell) -> None:
         (["--rate", "1"], "missing --billing: prorated, per-second, whole-hour"),
         (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
-        (["--price", "box-hourly", "--billing", "prorated"], "belongs to --rate"),
+        (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
+        (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
+        (["--price", "box-hourly", "--watts", "100"], "--watts and --pue demand --grid"),
     ],
 )
 def test_arguments_that_do_not_go_together(
@@ -268,6 +323,10 @@ def test_arguments_that_do_not_go_together(
     ("arguments", "message"),
     [
         (["--price", "box-hourli", "--duration", "1h"], '"box-hourly"'),
+        ([*HOUR, "--grid", "her"], "unknown grid"),
+        ([*HOUR, "--grid", "here", "--watts", "nan"], "watts: expected a finite number"),
+        ([*HOUR, "--grid", "here", "--watts", "0"], "power: expected watts above 0"),
+        ([*HOUR, "--grid", "here", "--pue", "0.9"], "PUE: expected at least 1"),
         (["--price", "box", "--duration", "1h"], "box is a machine, its prices: box-bought"),
         (["--rate", "nan", "--billing", "prorated", "--duration", "1h"], "finite"),
         (["--rate", "x", "--billing", "prorated", "--duration", "1h"], "decimal number"),

@@ -15,12 +15,9 @@ from epochcost.cost.energy import (
     emissions_pounds,
     energy_kwh,
     energy_use,
-    metered_energy,
     owned_power,
 )
 from epochcost.errors import InputError
-from epochcost.results.conditions import Energy as MeasuredEnergy
-from epochcost.results.conditions import MeteredEnergy
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.reference_data import Grid
 from price_plans import owned
@@ -54,10 +51,10 @@ GRID = Grid(id="here", name="Here", kg_co2e_per_kwh=Decimal("0.5"), year=2023, s
 
 
 def test_declared_power_over_time() -> None:
-    """Two kilowatts at a load of 0.7 for ten machine-hours: 14 kWh, half as many kilograms."""
-    found = energy_use(DeclaredPower(Decimal(2000), Decimal("0.7")), Decimal(36_000), GRID)
+    """1.4 kilowatts for ten machine-hours: 14 kWh, half as many kilograms."""
+    found = energy_use(DeclaredPower(Decimal(1400)), Decimal(36_000), GRID)
     assert (found.machines_kwh, found.building_kwh, found.kg_co2e) == (14, 14, 7)
-    assert found.power.words == "from declared power: 2000 W of the machine at a load of 0.7"
+    assert found.power.words == "from declared power: 1400 W of the machine"
     assert found.pue_source == "not known, the machines alone"
 
 
@@ -138,29 +135,7 @@ def test_impossible_energies(value: str) -> None:
     number = Decimal(value)
     with pytest.raises(InputError, match=r"^power: expected watts above 0"):
         DeclaredPower(number)
-    with pytest.raises(InputError, match=r"^load: expected a share above 0"):
-        DeclaredPower(Decimal(1), number)
     with pytest.raises(InputError, match=r"^energy: expected joules above 0"):
         EnergyReading(number, "a meter")
     with pytest.raises(InputError, match=r"^PUE: expected at least 1"):
         energy_use(DeclaredPower(Decimal(1)), Decimal(1), GRID, number)
-
-
-def test_the_mean_power_of_a_result_goes_on_for_the_whole_use() -> None:
-    """Two meters of 150 W together: an hour of 50 ms samples is 0.15 kWh, by both names."""
-    readings = tuple(
-        MeteredEnergy.model_validate(
-            {"meter": name, "of": part, "joules": watts * 10.0, "seconds": 10.0}
-        )
-        for name, part, watts in (("RAPL", "cpu", 50), ("NVML", "gpu", 100))
-    )
-    found = metered_energy(MeasuredEnergy(readings=readings), Decimal(HOUR))
-    assert isinstance(found, EnergyReading)
-    assert energy_use(found, Decimal(HOUR), GRID).machines_kwh == Decimal("0.15")
-    assert found.words == "measured by RAPL + NVML, of cpu and gpu alone"
-
-
-@pytest.mark.parametrize("measured", [None, MeasuredEnergy()])
-def test_what_no_meter_read_is_unknown(measured: MeasuredEnergy | None) -> None:
-    """Neither zero nor what the spec declares."""
-    assert isinstance(metered_energy(measured, Decimal(HOUR)), UnknownEnergy)

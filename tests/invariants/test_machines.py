@@ -84,14 +84,3 @@ def test_grids(catalogue: Catalogue) -> None:
     american = catalogue.grids["us-average-2018"]
     assert american.kg_co2e_per_kwh == Decimal("0.954") * KILOGRAMS_PER_POUND
     assert american.pue == Decimal("1.58")
-
-
-def test_exchange_rates(catalogue: Catalogue) -> None:
-    """Rates are dated, sourced, and the euro and the pound are worth more than a dollar."""
-    rates = catalogue.currencies.values()
-    assert {rate.quote for rate in rates} >= {"EUR", "GBP", "CHF", "JPY"}
-    for rate in rates:
-        assert rate.base == "USD", rate.id
-        assert rate.assumed or "@" in rate.source, rate.id
-        if rate.quote in {"EUR", "GBP"}:
-            assert Decimal("0.6") < rate.rate < 1, rate.id

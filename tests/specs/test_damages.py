@@ -30,10 +30,6 @@ OTHERS = {
         "training_examples = 60_000\nheld_out_examples = 10_000\nclasses = 10\n"
         'source = "a count"\n'
     ),
-    "specs/currencies/usd-eur.toml": (
-        'id = "usd-eur"\nbase = "USD"\nquote = "EUR"\nrate = 0.88\nsource = "a bank"\n'
-        "as_of = 2026-06-01\n"
-    ),
 }
 FILES = (
     "specs/hardware/box.toml",
@@ -158,7 +154,7 @@ def test_a_damaged_file(all_kinds: Project, name: str, damage: str) -> None:
         assert 1 <= one.line <= lines
 
 
-HARDWARE, PRICE, MODEL, STUDY, PUBLISHED, GRID, DATASET, RATE = FILES
+HARDWARE, PRICE, MODEL, STUDY, PUBLISHED, GRID, DATASET = FILES
 # Units, references and figures that do not fit: (file, what stands there, what is written, fault)
 WRONG = [
     (PRICE, "0.90", '"0.90"', 'amount: should be a number, got "0.90"'),
@@ -196,7 +192,6 @@ WRONG = [
     (PUBLISHED, "epochs = 25", "epochs = -25", "timings[0].epochs: should be greater than 0"),
     (GRID, "0.05", '"50 g"', 'kg_co2e_per_kwh: should be a number, got "50 g"'),
     (DATASET, "60_000", "-1", "training_examples: should be greater than 0, got -1"),
-    (RATE, "0.88", "0", "rate: should be greater than 0, got 0"),
 ]
 
 

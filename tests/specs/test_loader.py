@@ -349,6 +349,12 @@ def test_misplaced(project: Project, name: str, line: str) -> None:
     assert project.faults() == [line]
 
 
+def test_kind_of_older_versions(project: Project) -> None:
+    """A folder that older versions read is passed over: their projects and revisions load."""
+    project.write("specs/currencies/usd-eur.toml", 'id = "usd-eur"')
+    assert project.faults() == []
+
+
 def test_kind_that_is_a_file(project: Project) -> None:
     """A file where a kind's folder should be is faulted."""
     (project.root / "specs/studies/first.toml").unlink()

@@ -12,18 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.quote_extras import (
-    EnergyOptions,
-    ProjectOptions,
-    converted_as_json,
-    converted_words,
-    energy_as_json,
-    energy_words,
-    find_conversion,
-    parse_day,
-    project_as_json,
-    project_words,
-)
 from epochcost.cli.terminal import (
     ExactAmounts,
     ids,
@@ -34,11 +22,16 @@ from epochcost.cli.terminal import (
     with_option_groups,
 )
 from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
-from epochcost.cost import quote as bill
+from epochcost.cost import quote as bill_of
 from epochcost.cost.bill import NINE_OF_TEN
-from epochcost.cost.currency import Conversion
-from epochcost.cost.energy import EnergyUse, UnknownEnergy
-from epochcost.cost.project import ProjectQuote, quote_project
+from epochcost.cost.energy import (
+    DeclaredPower,
+    EnergyUse,
+    UnknownEnergy,
+    declared_power_of,
+    energy_use,
+)
+from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
@@ -58,20 +51,6 @@ _MOST_RATE_PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Bill:
-    """A quote, what it is for, and what is shown beside it."""
-
-    quote: Quote
-    usage: Usage
-    plan: str
-    note: str = ""
-    price: Price | None = None
-    project: ProjectQuote | None = None
-    conversion: Conversion | None = None
-    energy: EnergyUse | UnknownEnergy | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class UsageOptions:
     """The options that say what is used."""
 
@@ -88,7 +67,7 @@ class UsageOptions:
     ] = None
 
     def usage(self) -> Usage:
-        """What they say; raises InputError where it is no time or number."""
+        """The usage; raises InputError for an option that is no time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
         seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
@@ -104,52 +83,58 @@ class PriceOptions:
     ] = None
     rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None
-    currency: Annotated[
-        str | None, typer.Option(help="Of --rate; with --price, show the total in it too.")
-    ] = None
-    rate_day: Annotated[
-        str | None, typer.Option(help="Day of the exchange rate.  [default: today]")
-    ] = None
+    currency: Annotated[str | None, typer.Option(help="Of --rate.  [default: USD]")] = None
 
-    def __post_init__(self) -> None:
-        if self.price is not None and self.rate is not None:
-            raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
-        if self.price is not None and self.billing is not None:
-            raise UsageError("quote: --billing belongs to --rate; a price has its own")
+
+@dataclass(frozen=True, slots=True)
+class EnergyOptions:
+    """The options of energy as they were typed; None: not given."""
+
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
+    ] = None
+    watts: Annotated[
+        str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
+    ] = None
+    pue: Annotated[str | None, typer.Option(help="The building's power over the machine's.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bill:
+    """A quote, its usage, and the words for its plan; ``price`` is None for a bare rate."""
+
+    quote: Quote
+    usage: Usage
+    plan: str
+    price: Price | None = None
+    energy: EnergyUse | UnknownEnergy | None = None
 
 
 @with_option_groups
 def quote(
-    used: UsageOptions,
-    paid: PriceOptions,
-    project: ProjectOptions,
-    energy: EnergyOptions,
-    form: ExactAmounts = "text",
+    used: UsageOptions, paid: PriceOptions, energy: EnergyOptions, form: ExactAmounts = "text"
 ) -> None:
     """Show the bill for a time of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
     """
-    _check_together(used, paid, project)
-    usage = used.usage()
-    if paid.price is not None:
-        bill = _bill_of_price(paid.price, usage, project)
-        if paid.currency is not None:
-            day = parse_day(paid.rate_day)
-            conversion = find_conversion(bill.quote, paid.currency, _catalogue(), day)
-            bill = replace(bill, conversion=conversion)
-    else:
-        bill = _bill_at_rate(paid, usage)
+    _require_consistent(used, paid, energy)
+    bill = _bill_at_rate(paid, used.usage()) if paid.price is None else _bill_of_price(paid, used)
     if energy.grid is not None:
-        bill = replace(bill, energy=_energy(energy, bill))
+        bill = replace(bill, energy=_energy(energy.grid, energy, bill))
     if form == "json":
         print_json(_as_json(bill))
     else:
         _show(bill)
 
 
-def _check_together(used: UsageOptions, paid: PriceOptions, project: ProjectOptions) -> None:
-    """Refuse what is missing, and options of one group that those of another leave no room for."""
+def _require_consistent(used: UsageOptions, paid: PriceOptions, energy: EnergyOptions) -> None:
+    """Raise UsageError for missing options, and for options that exclude each other."""
+    if paid.price is not None and paid.rate is not None:
+        raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
+    if paid.price is not None and (paid.billing is not None or paid.currency is not None):
+        raise UsageError("quote: --billing and --currency belong to --rate; a price has its own")
     needed = {
         "--duration": used.duration,
         "--price ID or --rate AMOUNT": paid.price or paid.rate,
@@ -162,54 +147,30 @@ def _check_together(used: UsageOptions, paid: PriceOptions, project: ProjectOpti
         raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
     if paid.price is None and used.egress_gb is not None:
         raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
-    if paid.price is None and project.wanted:
-        raise UsageError("quote: a project belongs to --price; use --runs with --rate")
-    if project.wanted and used.runs != 1:
-        raise UsageError("quote: --runs demands no project; its runs are configurations x repeats")
-    if paid.rate_day is not None and (paid.price is None or paid.currency is None):
-        raise UsageError("quote: --rate-day demands --price and --currency")
+    if energy.grid is None and (energy.watts, energy.pue) != (None, None):
+        raise UsageError("quote: --watts and --pue demand --grid")
+    if energy.grid is not None and paid.price is None and energy.watts is None:
+        raise UsageError("quote: --grid with --rate demands --watts: a rate has no machine")
 
 
-def _catalogue() -> Catalogue:
-    return catalogue_to_read()
-
-
-def _energy(options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
-    """Of all runs: of a project, those that count and those that are expected to fail."""
-    if bill.project is None:
-        return options.energy(bill.price, bill.usage, Decimal(0), _catalogue())
-    project = bill.project.project
-    usage = replace(bill.usage, runs=project.runs)
-    return options.energy(bill.price, usage, project.failures / project.runs, _catalogue())
-
-
-def _bill_of_price(identifier: str, usage: Usage, planned: ProjectOptions) -> _Bill:
-    catalogue = _catalogue()
-    _refuse_machine(identifier, catalogue)
-    price = catalogue.price(identifier)
-    note = "Assumed, not a market price." if price.assumed else ""
-    usage = _with_vcpus(usage, price, catalogue)
-    if not planned.wanted:
-        return _Bill(bill(price, usage), usage, price_words(price), note, price)
-    found = quote_project(price, usage, planned.chosen())
-    return _Bill(found.quote, usage, price_words(price), note, price, found)
-
-
-def _refuse_machine(identifier: str, catalogue: Catalogue) -> None:
-    """A machine's id in place of a price's is answered with the machine's prices."""
+def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
+    catalogue, identifier = catalogue_to_read(), str(paid.price)
     if identifier in catalogue.hardware and identifier not in catalogue.prices:
         prices = ", ".join(price.id for price in catalogue.prices_of(identifier)) or "none"
         raise InputError(
             f"price: expected a price; {identifier} is a machine, its prices: {prices}"
         )
+    price = catalogue.price(identifier)
+    usage = used.usage()
+    if usage.vcpus is None:
+        usage = replace(usage, vcpus=_vcpus(price, catalogue))
+    return _Bill(bill_of(price, usage), usage, price_words(price), price)
 
 
-def _with_vcpus(usage: Usage, price: Price, catalogue: Catalogue) -> Usage:
-    """The usage with the vCPUs of the catalogue's machine, where the caller gives none."""
-    if usage.vcpus is not None:
-        return usage
+def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
+    """The vCPUs of the plan's machine, of this very one for `local`."""
     hardware = catalogue.machine(price.hardware)
-    return replace(usage, vcpus=os.cpu_count() if hardware.detected else hardware.vcpus)
+    return os.cpu_count() if hardware.detected else hardware.vcpus
 
 
 def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
@@ -223,20 +184,55 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
     return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {paid.billing} billing")
 
 
+def _energy(grid: str, options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
+    """The energy of all runs by declared power; UnknownEnergy if nobody says the power."""
+    catalogue, price, usage = catalogue_to_read(), bill.price, bill.usage
+    pue = None if options.pue is None else parse_decimal(options.pue, "PUE")
+    power: DeclaredPower | UnknownEnergy
+    if options.watts is not None:
+        power = DeclaredPower(parse_decimal(options.watts, "watts"))
+    else:
+        assert price is not None, "a rate demands --watts"
+        power = declared_power_of(price, catalogue.machine(price.hardware), usage.vcpus)
+    if isinstance(power, UnknownEnergy):
+        return power
+    if pue is None and price is not None and price.owned is not None:
+        pue = price.owned.pue
+    with exact_arithmetic():
+        machine_seconds = usage.duration_seconds * usage.machines
+    return energy_use(power, machine_seconds, catalogue.grid(grid), pue)
+
+
 def _as_json(bill: _Bill) -> dict[str, Any]:
     quoted = bill.quote
-    whole: dict[str, Any] = {
+    document: dict[str, Any] = {
         "total": quoted.total,
         "currency": quoted.currency,
         "lines": quoted.lines,
     }
-    if bill.project is not None:
-        whole["project"] = project_as_json(bill.project)
-    if bill.conversion is not None:
-        whole["converted"] = converted_as_json(quoted, bill.conversion)
     if bill.energy is not None:
-        whole["energy"] = energy_as_json(bill.energy)
-    return whole
+        document["energy"] = _energy_as_json(bill.energy)
+    return document
+
+
+def _energy_as_json(energy: EnergyUse | UnknownEnergy) -> dict[str, Any]:
+    """The figures with their sources, or the reason why they are unknown."""
+    if isinstance(energy, UnknownEnergy):
+        return {"unknown": energy.reason}
+    grid = energy.grid
+    return {
+        "source": energy.power.words,
+        "machines_kwh": energy.machines_kwh,
+        "pue": energy.pue,
+        "pue_source": energy.pue_source,
+        "building_kwh": energy.building_kwh,
+        "grid": grid.id,
+        "grid_year": grid.year,
+        "grid_source": grid.source,
+        "kg_co2e_per_kwh": grid.kg_co2e_per_kwh,
+        "kg_co2e": energy.kg_co2e,
+        "lb_co2e": energy.pounds_co2e,
+    }
 
 
 def _show(bill: _Bill) -> None:
@@ -246,7 +242,7 @@ def _show(bill: _Bill) -> None:
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
-    notes = [*_notes(bill), *filter(None, [bill.note])]
+    notes = list(_notes(bill))
     if notes:
         say("\n" + "\n".join(notes))
 
@@ -255,57 +251,6 @@ def _usage_words(usage: Usage) -> str:
     time = f"{plain(usage.duration_seconds)} s"
     used = f"{time} on 1 machine" if usage.count == 1 else f"{usage.count:,} times {time} at once"
     return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
-
-
-def _notes(bill: _Bill) -> Iterator[str]:
-    """What the lines do not say: the time on the wall, credit, currency, energy."""
-    quoted, usage = bill.quote, bill.usage
-    if bill.project is not None:
-        yield from project_words(bill.project)
-    elif quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
-        elapsed = seconds(float(quoted.elapsed_seconds))
-        yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
-    if bill.project is None and bill.price is not None:
-        yield from _spread_words(bill.price, bill.quote, bill.usage)
-        yield from _unknown_rate_words(bill.price, usage)
-    if quoted.credit_left is not None:
-        before, left = quoted.before_credit, quoted.credit_left
-        yield (
-            f"Before the credit: {money(before, quoted.currency)}. "
-            f"Left of the credit: {money(left, quoted.currency)}."
-        )
-    if bill.conversion is not None:
-        yield converted_words(quoted, bill.conversion)
-    if bill.energy is not None:
-        yield from energy_words(bill.energy)
-
-
-def _unknown_rate_words(price: Price, usage: Usage) -> Iterator[str]:
-    """What a spot plan without a rate of interruptions costs if it has one."""
-    if can_be_interrupted(price):
-        costs = ", ".join(
-            f"{money(bill(interrupted_at(price, rate), usage).total, price.currency)} at "
-            f"{share(float(rate))}"
-            for rate in SHOWN_RATES
-        )
-        yield (
-            "How often it is taken back is unknown. By interruptions an hour, with 30 s to save "
-            f"and 5 min to go on: {costs}."
-        )
-
-
-def _spread_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """Between which amounts most runs lie, where interruptions make them differ."""
-    if price.interruptions is None or price.interruptions.rate_per_hour == 0:
-        return
-    low, high = (quote_quantile(price, usage, share) for share in NINE_OF_TEN)
-    amounts = " to ".join(money(one.total, quoted.currency) for one in (low, high))
-    times = " to ".join(seconds(float(one.elapsed_seconds)) for one in (low, high))
-    credit = " before credit" if quoted.credit_left is not None else ""
-    yield (
-        f"Interruptions are billed as expected: nine runs of ten cost {amounts}{credit}, "
-        f"in {times}."
-    )
 
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
@@ -319,3 +264,68 @@ def _rate(rate: Decimal, currency: str) -> str:
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))
+
+
+def _notes(bill: _Bill) -> Iterator[str]:
+    """Sentences about the time on the wall, interruptions, credit, energy and assumptions."""
+    quoted, usage = bill.quote, bill.usage
+    if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
+        elapsed = seconds(float(quoted.elapsed_seconds))
+        yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
+    if bill.price is not None:
+        yield from _interruption_words(bill.price, quoted, usage)
+    if quoted.credit_left is not None:
+        before, left = quoted.before_credit, quoted.credit_left
+        yield (
+            f"Before the credit: {money(before, quoted.currency)}. "
+            f"Left of the credit: {money(left, quoted.currency)}."
+        )
+    if bill.energy is not None:
+        yield from _energy_words(bill.energy)
+    if quoted.assumed:
+        yield "Assumed, not a market price."
+
+
+def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
+    """The range that interruptions make, or the cost at some rates if the rate is unknown."""
+    currency = quoted.currency
+    if can_be_interrupted(price):
+        costs = ", ".join(
+            f"{money(bill_of(interrupted_at(price, rate), usage).total, currency)} at "
+            f"{share(float(rate))}"
+            for rate in SHOWN_RATES
+        )
+        yield (
+            "How often it is taken back is unknown. By interruptions an hour, with 30 s to save "
+            f"and 5 min to go on: {costs}."
+        )
+    if price.interruptions is not None and price.interruptions.rate_per_hour > 0:
+        ends = [quote_quantile(price, usage, share) for share in NINE_OF_TEN]
+        amounts = " to ".join(money(end.total, currency) for end in ends)
+        times = " to ".join(seconds(float(end.elapsed_seconds)) for end in ends)
+        credit = " before credit" if quoted.credit_left is not None else ""
+        yield (
+            f"Interruptions are billed as expected: nine runs of ten cost {amounts}{credit}, "
+            f"in {times}."
+        )
+
+
+def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
+    """The energy and the emissions, each with its source."""
+    if isinstance(energy, UnknownEnergy):
+        yield f"Energy: not known. {energy.reason}; say it with --watts."
+        return
+    grid = energy.grid
+    yield "Not part of the bill:"
+    yield (
+        f"Energy: {_figure(energy.building_kwh)} kWh, {energy.power.words}; "
+        f"PUE {plain(energy.pue)} ({energy.pue_source})."
+    )
+    yield (
+        f"Emissions: {_figure(energy.kg_co2e)} kg ({_figure(energy.pounds_co2e)} lb) of CO2e, "
+        f"at {_figure(grid.kg_co2e_per_kwh)} kg per kWh: {grid.name}, {grid.year}; {grid.source}."
+    )
+
+
+def _figure(value: Decimal) -> str:
+    return f"{float(value):,.3g}" if value < 1000 else f"{value:,.0f}"

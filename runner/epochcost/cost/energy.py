@@ -14,7 +14,6 @@ from types import MappingProxyType
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.owned import WATTS_PER_KILOWATT
 from epochcost.errors import InputError
-from epochcost.results import conditions
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.reference_data import Grid
@@ -71,31 +70,26 @@ class EnergyReading:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPower:
-    """Watts that one machine is said to draw, of which it draws the share ``load``.
+    """Watts that a spec or a plan states for one machine; ``of`` names the parts that draw them.
 
-    ``of`` says what draws them. Raises InputError on watts that are not positive and finite, and
-    on a load outside (0, 1].
+    Raises InputError on watts that are not positive and finite.
     """
 
     watts: Decimal
-    load: Decimal = Decimal(1)
     of: str = "the machine"
 
     def __post_init__(self) -> None:
         _demand_positive("power", self.watts, "watts")
-        if not self.load.is_finite() or not 0 < self.load <= 1:
-            raise InputError(f"load: expected a share above 0 and at most 1, got {self.load:.6g}")
 
     @property
     def words(self) -> str:
         """Where the energy is from, for people."""
-        load = "" if self.load == 1 else f" at a load of {plain(self.load)}"
-        return f"from declared power: {plain(self.watts)} W of {self.of}{load}"
+        return f"from declared power: {plain(self.watts)} W of {self.of}"
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
         """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
         hours = machine_seconds / SECONDS_PER_HOUR
-        return quantized(self.watts * self.load * hours / WATTS_PER_KILOWATT)
+        return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
 
 Power = EnergyReading | DeclaredPower
@@ -153,8 +147,8 @@ def energy_use(
         )
 
 
-def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> DeclaredPower | UnknownEnergy:
-    """What a machine's spec says that it draws when busy, or why that is not known.
+def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
+    """The busy power of a machine by its spec, or why it is not known.
 
     Without the host's power it is that of the accelerators alone, and says so.
     """
@@ -163,44 +157,28 @@ def declared_power(hardware: Hardware, load: Decimal = Decimal(1)) -> DeclaredPo
         return UnknownEnergy(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
     drawn = [one.power_watts * one.count for one in hardware.accelerators if one.power_watts]
     if hardware.busy_watts is not None:
-        return DeclaredPower(hardware.busy_watts + sum(drawn, Decimal(0)), load, hardware.id)
+        return DeclaredPower(hardware.busy_watts + sum(drawn, Decimal(0)), hardware.id)
     if not drawn:
         return UnknownEnergy(f"{hardware.id}: its power is not known")
-    return DeclaredPower(sum(drawn, Decimal(0)), load, f"the accelerators of {hardware.id} alone")
+    return DeclaredPower(sum(drawn, Decimal(0)), f"the accelerators of {hardware.id} alone")
 
 
-def owned_power(
-    plan: Owned, vcpus: int | None, load: Decimal = Decimal(1)
-) -> DeclaredPower | UnknownEnergy:
-    """What an owned plan says that its machine draws in use, or why that is not known."""
+def owned_power(plan: Owned, vcpus: int | None) -> DeclaredPower | UnknownEnergy:
+    """The power in use by an owned plan, or why it is not known."""
     if not plan.per_vcpu:
-        return DeclaredPower(plan.power_watts, load, "the owned machine")
+        return DeclaredPower(plan.power_watts, "the owned machine")
     if vcpus is None:
         return UnknownEnergy("the plan's power is per vCPU, and how many there are is not known")
-    return DeclaredPower(plan.power_watts * vcpus, load, f"{vcpus} vCPUs of the owned machine")
+    return DeclaredPower(plan.power_watts * vcpus, f"{vcpus} vCPUs of the owned machine")
 
 
 def declared_power_of(
-    price: Price | None, hardware: Hardware, vcpus: int | None, load: Decimal = Decimal(1)
+    price: Price | None, hardware: Hardware, vcpus: int | None
 ) -> DeclaredPower | UnknownEnergy:
-    """What an owned plan says that its machine draws, else what the machine's spec says."""
+    """The power by an owned plan, else by the machine's spec."""
     if price is not None and price.owned is not None:
-        return owned_power(price.owned, vcpus, load)
-    return declared_power(hardware, load)
-
-
-def metered_energy(
-    measured: conditions.Energy | None, machine_seconds: Decimal
-) -> EnergyReading | UnknownEnergy:
-    """What machines draw over so many seconds at the mean power that a result's meters read.
-
-    UnknownEnergy where no meter read: an unknown energy is never zero.
-    """
-    if measured is None or measured.watts is None:
-        return UnknownEnergy("no meter read the energy of this result")
-    parts = " and ".join(sorted({one.of for one in measured.readings}))
-    meter = f"{measured.meter}, of {parts} alone"
-    return EnergyReading.at(measured.watts, machine_seconds, meter)
+        return owned_power(price.owned, vcpus)
+    return declared_power(hardware)
 
 
 def _demand_positive(name: str, value: Decimal, unit: str) -> None:

@@ -20,7 +20,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
-from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
+from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
@@ -29,7 +29,6 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
     {
         "hardware": Hardware,
         "prices": Price,
-        "currencies": ExchangeRate,
         "grids": Grid,
         "datasets": Dataset,
         "models": Model,
@@ -43,6 +42,8 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
 )
 # Folders whose meaning is settled and whose specs this version cannot read yet.
 RESERVED = ("targets",)
+# Kinds that older versions read: revisions and projects that still have them load without them.
+FORMER = ("currencies",)
 SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
@@ -95,7 +96,6 @@ class Catalogue:
     studies: Mapping[str, Study]
     published: Mapping[str, Published]
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    currencies: Mapping[str, ExchangeRate] = field(default_factory=dict)
     grids: Mapping[str, Grid] = field(default_factory=dict)
     devices: Mapping[str, Device] = field(default_factory=dict)
     observations: Mapping[str, ObservationTable] = field(default_factory=dict)

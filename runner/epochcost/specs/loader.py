@@ -22,7 +22,7 @@ import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import KINDS, RESERVED, Catalogue, SpecT
+from epochcost.specs.catalogue import FORMER, KINDS, RESERVED, Catalogue, SpecT
 from epochcost.specs.device import Device
 from epochcost.specs.document import Document, display_path, guess_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
@@ -31,7 +31,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.observation import ObservationTable
 from epochcost.specs.price import Price
 from epochcost.specs.published import Published
-from epochcost.specs.reference_data import Dataset, ExchangeRate, Grid
+from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
 from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study
@@ -91,6 +91,8 @@ def walk(tree: Path) -> Iterator[SpecFile | Fault]:
     for entry in _entries(tree):
         if isinstance(entry, Fault):
             yield entry
+        elif entry.name in FORMER:
+            continue
         elif entry.name in KINDS and entry.is_dir(follow_symlinks=False):
             yield from _files(entry.name, Path(entry.path))
         else:
@@ -178,7 +180,6 @@ def load_catalogue(root: Path) -> Catalogue:
         studies=_by_id(loaded, Study),
         published=_by_id(loaded, Published),
         datasets=_by_id(loaded, Dataset),
-        currencies=_by_id(loaded, ExchangeRate),
         grids=_by_id(loaded, Grid),
         devices=_by_id(loaded, Device),
         observations=_by_id(loaded, ObservationTable),

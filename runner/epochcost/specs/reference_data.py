@@ -1,12 +1,11 @@
-"""What specs refer to beside machines, prices and models: currencies, electricity grids, data sets.
+"""Reference data beside machines, prices and models: currencies, electricity grids, data sets.
 
-Exchange rates and grids are figures of a source on a day or of a year; a data set is described,
-with its files where trainings can read them, but holds no examples.
+A grid has the figures of a source for a year; a data set is described, with its files if trainings
+can read them, but holds no examples.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
@@ -48,34 +47,6 @@ Currency = Annotated[
     matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
     AfterValidator(_known),
 ]
-
-
-class ExchangeRate(NamedSpec):
-    """One unit of ``base`` is worth ``rate`` units of ``quote`` on the day ``as_of``."""
-
-    base: Currency = Field(description="The currency of which one unit is meant.", examples=["USD"])
-    quote: Currency = Field(
-        description="The currency that it is worth so much in.", examples=["EUR"]
-    )
-    rate: Positive = Field(
-        description="How many units of quote one unit of base is worth.", examples=[0.92]
-    )
-    assumed: bool = Field(
-        False, description="Whether the rate is an assumption and not a published one."
-    )
-    source: Source
-    as_of: dt.date = Field(
-        description="The day of the rate; the first of the month for its average.",
-        examples=["2026-06-01"],
-    )
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
-
-    @model_validator(mode="after")
-    def _two_currencies(self) -> ExchangeRate:
-        if self.base == self.quote:
-            raise ValueError("should have two different currencies")
-        return self
 
 
 class Grid(NamedSpec):

@@ -29,7 +29,6 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
     {
         "hardware": "hardware",
         "prices": "price",
-        "currencies": "currency",
         "grids": "grid",
         "datasets": "dataset",
         "models": "model",

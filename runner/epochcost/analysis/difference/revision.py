@@ -26,7 +26,7 @@ from epochcost.specs.model import Model
 _SPECS, _MODELS, _RESULTS = "specs", "models", "docs/data/results"
 _RATIOS = f"docs/{RATIOS_FILE}"
 # What no time follows from.
-_BESIDE_TIMES = ("specs/prices/", "specs/currencies/", "specs/grids/", "specs/studies/", _RATIOS)
+_BESIDE_TIMES = ("specs/prices/", "specs/grids/", "specs/studies/", _RATIOS)
 _READ = (_SPECS, _MODELS, _RESULTS, _RATIOS)
 WORKING_TREE = "working tree"
 _REGULAR = ("100644", "100755")
