@@ -24,7 +24,8 @@ _MIB_PER_UNIT = 2**-20 if sys.platform == "darwin" else 2**-10
 
 def measure(checkout: Path, model: str, cache: Path) -> tuple[float, float]:
     """CPU seconds and MiB of a question about one model."""
-    places = {"PYTHONPATH": str(checkout / "runner"), "XDG_CACHE_HOME": str(cache)}
+    code = f"{checkout}/runner{os.pathsep}{checkout}/runner/onnxstep"
+    places = {"PYTHONPATH": code, "XDG_CACHE_HOME": str(cache)}
     command = [sys.executable, "-m", "epochcost", "cheapest", "--model", model]
     process = subprocess.Popen(
         command, cwd=checkout, env=os.environ | places, stdout=subprocess.DEVNULL

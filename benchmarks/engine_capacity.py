@@ -8,9 +8,9 @@
     python benchmarks/engine_capacity.py [--models smollm2-135m …] [--rounds 7]
 
 Install beside epochcost's dependencies for runs, and run it from the repository's root with runner/
-on PYTHONPATH. Of each committed result behind the engine the very requests are asked again, four at
-once with nobody waiting. Three things take turns: our own phases of four sequences, the engine with
-four requests of equal lengths, and the engine with four drawn ones.
+and runner/onnxstep/ on PYTHONPATH. Of each committed result behind the engine the very requests are
+asked again, four at once with nobody waiting. Three things take turns: our own phases of four
+sequences, the engine with four requests of equal lengths, and the engine with four drawn ones.
 
 The engine reads prompts as long as the longest of the four, and answers as often as the longest
 answer asks. From the lengths alone follows how much that is (`padding`): a sum over batches of what

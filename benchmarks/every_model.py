@@ -25,7 +25,6 @@ from epochcost import __version__
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.sizing import size_of
-from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Job, WarmUpRule
 from epochcost.measure.job import SamplingRule as JobSampling
 from epochcost.measure.memory import memory_limit_bytes
@@ -40,6 +39,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.specs.training import Constant
 from epochcost.units import memory, seconds
+from onnxstep.graphs.loading import load_model
 
 ROOT = Path(__file__).parents[1]
 SEED = 20161101

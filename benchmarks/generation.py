@@ -10,10 +10,10 @@
     python benchmarks/generation.py [--models smollm2-135m …] [--batches 1 4] [--precision int4]
 
 Install beside epochcost's dependencies for runs, and run it from the repository's root with runner/
-on PYTHONPATH. All engines get the same weights, drawn from a seed, and the same prompts; each is a
-process of its own, so that no idle threads spin beside what is timed, and they take turns, a prompt
-and its answer at a time. An engine whose logits after the prompt and after one more token are not
-ours is not timed. In int4 there is no transformers.
+and runner/onnxstep/ on PYTHONPATH. All engines get the same weights, drawn from a seed, and the
+same prompts; each is a process of its own, so that no idle threads spin beside what is timed, and
+they take turns, a prompt and its answer at a time. An engine whose logits after the prompt and
+after one more token are not ours is not timed. In int4 there is no transformers.
 
 Printed are medians over rounds, how many times as fast we are (round by round, their median), and
 what part of copying memory our decode reaches: weights and caches, in bytes a second, over the
@@ -43,8 +43,8 @@ from generation_engines import Case
 from steps.ceilings import measure_ceilings
 
 from epochcost.execute.decoding import decoder_size
-from epochcost.graphs.loading import load_model
 from epochcost.specs.study import DECODER_WEIGHT_BITS
+from onnxstep.graphs.loading import load_model
 
 # Seconds by phase, one figure a round.
 Seconds = Mapping[str, Sequence[float]]

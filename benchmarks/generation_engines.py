@@ -24,14 +24,14 @@ import onnx
 from made_trials import made_trial
 from numpy.typing import NDArray
 
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits
 from epochcost.plan.trial import Phase, Trial
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
 _SEED = 20261123

@@ -22,12 +22,12 @@ import numpy as np
 import torch
 from steps.pytorch import network
 
-from epochcost.autodiff import vjp_graph
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise, parameters
 from epochcost.measure.session import open_session
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Provider
+from onnxstep import vjp_graph
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise, parameters
 
 ROOT = Path.cwd()
 

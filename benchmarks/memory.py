@@ -31,14 +31,11 @@ from pathlib import Path
 import psutil
 
 from epochcost import __version__
-from epochcost.autodiff.passes.recompute import Rematerialisation
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
 from epochcost.execute.sizing import size_of
 from epochcost.execute.step import build_step
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.measure.job import Job
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.runtime import runtime_name
@@ -51,6 +48,9 @@ from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.passes.recompute import Rematerialisation
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

@@ -66,9 +66,9 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
     """What PyTorch trains from: the arrays that our steps are fed, and first weights."""
     from dataclasses import replace
 
-    from epochcost.graphs.parameters import materialise
     from epochcost.train.loop import rates_at
     from epochcost.train.state import Progress
+    from onnxstep.graphs.parameters import materialise
 
     feed, recipe = replace(prepared.feed, seed=seed), prepared.recipe
     steps = feed.epoch_steps

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from epochcost.graphs.parameters import materialise
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits, quantise
+from onnxstep.graphs.parameters import materialise
 from tiny_decoders import CONTEXT, HEADS, VOCABULARY, WIDTH, tiny_decoder
 
 _CONTRIBUTED = "com.microsoft"

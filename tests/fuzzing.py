@@ -31,17 +31,17 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import defs, numpy_helper
 
-from epochcost.autodiff import training_step, vjp_graph
 from epochcost.errors import EpochcostError
-from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameters
-from epochcost.graphs.peak_memory import peak_activation_bytes
-from epochcost.graphs.tensors import FLOAT_TYPES
 from gradient_cases import CASES
 from gradient_check import model_of
 from graph_text import model_of_text
+from onnxstep import training_step, vjp_graph
+from onnxstep.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameters
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.graphs.tensors import FLOAT_TYPES
 
 ROOT = Path(__file__).parents[1]
 _PROCESSOR_SECONDS_A_FILE = 10

@@ -366,7 +366,8 @@ class Project:
             env={
                 **os.environ,
                 "NO_MKDOCS_2_WARNING": "1",
-                "PYTHONPATH": str(ROOT / "runner"),  # of this checkout, wherever it was called
+                # Of this checkout, wherever it was called.
+                "PYTHONPATH": f"{ROOT}/runner{os.pathsep}{ROOT}/runner/onnxstep",
             },
             capture_output=True,
             text=True,

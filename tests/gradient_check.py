@@ -20,8 +20,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from contrib_reference import CONTRIBUTED
-from epochcost.autodiff import vjp_graph
 from exact_operators import OPERATORS
+from onnxstep import vjp_graph
 from recurrent_reference import RECURRENT
 
 Array = NDArray[Any]

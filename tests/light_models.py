@@ -16,11 +16,11 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from epochcost.autodiff import Carried, TrainingStep, training_step
-from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, Initial
-from epochcost.graphs.parameters import data_inputs, materialise
 from epochcost.train.examples import InputField, TargetField
 from epochcost.train.teacher import Teacher
+from onnxstep import Carried, TrainingStep, training_step
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, Initial
+from onnxstep.graphs.parameters import data_inputs, materialise
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))

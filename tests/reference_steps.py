@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from epochcost.autodiff import Accumulation, Carried, TrainingStep
-from epochcost.graphs.parameters import materialise
 from graph_text import model_of_text
+from onnxstep import Accumulation, Carried, TrainingStep
+from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
 # bfloat16 is in every operator's schema from here on.

@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.parameters import materialise
-from epochcost.graphs.precision import in_half_precision
-from epochcost.graphs.weight_bits import Bits, draw_codes, in_few_bits
+from epochcost.graphs.weight_bits import Bits, draw_codes, in_few_bits, scale_inputs
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.parameters import materialise
+from onnxstep.graphs.precision import in_half_precision
 
 MODELS = Path(__file__).parents[1] / "models"
 LAYERS, WIDTH, HEADS, SHARED, INNER, VOCABULARY, CONTEXT = 2, 64, 4, 2, 96, 97, 256
@@ -105,7 +105,7 @@ class Runner:
         if self._half:
             past = [one.name for one in graph.graph.input if one.name.startswith("past")]
             cache = {name: name.replace("past_key_values", "present") for name in past}
-            graph = in_half_precision(graph, onnx.TensorProto.FLOAT16, cache)
+            graph = in_half_precision(graph, onnx.TensorProto.FLOAT16, cache, scale_inputs(graph))
         for value in graph.graph.output:
             if value.name.startswith("present"):
                 value.type.tensor_type.shape.dim[2].dim_value = room

@@ -37,10 +37,10 @@ from architectures import ARCHITECTURES, Architecture
 from published import PUBLISHED
 from torch import nn
 
-from epochcost.autodiff import Momentum, training_step, vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model_bytes
-from epochcost.graphs.parameters import materialise
+from onnxstep import Momentum, training_step, vjp_graph
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.parameters import materialise
 
 TESTS = Path(__file__).parents[2] / "tests"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import onnx
 
-from epochcost.graphs.nodes import nested_nodes
-from epochcost.graphs.tensors import declared_values, graphs, stored_tensors
+from onnxstep.graphs.nodes import nested_nodes
+from onnxstep.graphs.tensors import declared_values, graphs, stored_tensors
 
 
 class Answer(enum.StrEnum):

@@ -17,16 +17,16 @@ from onnx import helper
 from onnx.external_data_helper import uses_external_data
 from onnxruntime import InferenceSession
 
-from epochcost.autodiff import TrainingStep, training_step, vjp_graph
 from epochcost.errors import EpochcostError
-from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise, parameters
-from epochcost.graphs.tensors import FLOAT_TYPES, one_line, stored_tensors
 from foreign.answers import Answer, Finding, lacks
 from foreign.points import NoPointError, Point, find_point
 from foreign.runtime import RuntimeFailureError, open_session, runs, with_inputs
 from foreign.slopes import DIFFERENCES, Question, compare
+from onnxstep import TrainingStep, training_step, vjp_graph
+from onnxstep.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise, parameters
+from onnxstep.graphs.tensors import FLOAT_TYPES, one_line, stored_tensors
 from oracle.evaluators import Run
 
 READING, LOADING = "reading", "load_model"

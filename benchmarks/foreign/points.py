@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from epochcost.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.binding import symbolic_dimensions
 from oracle.posed import is_float
 from oracle.suite import Array
 

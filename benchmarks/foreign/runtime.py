@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 from onnxruntime import GraphOptimizationLevel, InferenceSession
 
-from epochcost.graphs.tensors import one_line
+from onnxstep.graphs.tensors import one_line
 from oracle.evaluators import silent
 from oracle.suite import Array
 

@@ -15,10 +15,10 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from contrib_reference import CONTRIBUTED
-from epochcost.graphs.tensors import HALF_TYPES
 from exact_operators import OPERATORS
 from foreign.answers import Answer, Finding
 from foreign.runtime import with_inputs
+from onnxstep.graphs.tensors import HALF_TYPES
 from oracle.evaluators import CannotRunError, Evaluator, Run, reference, runtime_double
 from oracle.judge import (
     FLAWED_FORWARD,

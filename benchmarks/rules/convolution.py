@@ -3,8 +3,8 @@
     python benchmarks/rules/convolution.py [--threads 1]
 
 For each shape the forward pass, the gradient of the images and that of the weights, on the plain
-layout and in blocks (`epochcost.autodiff.blocked_convolution`), whose reorderings are counted in:
-medians of interleaved runs. `epochcost.autodiff.rules.convolution` chooses by them.
+layout and in blocks (`onnxstep.blocked_convolution`), whose reorderings are counted in:
+medians of interleaved runs. `onnxstep.rules.convolution` chooses by them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import blocked_convolution as blocked
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
-from epochcost.autodiff.rules import convolution
-from epochcost.autodiff.windows import Window, convolve, convolve_transposed
+from onnxstep import blocked_convolution as blocked
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
+from onnxstep.rules import convolution
+from onnxstep.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):

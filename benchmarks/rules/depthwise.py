@@ -3,7 +3,7 @@
     python benchmarks/rules/depthwise.py [--threads 1]
 
 For each shape the gradient of the weights, that of the images and the forward pass: on the plain
-layout, and in blocks of channels (`epochcost.autodiff.blocked_convolution`), reorderings counted
+layout, and in blocks of channels (`onnxstep.blocked_convolution`), reorderings counted
 in. The plain forms of the weights' gradient cut all patches out, exchange images and weights,
 multiply a slice for each tap, or spread images along the columns and cotangents along the rows and
 multiply those. Medians of interleaved runs.
@@ -21,12 +21,12 @@ from convolution import Rule
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import blocked_convolution as blocked
-from epochcost.autodiff.axes import pad
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
-from epochcost.autodiff.rules import convolution
-from epochcost.autodiff.windows import Window, convolve, convolve_transposed
+from onnxstep import blocked_convolution as blocked
+from onnxstep.axes import pad
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
+from onnxstep.rules import convolution
+from onnxstep.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):

@@ -19,8 +19,8 @@ import onnxruntime
 from interleaved import session_of
 from numpy.typing import NDArray
 
-from epochcost.autodiff import training_step
-from epochcost.graphs.loading import load_model
+from onnxstep import training_step
+from onnxstep.graphs.loading import load_model
 
 LOSSES = {
     "lstm_text_generation": "softmax_cross_entropy",

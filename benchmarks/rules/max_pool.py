@@ -15,8 +15,8 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
 
 SHAPE, POOLED = (128, 64, 24, 24), (128, 64, 12, 12)
 WINDOW = {"kernel_shape": [2, 2], "strides": [2, 2]}

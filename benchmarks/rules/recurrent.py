@@ -20,7 +20,7 @@ import onnxruntime
 import torch
 from onnx import parser
 
-from epochcost.autodiff import vjp_graph
+from onnxstep import vjp_graph
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 # Steps, sequences, inputs, hidden units.

@@ -3,7 +3,7 @@
     python benchmarks/rules/relu.py
 
 Each candidate computes dx = dy where y is not zero, for y [128, 64, 24, 24]. The rule of
-`epochcost.autodiff.rules.activation.relu` uses the fastest exact one with CUDA kernels.
+`onnxstep.rules.activation.relu` uses the fastest exact one with CUDA kernels.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
 
 SHAPE = (128, 64, 24, 24)
 Rule = Callable[[Builder, Value, Value], Value]

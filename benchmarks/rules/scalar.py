@@ -4,7 +4,7 @@
 
 The CPU kernels merge axes from the last one on, and beside a number of rank 0 or 1 a last axis of
 length one ends the merging: such a tensor, the weight of a convolution with one tap, is then taken
-one element at a time. `epochcost.autodiff.builder.Value` gives the number the tensor's rank.
+one element at a time. `onnxstep.builder.Value` gives the number the tensor's rank.
 """
 
 from __future__ import annotations

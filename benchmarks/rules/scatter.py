@@ -5,7 +5,7 @@
 The table's gradient as a weight is a product over 64 positions; its sum of squares is asked for,
 as clipping does. Candidates: the rows added to zeros and the two tables added, the rows added to
 the product by ScatterND, and by ScatterElements. One thread, medians of interleaved runs.
-`epochcost.autodiff.cotangent_sums` chooses among them.
+`onnxstep.cotangent_sums` chooses among them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
 
 # Rows of the table, their length, places read: BERT's, GPT-2's, of characters, of fastText.
 TABLES = (

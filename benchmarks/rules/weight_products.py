@@ -4,7 +4,7 @@
 
 A is [positions, rows] and B [positions, columns]; one thread. Candidates: the product that reads
 A across, A turned beforehand, and the result turned afterwards (B turned beforehand).
-`epochcost.autodiff.rules.linear.summed_over_rows` chooses among them.
+`onnxstep.rules.linear.summed_over_rows` chooses among them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import onnx
 from interleaved import median_seconds
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.axes import materialized_transpose
-from epochcost.autodiff.builder import Builder, Value
-from epochcost.autodiff.forward import Forward, close_model
+from onnxstep.axes import materialized_transpose
+from onnxstep.builder import Builder, Value
+from onnxstep.forward import Forward, close_model
 
 # Rows, columns, positions: of BERT's and GPT-2's layers, of recurrent layers, of vocabularies.
 SHAPES = (

@@ -17,9 +17,6 @@ import onnx
 from epochcost import __version__
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_arrays
-from epochcost.graphs.choices import match_names
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, materialise, parameters
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.binding import bind_model
@@ -27,6 +24,9 @@ from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.training import Constant
+from onnxstep.graphs.choices import match_names
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import data_inputs, materialise, parameters
 from steps.cases import Case, Subject
 from steps.work import Term, Work, write_work
 

@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 import epochcost
+import onnxstep
 from epochcost.specs.loader import load_catalogue
 from steps.cases import SUBJECTS, Case
 from steps.prepare import prepare
 
-_PACKAGES = ("autodiff", "execute", "graphs", "measure", "train")
+_PACKAGES = ("execute", "graphs", "measure", "train")
 _STAMP = "made-of.txt"
 
 
@@ -46,8 +47,9 @@ def _with_benchmarks() -> dict[str, str]:
 
 def _stamp(root: Path, model: str) -> str:
     """Of the code that makes and takes a step, the model's spec and the graph."""
-    package = Path(epochcost.__file__).parent
-    sources = [path for name in _PACKAGES for path in sorted((package / name).rglob("*.py"))]
+    package, library = Path(epochcost.__path__[0]), Path(onnxstep.__path__[0])
+    folders = [library, *(package / name for name in _PACKAGES)]
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     named = load_catalogue(root).model(model)
     files = [*sources, root / "models" / named.graph, root / "specs" / "models" / f"{model}.toml"]
     digest = hashlib.sha256()

@@ -10,15 +10,17 @@
 
 A message says where, what was expected, what was got and what to do. Modules below the command
 line raise these and nothing else on purpose; the command line prints them without a traceback.
+EpochcostError and those about models are the classes of ``onnxstep``, which raises them too.
 """
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+
+from onnxstep.errors import CapabilityError, InputError, ModelError, ModelWarning
+from onnxstep.errors import Error as EpochcostError
 
 __all__ = [
     "CapabilityError",
@@ -33,28 +35,6 @@ __all__ = [
 ]
 
 
-class EpochcostError(Exception):
-    """Base of every error that a command reports in its own words."""
-
-    exit_code: ClassVar[int] = 1
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """By its parts, so that another process gets it whole: some make their message of them."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
-
-
-class InputError(EpochcostError):
-    """The user's input or data is wrong."""
-
-
-class ModelError(InputError):
-    """An ONNX model cannot be read, bound or differentiated."""
-
-
-class ModelWarning(UserWarning):
-    """A file leaves something in doubt, or was repaired; commands print it and go on."""
-
-
 class ResultError(InputError):
     """A stored result cannot be read or trusted."""
 
@@ -63,12 +43,6 @@ class UsageError(EpochcostError):
     """Arguments that do not go together."""
 
     exit_code = 2
-
-
-class CapabilityError(EpochcostError):
-    """The machine lacks what the command needs: a GPU, a library, a right, room on the disk."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True, order=True)

@@ -11,9 +11,9 @@ from analysis.test_tokens import project
 from epochcost.analysis.decoding import DecodedStep, decoded_steps
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
-from epochcost.graphs.parameters import parameter_count
 from epochcost.results.ceilings import write_ceilings
 from kept_ceilings import make_ceilings
+from onnxstep.graphs.parameters import parameter_count
 from report_project import make_result
 from tiny_decoders import HEADS, LAYERS, SHARED, WIDTH, tiny_decoder
 

@@ -9,9 +9,9 @@ import onnx
 import onnx.parser
 import pytest
 
-from epochcost.autodiff import training_step
-from epochcost.autodiff.blocked_convolution import BLOCK, DOMAIN
 from graph_text import run
+from onnxstep import training_step
+from onnxstep.blocked_convolution import BLOCK, DOMAIN
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in {"x86_64", "AMD64"}, reason="the layout is used on x86-64 alone"

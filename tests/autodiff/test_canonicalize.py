@@ -7,11 +7,11 @@ import onnx
 import pytest
 from onnx import helper
 
-from epochcost.autodiff import registry, vjp_graph
-from epochcost.autodiff.passes.canonicalize import canonicalize
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run
+from onnxstep import registry, vjp_graph
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.passes.canonicalize import canonicalize
 
 X = np.array([[1.0, -2.0, 3.0]], dtype=np.float32)
 ONES = np.ones_like(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from epochcost.autodiff.passes.recompute import cheapest_cuts
+from onnxstep.passes.recompute import cheapest_cuts
 
 
 def test_a_chain_is_cut_into_about_root_n_segments() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
+from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
 
 STEP = 1e-6
 BY_NUMBER = """

@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from epochcost.autodiff import training_step
-from epochcost.autodiff.builder import Provider
-from epochcost.autodiff.optimizers import Sgd
 from graph_text import model_of_text, run
+from onnxstep import training_step
+from onnxstep.builder import Provider
+from onnxstep.optimizers import Sgd
 
 ROWS, WIDTH = 96, 4
 # The places lie on both sides of the few that the CPU adds one element at a time.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.autodiff.rules.linear import Equation, parse
 from epochcost.errors import ModelError
+from onnxstep.rules.linear import Equation, parse
 
 
 @pytest.mark.parametrize(

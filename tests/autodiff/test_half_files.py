@@ -10,12 +10,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper, parser
 
-from epochcost.autodiff import training_step, vjp_graph
-from epochcost.graphs.loading import load_model_bytes
-from epochcost.graphs.parameters import materialise
 from gradient_cases import FAMILIES
 from gradient_check import Case, draw, model_of
 from graph_text import run
+from onnxstep import training_step, vjp_graph
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.parameters import materialise
 
 _HALF = TensorProto.FLOAT16
 # Opset, inputs, nodes; the scale of a norm is fed, as in a weightless file, or is computed.

@@ -7,12 +7,12 @@ import math
 import onnx
 import pytest
 
-from epochcost.autodiff import training_step
-from epochcost.graphs.counting import static_shapes
-from epochcost.graphs.execution_plan import execution_plan
-from epochcost.graphs.nodes import reads
-from epochcost.graphs.tensors import item_bytes
 from graph_text import model_of_text
+from onnxstep import training_step
+from onnxstep.graphs.counting import static_shapes
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.nodes import reads
+from onnxstep.graphs.tensors import item_bytes
 
 ROWS, WIDTH = 64, 32
 BLOCK = ROWS * WIDTH * 4

@@ -8,8 +8,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from light_models import FOLDER, NAMES, losses
+from onnxstep import vjp_graph
 
 SMALLEST = "squeezenet"
 BATCH_SIZE, STEPS, RATE = 2, 12, 2e-5

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import LossScaling, training_step
-from epochcost.autodiff.builder import Builder
-from epochcost.autodiff.mixed_precision import all_finite
 from graph_text import run
+from onnxstep import LossScaling, training_step
+from onnxstep.builder import Builder
+from onnxstep.mixed_precision import all_finite
 from reference_steps import Stepping, batches, perceptron
 
 # So large that the first gradients of fp16 overflow: a few halvings later they do not.

@@ -8,10 +8,12 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from epochcost.autodiff import vjp_graph
-from epochcost.autodiff.builder import Builder
-from epochcost.autodiff.forward import Forward, close_model
-from epochcost.autodiff.losses import (
+from epochcost.errors import ModelError
+from graph_text import model_of_text, run
+from onnxstep import vjp_graph
+from onnxstep.builder import Builder
+from onnxstep.forward import Forward, close_model
+from onnxstep.losses import (
     Huber,
     LossFunction,
     MeanAbsoluteError,
@@ -21,8 +23,6 @@ from epochcost.autodiff.losses import (
     SigmoidCrossEntropy,
     SoftmaxCrossEntropy,
 )
-from epochcost.errors import ModelError
-from graph_text import model_of_text, run
 
 RNG = np.random.default_rng(2)
 LOGITS = RNG.standard_normal((2, 3, 4)) * 3

@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import TrainingStep, training_step
-from epochcost.autodiff.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
 from epochcost.errors import ModelError
-from epochcost.graphs.tensors import declared_values
 from graph_text import model_of_text
+from onnxstep import TrainingStep, training_step
+from onnxstep.graphs.tensors import declared_values
+from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
 from reference_steps import Stepping, batches, convolutional, perceptron
 
 FP32, FP16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16

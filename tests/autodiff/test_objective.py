@@ -6,10 +6,10 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.autodiff import Term, evaluation_graph, training_step
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise
 from graph_text import model_of_text, run
+from onnxstep import Term, evaluation_graph, training_step
+from onnxstep.graphs.parameters import materialise
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((8, 4)).astype(np.float32)

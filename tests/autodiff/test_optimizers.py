@@ -9,12 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
-from epochcost.autodiff.builder import Builder
-from epochcost.autodiff.forward import Forward, close_model
-from epochcost.autodiff.optimizers import Optimizer
-from epochcost.autodiff.update import Transition, updates
 from graph_text import run
+from onnxstep import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
+from onnxstep.builder import Builder
+from onnxstep.forward import Forward, close_model
+from onnxstep.optimizers import Optimizer
+from onnxstep.update import Transition, updates
 
 STEPS, RATE, SIZE = 100, 0.05, 7
 Array = np.ndarray

@@ -15,7 +15,7 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from epochcost.autodiff import vjp_graph
+from onnxstep import vjp_graph
 from oracle.evaluators import reference
 from oracle.slope import NotSmoothError, Slopes, slopes
 

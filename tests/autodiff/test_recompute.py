@@ -7,11 +7,11 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import TrainingStep, training_step
-from epochcost.graphs.execution_plan import execution_plan
-from epochcost.graphs.parameters import materialise
-from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text, run
+from onnxstep import TrainingStep, training_step
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.parameters import materialise
+from onnxstep.graphs.peak_memory import peak_activation_bytes
 
 LAYERS, WIDTH, ROWS = 16, 8, 64
 RNG = np.random.default_rng(3)

@@ -9,17 +9,17 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import (
+from epochcost.errors import ModelError
+from graph_text import model_of_text, run
+from onnxstep import (
     Momentum,
     Sgd,
     TrainingStep,
     evaluation_graph,
     training_step,
 )
-from epochcost.autodiff.optimizers import OPTIMIZERS
-from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise, with_parameters
-from graph_text import model_of_text, run
+from onnxstep.graphs.parameters import materialise, with_parameters
+from onnxstep.optimizers import OPTIMIZERS
 
 LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
     <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}>

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from epochcost.autodiff import LeftOut, evaluation_graph, training_step
 from epochcost.errors import ModelWarning
-from epochcost.graphs.parameters import materialise
 from exports import merged
 from graph_text import model_of_text, run
+from onnxstep import LeftOut, evaluation_graph, training_step
+from onnxstep.graphs.parameters import materialise
 
 MODEL = """g (float[8,2] x) => (float[8,2] y, float[8,2] z)
     <float[2,2] w = {0.12345678, 0.2, 0.3, 0.4}, float[2] b = {0, 0}, float[2] other = {0.5, 0.6},

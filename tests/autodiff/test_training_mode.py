@@ -18,11 +18,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from epochcost.autodiff import TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.passes.recompute import Rematerialisation
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise, parameters, state
 from graph_text import model_of_text, run
+from onnxstep import TrainingStep, evaluation_graph, training_step
+from onnxstep.graphs.parameters import materialise, parameters, state
+from onnxstep.passes.recompute import Rematerialisation
 
 Array = NDArray[Any]
 FAULTS = Path(__file__).parents[1] / "faults"

@@ -7,8 +7,8 @@ import onnx
 import onnx.parser
 import pytest
 
-from epochcost.autodiff import training_step
 from graph_text import run
+from onnxstep import training_step
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
 

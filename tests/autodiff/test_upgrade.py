@@ -9,10 +9,10 @@ import onnxruntime
 import pytest
 from onnx import helper, parser
 
-from epochcost.autodiff.passes.canonicalize import canonicalize
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text, run
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.passes.canonicalize import canonicalize
 
 Shape = Sequence[int]
 _ROWS, _IMAGE = (2, 3, 4), (1, 2, 4, 5)

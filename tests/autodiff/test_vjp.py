@@ -7,11 +7,11 @@ import onnx
 import onnx.parser
 import pytest
 
-from epochcost.autodiff import registry, training_step, vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.exported import separated
 from exports import merged
 from graph_text import model_of_text, run
+from onnxstep import registry, training_step, vjp_graph
+from onnxstep.graphs.exported import separated
 
 X = np.array([1.0, -2.0, 3.0], dtype=np.float32)
 ONES = np.ones(3, dtype=np.float32)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from graph_text import model_of_text
+from onnxstep import vjp_graph
 
 
 @pytest.mark.parametrize(

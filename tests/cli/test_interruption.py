@@ -64,7 +64,7 @@ def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
 # Lets onnx meet an equation that its inference never ends to read, as if nobody had checked it.
 _ENDLESS = """
 import os, sys
-from epochcost.graphs import inference
+from onnxstep.graphs import inference
 inference._CHECKED = {}
 fork = os.fork
 def begun():

@@ -12,14 +12,14 @@ from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.execute.decoding import decoder_size
 from epochcost.execute.planning import RunRequest, plan_run
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameter_count
 from epochcost.graphs.weightless import weightless
 from epochcost.measure.worker import measure
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameter_count
 from served_results import ASKED
 from tiny_decoders import DECODER_SPEC, HEADS, SHARED, tiny_decoder
 from tiny_project import write_tiny_project

@@ -8,9 +8,9 @@ import pytest
 
 from epochcost.errors import ModelError
 from epochcost.execute.decoding import DecoderSize, decoder_size
-from epochcost.graphs.loading import load_model
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from onnxstep.graphs.loading import load_model
 
 ROOT = Path(__file__).parents[2]
 

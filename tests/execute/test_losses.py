@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from epochcost.autodiff import Term
-from epochcost.autodiff.losses import SoftmaxCrossEntropy
 from epochcost.execute.step import loss_terms
 from epochcost.specs.model import Training
+from onnxstep import Term
+from onnxstep.losses import SoftmaxCrossEntropy
 
 
 def training(**changes: Any) -> Training:

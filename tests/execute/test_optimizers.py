@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost import autodiff
+import onnxstep
 from epochcost.execute.step import update_rule
 from epochcost.specs import training as spec
 
@@ -16,22 +16,22 @@ RATE = Decimal("0.5")
 @pytest.mark.parametrize(
     ("declared", "rule"),
     [
-        (spec.Sgd(name="sgd", learning_rate=RATE), autodiff.Sgd()),
+        (spec.Sgd(name="sgd", learning_rate=RATE), onnxstep.Sgd()),
         (
             spec.Sgd(name="sgd", learning_rate=RATE, momentum=Decimal("0.9")),
-            autodiff.Momentum(0.9),
+            onnxstep.Momentum(0.9),
         ),
         (
             spec.RmsProp(name="rmsprop", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
-            autodiff.RmsProp(rho=0.8, epsilon=1e-3),
+            onnxstep.RmsProp(rho=0.8, epsilon=1e-3),
         ),
         (
             spec.RmsProp(name="rmsprop", momentum=Decimal("0.7"), weight_decay=Decimal("0.1")),
-            autodiff.RmsProp(rho=0.9, epsilon=1e-7, momentum=0.7, weight_decay=0.1),
+            onnxstep.RmsProp(rho=0.9, epsilon=1e-7, momentum=0.7, weight_decay=0.1),
         ),
         (
             spec.Adadelta(name="adadelta", rho=Decimal("0.8"), epsilon=Decimal("1e-3")),
-            autodiff.Adadelta(rho=0.8, epsilon=1e-3),
+            onnxstep.Adadelta(rho=0.8, epsilon=1e-3),
         ),
         (
             spec.Sgd(
@@ -41,11 +41,11 @@ RATE = Decimal("0.5")
                 nesterov=True,
                 weight_decay=Decimal("1e-4"),
             ),
-            autodiff.Momentum(0.9, nesterov=True, weight_decay=1e-4),
+            onnxstep.Momentum(0.9, nesterov=True, weight_decay=1e-4),
         ),
         (
             spec.Sgd(name="sgd", learning_rate=RATE, weight_decay=Decimal("1e-4")),
-            autodiff.Sgd(weight_decay=1e-4),
+            onnxstep.Sgd(weight_decay=1e-4),
         ),
         (
             spec.Adagrad(
@@ -54,15 +54,15 @@ RATE = Decimal("0.5")
                 initial_accumulator=Decimal(1),
                 weight_decay=Decimal("0.1"),
             ),
-            autodiff.Adagrad(epsilon=1e-3, initial_accumulator=1.0, weight_decay=0.1),
+            onnxstep.Adagrad(epsilon=1e-3, initial_accumulator=1.0, weight_decay=0.1),
         ),
         (
             spec.Adam(name="adam", beta1=Decimal("0.5"), beta2=Decimal("0.9")),
-            autodiff.Adam(beta1=0.5, beta2=0.9),
+            onnxstep.Adam(beta1=0.5, beta2=0.9),
         ),
         (
             spec.Adam(name="adamw", epsilon=Decimal("1e-6"), weight_decay=Decimal("0.1")),
-            autodiff.Adam(epsilon=1e-6, weight_decay=0.1, decoupled=True),
+            onnxstep.Adam(epsilon=1e-6, weight_decay=0.1, decoupled=True),
         ),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, plan_run
-from epochcost.graphs.loading import load_model
 from epochcost.measure.agreement import agreement
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
@@ -20,6 +19,7 @@ from epochcost.plan.variant import Variant, unsupported_reason
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Precision
+from onnxstep.graphs.loading import load_model
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
 

@@ -11,12 +11,12 @@ import pytest
 
 from epochcost.errors import ModelError
 from epochcost.execute.sizing import declared_batch_sizes, size_of
-from epochcost.graphs.loading import load_model
 from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from graph_text import model_of_text
+from onnxstep.graphs.loading import load_model
 from tiny_project import linear_model, write_tiny_project
 
 # By id of a model and batch size: floating-point operations of a training step as the literature

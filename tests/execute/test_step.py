@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from epochcost import __version__
 from epochcost.execute.build import build_job
 from epochcost.execute.step import build_step, in_place_inputs
-from epochcost.graphs.loading import load_model
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
@@ -23,6 +22,7 @@ from epochcost.plan.binding import bind_model
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
+from onnxstep.graphs.loading import load_model
 
 ROOT = Path(__file__).parents[2]
 MODELS = (

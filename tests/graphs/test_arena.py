@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.graphs.peak_memory import Arena
+from onnxstep.graphs.peak_memory import Arena
 
 MIB = 2**20
 

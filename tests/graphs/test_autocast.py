@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import TensorProto, helper
 
-from epochcost.graphs.precision import (
+from onnxstep.graphs.precision import (
     WIDE,
     WIDE_IN_TRAINING,
     allowed_inputs,

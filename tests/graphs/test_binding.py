@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError, ModelWarning
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.loading import load_model
+from onnxstep import vjp_graph
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
 FAULTS = Path(__file__).parents[1] / "faults"

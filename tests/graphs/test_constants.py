@@ -10,11 +10,11 @@ import onnx.parser
 import pytest
 from onnx import helper, numpy_helper
 
-from epochcost.graphs.constants import as_parameters, constants
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameters, untrained
 from exports import WEIGHTS, optimised, traced
 from graph_text import model_of_text
+from onnxstep.graphs.constants import as_parameters, constants
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameters, untrained
 
 FAULTS = Path(__file__).parents[1] / "faults"
 WEIGHT = np.array([[0.123456, -0.37], [0.71, 0.2345678]], np.float32)

@@ -10,10 +10,10 @@ from onnx.helper import make_opsetid
 from onnxruntime.capi import onnxruntime_pybind11_state
 
 from epochcost.errors import ModelError, ModelWarning
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.contrib import runtime_operator_names
-from epochcost.graphs.inference import inferred_types
-from epochcost.graphs.tensors import static_shape
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.contrib import runtime_operator_names
+from onnxstep.graphs.inference import inferred_types
+from onnxstep.graphs.tensors import static_shape
 
 OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
 BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)

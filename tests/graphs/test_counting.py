@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import evaluation_graph, training_step
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
 from graph_text import model_of_text
+from onnxstep import evaluation_graph, training_step
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
 

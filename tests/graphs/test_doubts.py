@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.graphs.doubts import doubts
-from epochcost.graphs.exported import separated
-from epochcost.graphs.parameters import parameters, untrained
 from exports import ZEROS, merged, optimised, without_identities
 from graph_text import model_of_text
+from onnxstep.graphs.doubts import doubts
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.parameters import parameters, untrained
 
 ROWS = np.random.default_rng(2).standard_normal((8, 4)).astype(np.float32)
 ORIGIN = ["wpe.weight", "slice_1", "val_1"]

@@ -7,10 +7,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from epochcost.graphs.exported import Folded, folded, layer, merged, separated, taken_apart
 from exports import ONES, WEIGHTS, optimised, traced
 from exports import merged as merged_file
 from graph_text import run
+from onnxstep.graphs.exported import Folded, folded, layer, merged, separated, taken_apart
 
 X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.folding import MAX_FOLDED_ELEMENTS, fold_constants
 from graph_text import model_of_text, run
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.folding import MAX_FOLDED_ELEMENTS, fold_constants
 
 
 def operators(model: onnx.ModelProto) -> list[str]:

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs.functions import check_calls, inline_functions
-from epochcost.graphs.loading import load_model
 from graph_text import model_of_text
+from onnxstep.graphs.functions import check_calls, inline_functions
+from onnxstep.graphs.loading import load_model
 
 FAULTS = Path(__file__).parents[1] / "faults"
 TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"

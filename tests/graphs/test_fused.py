@@ -8,11 +8,11 @@ import onnxruntime
 import pytest
 from onnx import parser
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.fused import unfuse
-from epochcost.graphs.loading import load_model_bytes
+from onnxstep import vjp_graph
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.fused import unfuse
+from onnxstep.graphs.loading import load_model_bytes
 
 NORM = "float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y"
 STATISTIC = ", float[2,3,1]"

@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError, ModelWarning
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.loading import load_model_bytes
-from epochcost.graphs.parameters import materialise, parameters
-from epochcost.graphs.precision import in_half_precision
 from graph_text import model_of_text
+from onnxstep import vjp_graph
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.parameters import materialise, parameters
+from onnxstep.graphs.precision import in_half_precision
 
 WEIGHTS = (
     "w = Constant <value = float[2] {3, 4}> () two = Constant <value = float {2}> () "

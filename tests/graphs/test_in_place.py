@@ -9,14 +9,14 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import TrainingStep
 from epochcost.execute.step import build_step
-from epochcost.graphs.in_place import in_place_updates
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.nodes import reads
 from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from graph_text import model_of_text
+from onnxstep import TrainingStep
+from onnxstep.graphs.in_place import in_place_updates
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.nodes import reads
 
 ROOT = Path(__file__).parents[2]
 ELEMENTWISE = {"Add", "Div", "Mul", "Sub"}

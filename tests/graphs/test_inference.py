@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model_bytes
 from graph_text import model_of_text
+from onnxstep import vjp_graph
+from onnxstep.graphs.loading import load_model_bytes
 
 EQUATION = "......ij,j->ij"
 EINSUM = f'Einsum <equation = "{EQUATION}">'

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcost.graphs import initial as module
-from epochcost.graphs.initial import Initial, draw
+from onnxstep.graphs import initial as module
+from onnxstep.graphs.initial import Initial, draw
 
 FLOAT = np.dtype(np.float32)
 COUNT = 200_000

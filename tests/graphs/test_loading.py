@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcost.errors import ModelError
-from epochcost.graphs import loading
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.loading import external_files, load_model, load_model_bytes
-from epochcost.graphs.parameters import parameter_count
+from onnxstep.graphs import loading
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import external_files, load_model, load_model_bytes
+from onnxstep.graphs.parameters import parameter_count
 
 MODELS = Path(__file__).parents[2] / "models"
 FILES = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcost.errors import ModelError
-from epochcost.graphs.initial import METADATA_KEY, Initial, listed_parameters
+from onnxstep.graphs.initial import METADATA_KEY, Initial, listed_parameters
 
 GOOD = {"distribution": "normal", "scale": 0.02, "seed": 7}
 

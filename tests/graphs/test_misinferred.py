@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from epochcost.autodiff import vjp_graph
-from epochcost.graphs.binding import bind_dimensions
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
+from onnxstep.graphs.binding import bind_dimensions
 
 
 def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onnx.ModelProto:

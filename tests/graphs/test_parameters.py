@@ -12,10 +12,11 @@ import onnx.parser
 import pytest
 
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs import parameters as module
-from epochcost.graphs.initial import METADATA_KEY, Initial
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import (
+from exports import merged
+from onnxstep.graphs import parameters as module
+from onnxstep.graphs.initial import METADATA_KEY, Initial
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import (
     DataInput,
     Parameter,
     data_inputs,
@@ -25,7 +26,6 @@ from epochcost.graphs.parameters import (
     with_parameters,
     with_values,
 )
-from exports import merged
 
 MODELS = Path(__file__).parents[2] / "models"
 FLOAT = onnx.TensorProto.FLOAT

@@ -10,13 +10,13 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.autodiff import training_step
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.execution_plan import execution_plan
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 from graph_text import model_of_text
+from onnxstep import training_step
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
 
 MODELS = Path(__file__).parents[2] / "models"
 BLOCK = 2**16 * 4  # the bytes of every tensor of 65,536 floats

@@ -12,11 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.parameters import materialise
-from epochcost.graphs.precision import in_half_precision
-from epochcost.graphs.tensors import declared_values
 from epochcost.graphs.weight_bits import draw_codes
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.parameters import materialise
+from onnxstep.graphs.precision import in_half_precision
+from onnxstep.graphs.tensors import declared_values
 from tiny_decoders import VOCABULARY, Runner, tiny_decoder
 
 FP16, BF16, FP32 = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import static_shapes
-from epochcost.graphs.execution_plan import execution_plan
-from epochcost.graphs.peak_memory import fused_operands
 from graph_text import model_of_text
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.counting import static_shapes
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.peak_memory import fused_operands
 
 
 @pytest.mark.parametrize(

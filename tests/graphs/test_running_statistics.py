@@ -9,8 +9,9 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, Initial
-from epochcost.graphs.parameters import (
+from graph_text import model_of_text
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, Initial
+from onnxstep.graphs.parameters import (
     Parameter,
     data_inputs,
     materialise,
@@ -18,7 +19,6 @@ from epochcost.graphs.parameters import (
     running_statistics,
     state,
 )
-from graph_text import model_of_text
 
 WEIGHTS = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] m = {0,0,0}, float[3] v = {4,5,6}>"
 LAYER = "y = BatchNormalization(x, s, b, m, v)"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.autodiff import training_step
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import BatchInterpolation, flops, static_shapes
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.peak_memory import peak_activation_bytes
 from graph_text import model_of_text
+from onnxstep import training_step
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.counting import BatchInterpolation, flops, static_shapes
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.peak_memory import peak_activation_bytes
 
 MODELS = Path(__file__).parents[2] / "models"
 

@@ -12,9 +12,9 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs import trial_run
-from epochcost.graphs.loading import load_model_bytes
-from epochcost.graphs.trial_run import computed_in_copies, require_end
+from onnxstep.graphs import trial_run
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.trial_run import computed_in_copies, require_end
 
 
 def _spin() -> None:

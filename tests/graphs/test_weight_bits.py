@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise, parameters
 from epochcost.graphs.weight_bits import (
     BLOCK,
     Bits,
@@ -19,6 +18,7 @@ from epochcost.graphs.weight_bits import (
     in_few_bits,
     quantise,
 )
+from onnxstep.graphs.parameters import materialise, parameters
 from tiny_decoders import VOCABULARY, Runner, tiny_decoder
 from tiny_project import linear_model
 

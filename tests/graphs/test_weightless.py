@@ -13,11 +13,11 @@ from onnx import helper, numpy_helper
 
 from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
-from epochcost.graphs.loading import load_model, load_model_bytes
-from epochcost.graphs.parameters import materialise, parameters, state
 from epochcost.graphs.weightless import weightless
 from exports import merged
 from graph_text import model_of_text
+from onnxstep.graphs.loading import load_model, load_model_bytes
+from onnxstep.graphs.parameters import materialise, parameters, state
 
 NORMALISED = (
     "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, -2, 3, -4}, float[2] s = {1, 1}, "

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.autodiff import Precision, vjp_graph
 from epochcost.errors import EpochcostError
 from epochcost.execute.step import build_step
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameters
 from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Provider
+from onnxstep import Precision, vjp_graph
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameters
 
 pytestmark = pytest.mark.slow
 

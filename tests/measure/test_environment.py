@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
 from epochcost.measure.environment import code_revision, detect_environment
 from epochcost.measure.memory import peak_memory_bytes
@@ -92,10 +93,12 @@ def test_a_clean_checkout_is_its_commit(tmp_path: Path) -> None:
     assert (found.commit, found.modified) == (git(tmp_path, "rev-parse", "HEAD"), False)
 
 
-def test_an_edited_or_added_file_is_a_modification(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["package", "onnxstep"])
+def test_an_edited_or_added_file_is_a_modification(tmp_path: Path, place: str) -> None:
     """A commit alone would name code that did not run."""
     package = checkout(tmp_path)
-    (package / "added.py").write_text("")
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "added.py").write_text("")
     found = code_revision(package)
     assert found is not None
     assert found.modified

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameter_count
 from epochcost.specs.loader import load_catalogue
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameter_count
 
 ROOT = Path(__file__).parents[2]
 

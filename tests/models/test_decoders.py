@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import parameter_count
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameter_count
 from tiny_decoders import (
     HEADS,
     LAYERS,

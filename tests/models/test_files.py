@@ -14,9 +14,9 @@ import onnxruntime
 import pytest
 import tomli
 
-from epochcost.graphs.initial import METADATA_KEY, STATE_KEY
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, materialise, parameter_count, parameters
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import data_inputs, materialise, parameter_count, parameters
 
 MODELS = Path(__file__).parents[2] / "models"
 MANIFEST: dict[str, dict[str, Any]] = tomli.loads((MODELS / "manifest.toml").read_text("utf-8"))

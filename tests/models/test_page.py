@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.graphs.initial import DISTRIBUTIONS, METADATA_KEY, listed_parameters
+from onnxstep.graphs.initial import DISTRIBUTIONS, METADATA_KEY, listed_parameters
 from tiny_project import linear_model
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import onnx
 
-from epochcost.autodiff import training_step
-from epochcost.graphs.parameters import materialise, parameters, state
+from onnxstep import training_step
+from onnxstep.graphs.parameters import materialise, parameters, state
 
 PATH = Path(__file__).parents[2] / "models" / "weightless.py"
 EXPORTED = """g (float[8,3] x) => (float[8,3] y)

@@ -16,9 +16,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, defs, helper
 
-from epochcost.autodiff import registry, vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.nodes import live_nodes
+from onnxstep import registry, vjp_graph
+from onnxstep.graphs.nodes import live_nodes
 from oracle.evaluators import (
     RUNTIME_OPSET,
     CannotRunError,

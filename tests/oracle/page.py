@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import defs
 
-from epochcost.autodiff import registry, rules  # noqa: F401 - rules fill the registry
+from onnxstep import registry, rules  # noqa: F401 - rules fill the registry
 from oracle.judge import Answer, Verdict
 
 PATH = Path(__file__).parents[2] / "docs" / "operators.md"

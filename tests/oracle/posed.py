@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, defs, helper, numpy_helper
 
-from epochcost.graphs.tensors import FLOAT_TYPES
+from onnxstep.graphs.tensors import FLOAT_TYPES
 from oracle.precision import in_type
 from oracle.suite import Array, SuiteCase
 

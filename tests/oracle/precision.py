@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from epochcost.graphs.tensors import FLOAT_TYPES
+from onnxstep.graphs.tensors import FLOAT_TYPES
 
 # Attributes of ONNX operators that name an element type.
 _TYPE_ATTRIBUTES = frozenset(

@@ -8,12 +8,12 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.graphs.exported import taken_apart
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.specs.model import Input, Model
 from exports import merged
 from graph_text import model_of_text
+from onnxstep.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.exported import taken_apart
 
 RECURRENT = """g (int64[batch, sequence] x, float[batch, 4] h)
     => (float[batch, sequence, 4] y, float[batch, 4] h_after, float[4] other)

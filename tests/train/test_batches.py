@@ -14,8 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.loading import load_model
 from epochcost.specs.model import Input, Model
 from epochcost.train.batches import (
     HELD_OUT_EXAMPLES,
@@ -29,6 +27,8 @@ from epochcost.train.batches import (
 )
 from epochcost.train.examples import InputField, TargetField
 from epochcost.train.teacher import Teacher
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.loading import load_model
 
 MODELS = Path(__file__).parents[2] / "models"
 

@@ -17,13 +17,13 @@ from pydantic import TypeAdapter
 
 from epochcost.analysis.observations import Observation, in_floats
 from epochcost.graphs.profile import Arithmetic
-from epochcost.graphs.trial_run import computed_in_copies
-from epochcost.results.kept import Keep
+from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.specs.training import Optimizer
 from epochcost.statistics import Bounded, ratio
+from onnxstep.graphs.trial_run import computed_in_copies
 
 BYTES_PER_NUMBER = 4
 # The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
@@ -33,7 +33,7 @@ _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adam
 _KEPT = Keep(
     "arithmetic",
     TypeAdapter(tuple[str, Arithmetic]),
-    ("graphs", "analysis/arithmetic.py", "analysis/graph_arithmetic.py"),
+    (f"{LIBRARY}/graphs", "graphs", "analysis/arithmetic.py", "analysis/graph_arithmetic.py"),
 )
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import Shapes, flops, static_shapes
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import data_inputs, parameter_count, parameters
 from epochcost.graphs.profile import Arithmetic, Profile
 from epochcost.graphs.profiling import profile_of_bound
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.counting import Shapes, flops, static_shapes
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import data_inputs, parameter_count, parameters
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:

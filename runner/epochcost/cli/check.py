@@ -13,13 +13,13 @@ import typer
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import RESULTS, Format, print_json
 from epochcost.errors import Fault, ModelError, UsageError
-from epochcost.graphs.loading import external_files
 from epochcost.plan.decoder_form import file_misfits
 from epochcost.report.security import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.units import count_words, seconds
+from onnxstep.graphs.loading import external_files
 
 # An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from epochcost.cli.new_options import Id, Name, Source, require, spec_values, ty
 from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
-from epochcost.graphs.binding import symbolic_dimensions
-from epochcost.graphs.loading import external_files, load_model
-from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.draft import new_spec
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
+from onnxstep.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.loading import external_files, load_model
+from onnxstep.graphs.parameters import DataInput, data_inputs
 
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30

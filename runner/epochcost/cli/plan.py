@@ -34,7 +34,6 @@ from epochcost.errors import EpochcostError, InputError, ModelError
 from epochcost.execute.decoding import DecoderSize, decoder_size
 from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
-from epochcost.graphs.loading import load_model
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
@@ -42,6 +41,7 @@ from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Mode, Provider
 from epochcost.units import count_words, memory, money, scientific, seconds
+from onnxstep.graphs.loading import load_model
 
 # To load libraries and a small graph, and to warm up.
 _START_SECONDS = 2

@@ -13,17 +13,17 @@ import onnx
 import typer
 from onnx import ModelProto
 
-from epochcost.autodiff import LeftOut, TrainingStep, evaluation_graph, training_step
-from epochcost.autodiff.objective import keep_term_outputs, terms_of
 from epochcost.cli.terminal import Format, pairs, print_json
 from epochcost.errors import CapabilityError, InputError, UsageError
-from epochcost.graphs.choices import first_names
-from epochcost.graphs.counting import flops
-from epochcost.graphs.exported import separated
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise, with_parameters
-from epochcost.graphs.peak_memory import peak_activation_bytes
 from epochcost.plan.variant import NO_BF16_ON_CPUS
+from onnxstep import LeftOut, TrainingStep, evaluation_graph, training_step
+from onnxstep.graphs.choices import first_names
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise, with_parameters
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.objective import keep_term_outputs, terms_of
 
 LOSS_HELP = "softmax_cross_entropy, sigmoid_cross_entropy, nll, mse, l1, huber or own_output."
 PATTERN_HELP = ", or a pattern such as '*.bias'. Repeatable."

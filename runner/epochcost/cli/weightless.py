@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from epochcost.errors import UsageError
-from epochcost.graphs.parameters import parameter_count
 from epochcost.graphs.weightless import weightless as without_weights
 from epochcost.results.files import write_atomically
 from epochcost.units import memory
+from onnxstep.graphs.parameters import parameter_count
 
 
 def weightless(

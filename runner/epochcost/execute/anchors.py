@@ -22,19 +22,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import training_step
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import carried_values
 from epochcost.execute.folders import scratch_folder
 from epochcost.execute.job_files import save_arrays, save_graph
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.initial import METADATA_KEY
 from epochcost.graphs.profiling import profile_of_bound
 from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import Anchor
 from epochcost.specs.study import Mode, Provider
+from onnxstep import training_step
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.initial import METADATA_KEY
 
 # With the ceilings before and the last work after it, this stays within a minute.
 _LATEST_START_SECONDS = 35

@@ -18,7 +18,6 @@ import onnx
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from epochcost.autodiff import Precision, TrainingStep, evaluation_graph
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import (
     fp32_reference,
@@ -32,8 +31,6 @@ from epochcost.execute.job_files import (
 from epochcost.execute.requests import request_files
 from epochcost.execute.runtimes import interpreter, require_readable
 from epochcost.execute.step import build_step, in_place_inputs, loss_terms
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
 from epochcost.measure.job import (
     CarriedValue,
     Evaluation,
@@ -59,6 +56,9 @@ from epochcost.train.batches import (
 )
 from epochcost.train.schedule import Horizon, learning_rates
 from epochcost.train.teacher import Teacher
+from onnxstep import Precision, TrainingStep, evaluation_graph
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import expert_weights, flops
-from epochcost.graphs.parameters import few_bits_count, parameter_count, parameters
 from epochcost.graphs.weight_bits import Bits, bytes_per_weight
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.trial import Phase
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
+from onnxstep.graphs.counting import expert_weights, flops
+from onnxstep.graphs.parameters import few_bits_count, parameter_count, parameters
 
 _FLOAT_BYTES = 4
 

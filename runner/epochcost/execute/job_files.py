@@ -17,17 +17,17 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from epochcost import autodiff
+import onnxstep
 from epochcost.errors import CapabilityError, ModelError
-from epochcost.graphs.initial import listed_parameters
-from epochcost.graphs.parameters import materialise, parameters, state
-from epochcost.graphs.precision import allowed_outputs, in_half_precision
-from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, stored_bits
+from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, scale_inputs, stored_bits
 from epochcost.measure.job import Reference
 from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
+from onnxstep.graphs.initial import listed_parameters
+from onnxstep.graphs.parameters import materialise, parameters, state
+from onnxstep.graphs.precision import allowed_outputs, in_half_precision
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
@@ -56,7 +56,7 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
 
 
 # What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
-_OF_STEPS: Mapping[Precision, autodiff.Precision] = MappingProxyType(
+_OF_STEPS: Mapping[Precision, onnxstep.Precision] = MappingProxyType(
     {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 )
 
@@ -87,7 +87,9 @@ def graph_in_precision(
         on_cpu, bits = trial.provider == "cpu", DECODER_WEIGHT_BITS[trial.precision]
         codes = in_few_bits(graph, bits, integer_activations=on_cpu)
         half = HALF_TYPES["fp16"]
-        return save_graph(codes if on_cpu else in_half_precision(codes, half, cache), target)
+        if on_cpu:
+            return save_graph(codes, target)
+        return save_graph(in_half_precision(codes, half, cache, scale_inputs(codes)), target)
     if trial.precision == "int8":
         return quantise_apart(
             QuantizationRequest(
@@ -117,7 +119,7 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
     return None
 
 
-def step_precision(trial: Trial) -> autodiff.Precision:
+def step_precision(trial: Trial) -> onnxstep.Precision:
     """What the graph of a training step computes in."""
     return _OF_STEPS[trial.precision]
 

@@ -23,7 +23,6 @@ from epochcost.execute.decoding import decoder_size
 from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.runtimes import find_environment, missing_runtimes
 from epochcost.execute.sizes import footprints
-from epochcost.graphs.loading import external_files, load_model
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
@@ -51,6 +50,7 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import Mode, Precision, Provider, Study
 from epochcost.units import memory
+from onnxstep.graphs.loading import external_files, load_model
 
 
 def cuda_obstacles(study: Study, machine: Hardware) -> Mapping[str, str]:

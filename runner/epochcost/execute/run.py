@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import epochcost
+import onnxstep
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.assignment import (
     Advanced,
@@ -59,7 +61,7 @@ from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, round_count
 from epochcost.specs.study import MOST_SAMPLES
 
-_OURS = Path(__file__).parents[1]
+_OURS = (Path(epochcost.__path__[0]), Path(onnxstep.__path__[0]))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
@@ -206,7 +208,11 @@ def _rounds_in(earlier: Result | None) -> int:
 def _unexpected(error: Exception) -> TrialFailed:
     """The words for an error that nothing foresaw, with the last place of ours on its way."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = next(frame for frame in reversed(frames) if Path(frame.filename).is_relative_to(_OURS))
+    place = next(
+        frame
+        for frame in reversed(frames)
+        if any(Path(frame.filename).is_relative_to(folder) for folder in _OURS)
+    )
     return TrialFailed(
         f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}; if memory "
         "is not short, this is a fault of epochcost: please report it with this line"

@@ -1,7 +1,8 @@
 """The sizes of models: counted side by side on the machine's cores, and cached for the user.
 
 A size is found again under everything that it follows from: the bytes of the graph, what the spec
-says about the work, and all code of this package. Counting one is left to ``sizing``.
+says about the work, and all code of this package and
+of onnxstep. Counting one is left to ``sizing``.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from pydantic import TypeAdapter
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.sizing import declared_batch_sizes, size_of
-from epochcost.graphs.exported import separated
-from epochcost.graphs.loading import load_model
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.size import Footprint, ModelSize
-from epochcost.results.kept import Keep
+from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode, Provider
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.loading import load_model
 
-_KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (".",))
+_KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 
 @dataclass(frozen=True)

@@ -14,22 +14,22 @@ from dataclasses import dataclass
 
 import onnx
 
-from epochcost.autodiff import Carried
 from epochcost.errors import ModelError
 from epochcost.execute.step import build_step, in_place_inputs, update_rule
-from epochcost.graphs.binding import bind_dimensions
-from epochcost.graphs.choices import match_names
-from epochcost.graphs.control_flow import MAX_UNROLLED_NODES
-from epochcost.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
-from epochcost.graphs.parameters import Parameter, parameter_count, parameters, state
-from epochcost.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
-from epochcost.graphs.sequences import MAKERS
-from epochcost.graphs.tensors import item_bytes
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model, Training
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
+from onnxstep import Carried
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.choices import match_names
+from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
+from onnxstep.graphs.counting import BatchInterpolation, Shapes, flops, static_shapes
+from onnxstep.graphs.parameters import Parameter, parameter_count, parameters, state
+from onnxstep.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
+from onnxstep.graphs.sequences import MAKERS
+from onnxstep.graphs.tensors import item_bytes
 
 BatchSizes = Mapping[Mode, Collection[int]]
 

@@ -9,7 +9,12 @@ from typing import Any
 
 import onnx
 
-from epochcost.autodiff import (
+from epochcost.specs import training as spec
+from epochcost.specs.model import Model, Training
+from epochcost.specs.study import Provider
+from epochcost.specs.training import LossTerm
+from epochcost.train.teacher import IGNORED
+from onnxstep import (
     Adadelta,
     Adagrad,
     Adam,
@@ -21,14 +26,9 @@ from epochcost.autodiff import (
     TrainingStep,
     training_step,
 )
-from epochcost.autodiff.losses import SoftmaxCrossEntropy
-from epochcost.autodiff.passes.recompute import Rematerialisation
-from epochcost.graphs.in_place import in_place_updates
-from epochcost.specs import training as spec
-from epochcost.specs.model import Model, Training
-from epochcost.specs.study import Provider
-from epochcost.specs.training import LossTerm
-from epochcost.train.teacher import IGNORED
+from onnxstep.graphs.in_place import in_place_updates
+from onnxstep.losses import SoftmaxCrossEntropy
+from onnxstep.passes.recompute import Rematerialisation
 
 
 def loss_terms(training: Training) -> list[Term]:

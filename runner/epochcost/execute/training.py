@@ -17,13 +17,9 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from epochcost.autodiff import TrainingStep, evaluation_graph
 from epochcost.errors import InputError
 from epochcost.execute.build import carried_values
 from epochcost.execute.step import build_step, loss_terms
-from epochcost.graphs.exported import separated
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise, with_values
 from epochcost.measure.training import TrainingGraphs, TrainingSession
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import SessionSettings
@@ -45,6 +41,10 @@ from epochcost.train.state import (
     refusal,
     write_state,
 )
+from onnxstep import TrainingStep, evaluation_graph
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise, with_values
 
 # Evaluations take so many examples at once, or as many as a step, if that is more.
 _EVALUATED_AT_ONCE = 128

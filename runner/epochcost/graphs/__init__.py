@@ -1,4 +1,1 @@
-"""ONNX graphs: load files safely, bind symbolic dimensions, find parameters and first values.
-
-onnx and numpy only; nothing here runs a graph or differentiates it.
-"""
+"""What costs need to know of ONNX graphs: arithmetic, few bits per weight, weightless files."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from epochcost.graphs.nodes import copied, is_standard
+from onnxstep.graphs.nodes import copied, is_standard
 
 _SEQUENCE = 1
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.counting import Shapes, node_flops, one_hot_kernels, static_shapes
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.nodes import VIEWS
-from epochcost.graphs.parameters import data_inputs, parameters
 from epochcost.graphs.profile import Profile
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.counting import Shapes, node_flops, one_hot_kernels, static_shapes
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.nodes import VIEWS
+from onnxstep.graphs.parameters import data_inputs, parameters
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from epochcost.errors import ModelError
-from epochcost.graphs.contrib import DOMAIN, VERSION
-from epochcost.graphs.initial import METADATA_KEY, Initial, draw, on_all_cpus
-from epochcost.graphs.nodes import copied, is_standard, node_attributes
-from epochcost.graphs.parameters import Parameter, parameters
+from onnxstep.graphs.contrib import DOMAIN, VERSION
+from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, on_all_cpus
+from onnxstep.graphs.nodes import copied, is_standard, node_attributes
+from onnxstep.graphs.parameters import Parameter, parameters
 
 Bits = Literal[4, 8]
 BLOCK = 32

@@ -16,13 +16,13 @@ import onnx
 from onnx import helper, numpy_helper
 
 from epochcost.errors import ModelError
-from epochcost.graphs.exported import separated
-from epochcost.graphs.importer_quirks import initializers_apart, weights_to_initializers
-from epochcost.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
-from epochcost.graphs.loading import external_files, load_external_data, load_model_bytes
-from epochcost.graphs.parameters import parameters, state
-from epochcost.graphs.tensors import check_tensors
 from epochcost.graphs.weight_bits import stored_bits
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.importer_quirks import initializers_apart, weights_to_initializers
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, listed_parameters
+from onnxstep.graphs.loading import external_files, load_external_data, load_model_bytes
+from onnxstep.graphs.parameters import parameters, state
+from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:

@@ -24,13 +24,13 @@ import onnx
 import onnxruntime as ort
 
 from epochcost.errors import CapabilityError
-from epochcost.graphs.loading import load_model
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
 from epochcost.measure.loadgen import Issue, Sample, complete_samples, first_tokens
 from epochcost.measure.stepping import Array, initial_parameters, load_arrays
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 from epochcost.specs.decoder import MASK, SCORES, TOKENS, Decoder
 from epochcost.specs.requests import ENGINE
+from onnxstep.graphs.loading import load_model
 
 _GRAPH, _WEIGHTS, _CONFIGURATION = "model.onnx", "model.onnx.data", "genai_config.json"
 # Where a page begins, so that the runtime maps what it need not copy.

@@ -95,7 +95,7 @@ _CODE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Revision:
-    """The commit of a checkout, and whether files below the code's folder differ from it."""
+    """The commit of a checkout, and whether files of the package or of onnxstep differ from it."""
 
     commit: str
     modified: bool
@@ -110,7 +110,7 @@ def code_revision(folder: Path = _CODE) -> Revision | None:
     if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
     commit = tool_output(*git, "rev-parse", "HEAD")
-    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".")
+    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".", "../onnxstep")
     return (
         Revision(commit, modified=bool(changes.strip())) if commit and changes is not None else None
     )

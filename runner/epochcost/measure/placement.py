@@ -22,11 +22,11 @@ import onnxruntime as ort
 from onnx import TensorProto
 
 from epochcost.errors import CapabilityError
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.tensors import declared_values
 from epochcost.measure.job import JobError, PlacementError
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 from epochcost.specs.study import Precision, Provider
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.tensors import declared_values
 
 _CUDA = EXECUTION_PROVIDERS["cuda"]
 _KERNEL = "_kernel_time"

@@ -29,12 +29,12 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from pydantic import BaseModel, ConfigDict
 
 from epochcost.errors import CapabilityError, EpochcostError, ModelError
-from epochcost.graphs.loading import MAX_MODEL_BYTES, load_model
-from epochcost.graphs.parameters import materialise
 from epochcost.measure.job import TrialFailed, TrialRefused
 from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import load_arrays
 from epochcost.specs.study import Quantization
+from onnxstep.graphs.loading import MAX_MODEL_BYTES, load_model
+from onnxstep.graphs.parameters import materialise
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CALIBRATION_BATCHES = 8

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from epochcost.errors import CapabilityError
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import with_constants
 from epochcost.measure.job import JobError
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import with_constants
 
 # What IOBinding calls the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}

@@ -1,9 +1,10 @@
 """Starting modules of this package in processes of their own, here or in another environment.
 
-As a script, ``python -I start.py MODULE ARGUMENT…``, it starts a module under an interpreter in
-which the package is not installed. The package is found by where this file stands, and nothing
-beside it: in a site-packages folder that would be the very runtime that is not wanted. Standard
-library only, and no import of the package before it is found.
+As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
+interpreter in which the package is not installed. The package is found by where this file stands,
+onnxstep by its folder LIBRARY, and nothing beside them: in a site-packages folder that would be
+the very runtime that is not wanted. Standard library only, and no import of the package before it
+is found.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def start(module: str, *arguments: str) -> None:
-    """Run a module of the package as the main program."""
+def start(library: str, module: str, *arguments: str) -> None:
+    """Run a module of the package as the main program; ``library`` is the folder of onnxstep."""
+    for folder in (Path(library), _PACKAGE):
+        _load(folder)
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _load(folder: Path) -> None:
     spec = importlib.util.spec_from_file_location(
-        _PACKAGE.name, _PACKAGE / "__init__.py", submodule_search_locations=[str(_PACKAGE)]
+        folder.name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     assert spec is not None, "a file that exists has a spec"
     assert spec.loader is not None, "a source file has a loader"
     package = importlib.util.module_from_spec(spec)
-    sys.modules[_PACKAGE.name] = package
+    sys.modules[folder.name] = package
     spec.loader.exec_module(package)
-    sys.argv[1:] = arguments
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
@@ -40,7 +46,9 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
         # -P: the folder in which the user stands is none of the module's business.
         return [sys.executable, "-P", "-m", module, *arguments]
     # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
-    return [str(python), "-I", __file__, module, *arguments]
+    import onnxstep  # noqa: PLC0415 - not there yet where this file is the script
+
+    return [str(python), "-I", __file__, onnxstep.__path__[0], module, *arguments]
 
 
 def run_module(

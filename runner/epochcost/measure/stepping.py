@@ -20,13 +20,13 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from epochcost.graphs.loading import load_model
-from epochcost.graphs.parameters import materialise
 from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, input_devices
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
 TensorType = tuple[tuple[int, ...], np.dtype[Any]]

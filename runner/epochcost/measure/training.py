@@ -16,7 +16,6 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from epochcost.graphs.nodes import copied, is_standard
 from epochcost.measure.batch_readers import Batches, PrefetchingReader, SequentialReader
 from epochcost.measure.job import CarriedValue, JobError
 from epochcost.measure.placement import executed_nodes, prove_placement
@@ -25,6 +24,7 @@ from epochcost.measure.stepping import Array, StepInputs, Stepper, tensor_type
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
+from onnxstep.graphs.nodes import copied, is_standard
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.binding import bind_dimensions, symbolic_dimensions
-from epochcost.graphs.choices import unknown_name
-from epochcost.graphs.exported import separated
-from epochcost.graphs.parameters import data_inputs
 from epochcost.plan.decoder_form import misfits, phase_sizes
 from epochcost.plan.trial import Phase
 from epochcost.specs.model import CarriedState, Model
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.choices import unknown_name
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.parameters import data_inputs
 
 _BATCH = "batch"
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import onnx
 from pydantic import ValidationError
 
-from epochcost.graphs.initial import listed_parameters, listed_state
-from epochcost.graphs.nodes import node_attributes
 from epochcost.graphs.weight_bits import stored_bits
 from epochcost.plan.trial import Phase
 from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
+from onnxstep.graphs.initial import listed_parameters, listed_state
+from onnxstep.graphs.nodes import node_attributes
 
 _REMEDY = 'docs/tokens.md, "A decoder of your own", says how it is exported'
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 import epochcost
+import onnxstep
 
 ValueT = TypeVar("ValueT")
 # Kept to the last bit, and read without parsing numbers.
@@ -35,6 +36,8 @@ KeptArray = Annotated[
 # A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
+# The folder of the library's code, for ``Keep.code``.
+LIBRARY = onnxstep.__path__[0]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Keep(Generic[ValueT]):
     """Values of one kind.
 
     ``form`` is of the digest and the value; ``code`` names the modules and folders, relative to
-    this package, that compute it.
+    this package or absolute, that compute it.
     """
 
     kind: str

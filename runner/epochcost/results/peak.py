@@ -13,8 +13,6 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import flops
-from epochcost.graphs.loading import load_model
 from epochcost.plan.binding import bind_model
 from epochcost.results.environment import Environment
 from epochcost.results.plausibility import same_chip
@@ -25,6 +23,8 @@ from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
 from epochcost.units import scientific
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
 
 
 class _Processor(NamedTuple):

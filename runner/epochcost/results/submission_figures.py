@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from epochcost.graphs.contrib import runtime_operator_names
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.records import Measurement, Result, Round
 from epochcost.results.stability import instabilities
 from epochcost.statistics import relative_half_width
 from epochcost.units import seconds
+from onnxstep.graphs.contrib import runtime_operator_names
 
 # No earlier version of epochcost stored results: an older date is of a clock that is not set.
 _FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)

@@ -12,14 +12,14 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from epochcost.autodiff import TrainingStep
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import DataInput, data_inputs
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.training import LossTerm
 from epochcost.train.examples import Batch, InputField, Kind, TargetField
 from epochcost.train.teacher import Teacher
 from epochcost.units import memory
+from onnxstep import TrainingStep
+from onnxstep.graphs.parameters import DataInput, data_inputs
 
 TRAINING_STREAM = 0
 HELD_OUT_STREAM = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
 
 EMBEDDING = "g (float[7,3] w, int64[2,4] ids) => (float[2,4,3] y) { y = Gather(w, ids) }"
 

@@ -12,9 +12,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from gradient_check import Array, Case, model_of
+from onnxstep import vjp_graph
 
 INF = float("inf")
 Row = tuple[str, dict[str, Any], list[Any], list[Any]]

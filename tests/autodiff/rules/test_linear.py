@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.autodiff.builder import Builder
-from epochcost.autodiff.forward import Forward, close_model
-from epochcost.autodiff.rules.linear import summed_over_rows
 from graph_text import run
+from onnxstep.builder import Builder
+from onnxstep.forward import Forward, close_model
+from onnxstep.rules.linear import summed_over_rows
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epochcost.autodiff import vjp_graph
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
 
 Array = NDArray[Any]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

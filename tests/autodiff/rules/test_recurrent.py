@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from onnx import parser
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
+from onnxstep import vjp_graph
 
 INPUTS = "float[3,2,2] x, float[1,8,2] w, float[1,8,2] r"
 

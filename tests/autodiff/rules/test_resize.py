@@ -11,10 +11,10 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from epochcost.autodiff import training_step, vjp_graph
 from epochcost.errors import ModelError
-from epochcost.graphs.parameters import materialise
 from graph_text import model_of_text
+from onnxstep import training_step, vjp_graph
+from onnxstep.graphs.parameters import materialise
 
 FAULTS = Path(__file__).parents[2] / "faults"
 PLAIN = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.autodiff import registry, rules  # noqa: F401 - rules fill the registry
 from gradient_cases import CASES
 from gradient_check import Case, check
+from onnxstep import registry, rules  # noqa: F401 - rules fill the registry
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

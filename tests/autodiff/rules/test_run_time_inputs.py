@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from epochcost.autodiff import vjp_graph
 from epochcost.errors import ModelError
 from graph_text import model_of_text, run
+from onnxstep import vjp_graph
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -1,0 +1,56 @@
+"""From an ONNX graph to its gradients and a training step, in operators of stock ONNX Runtime.
+
+``vjp_graph`` differentiates a model as written; ``training_step`` adds loss, optimizer and
+training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only, and
+loads them when a name is first used: ``onnxstep.errors`` costs a command line nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onnxstep.mixed_precision import LossScaling, Precision
+    from onnxstep.objective import Term
+    from onnxstep.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
+    from onnxstep.step import Accumulation, TrainingStep, evaluation_graph, training_step
+    from onnxstep.trained_set import LeftOut, TrainedSet
+    from onnxstep.update import Carried
+    from onnxstep.vjp import vjp_graph
+
+__all__ = [
+    "Accumulation",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Carried",
+    "LeftOut",
+    "LossScaling",
+    "Momentum",
+    "Precision",
+    "RmsProp",
+    "Sgd",
+    "Term",
+    "TrainedSet",
+    "TrainingStep",
+    "evaluation_graph",
+    "training_step",
+    "vjp_graph",
+]
+_MODULES = {
+    "mixed_precision": ("LossScaling", "Precision"),
+    "objective": ("Term",),
+    "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
+    "step": ("Accumulation", "TrainingStep", "evaluation_graph", "training_step"),
+    "trained_set": ("LeftOut", "TrainedSet"),
+    "update": ("Carried",),
+    "vjp": ("vjp_graph",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"onnxstep.{module}"), name)
+    raise AttributeError(f"module 'onnxstep' has no attribute {name!r}")

@@ -1,0 +1,242 @@
+"""Dot-product attention by heads, and its derivative: what every attention operator comes down to.
+
+With  s = q kᵀ · scale,  a = c tanh(s / c) where scores are capped,  p = softmax(a + bias)  and
+y = p v:   dv = pᵀ dy,   da = p (dy vᵀ - Σ dy y),   ds = da (1 - (a / c)²),
+dq = ds k · scale,  dk = dsᵀ q · scale. Only p is computed again; Σ dy y is a sum over the width of
+a head, not over the keys.
+
+A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos); with da', db'
+the cotangents of that,  d(cos) = Σ a da' + b db'  and  d(sin) = Σ a db' - b da'  over the heads.
+What the operators' inputs and attributes mean is left to the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.axes import cut_along
+from onnxstep.builder import Value, ascending
+
+# The stages of scores, as qk_matmul_output_mode counts them.
+BEFORE_CAP, AFTER_CAP, WITH_BIAS, WEIGHTS = range(4)
+NOTHING: Mapping[int, Value] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What attends to what: H query heads share K key heads, H / K neighbours each.
+
+    ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``bias`` (float, added to the
+    scores) and ``allowed`` (bool, where they count) broadcast to [B, H, L, S]. ``precision`` is the
+    element type of the softmax where it differs from that of q.
+    """
+
+    q: Value
+    k: Value
+    v: Value
+    scale: float
+    cap: float = 0.0
+    bias: Value | None = None
+    allowed: Value | None = None
+    precision: int = TensorProto.UNDEFINED
+
+
+@dataclass(frozen=True)
+class AttentionCotangents:
+    """The cotangents of ``Attention``'s tensors; that of the bias has the shape of the scores."""
+
+    q: Value
+    k: Value
+    v: Value
+    bias: Value
+
+
+def attention_backward(
+    of: Attention, y: Value, dy: Value, received: Mapping[int, Value] = NOTHING
+) -> AttentionCotangents:
+    """The cotangents from that of the result ``y`` [B, H, L, F].
+
+    ``received`` are the cotangents [B, H, L, S] of the scores themselves, by stage. A query that
+    may attend to nothing yields zeros and receives none.
+    """
+    op = of.q.op
+    scores = _product(of.q, of.k, of.scale)
+    unit = op.Tanh(scores * (1 / of.cap)) if of.cap else None
+    p, blind = _weights(of, scores if unit is None else unit * of.cap)
+    dy = _seen(dy, blind)
+    dp, along = _product(dy, of.v), dy * y
+    if WEIGHTS in received:
+        dp = dp + _seen(received[WEIGHTS], blind)
+        along = dp * p
+    d_biased = p * (dp - op.ReduceSum(along, op.integers(-1), keepdims=1))
+    d_biased = _plus(d_biased, received.get(WITH_BIAS))
+    d_capped = _plus(d_biased, received.get(AFTER_CAP))
+    d_raw = d_capped if unit is None else d_capped * (1.0 - unit * unit)
+    d_product = _plus(d_raw, received.get(BEFORE_CAP)) * of.scale
+    return AttentionCotangents(
+        q=_by_query(d_product, of.k),
+        k=_by_key(d_product, of.q, of.k),
+        v=_by_key(p, dy, of.v),
+        bias=d_biased,
+    )
+
+
+def _plus(own: Value, other: Value | None) -> Value:
+    return own if other is None else own + other
+
+
+def _seen(cotangent: Value, blind: Value | None) -> Value:
+    """A cotangent [..., L, n] without what belongs to queries that attend to nothing."""
+    if blind is None:
+        return cotangent
+    op = cotangent.op
+    return op.Where(blind, op.scalar(0.0, cotangent.elem_type), cotangent)
+
+
+def band_masks(
+    like: Value, queries: int, keys: int, offset: int | Value, bounds: tuple[int, int]
+) -> list[Value]:
+    """Masks [..., queries, keys]: a key counts for a query where it is not too far away.
+
+    Query i stands at i + ``offset`` (a number, or int64 [B, 1, 1, 1]); ``bounds`` say how far back
+    and how far ahead it looks, a negative number means without bound.
+    """
+    op = like.op
+    rows = op.constant(ascending(queries).reshape(-1, 1))
+    columns = op.constant(ascending(keys))
+    position = rows + offset if isinstance(offset, Value) or offset else rows
+    back, ahead = bounds
+    masks = []
+    if ahead >= 0:
+        masks.append(op.LessOrEqual(columns, position + ahead if ahead else position))
+    if back >= 0:
+        masks.append(op.GreaterOrEqual(columns, position - back if back else position))
+    return masks
+
+
+def split_heads(x: Value, heads: int) -> Value:
+    """[B, L, heads · E] as [B, heads, L, E]."""
+    op, (batch, length, width) = x.op, x.shape
+    apart = op.Reshape(x, op.integers(batch, length, heads, width // heads))
+    return op.Transpose(apart, perm=[0, 2, 1, 3])
+
+
+def merge_heads(x: Value) -> Value:
+    """[B, heads, L, E] as [B, L, heads · E]."""
+    op, (batch, heads, length, width) = x.op, x.shape
+    return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
+
+
+def _weights(of: Attention, scores: Value) -> tuple[Value, Value | None]:
+    """P, and which queries [..., L, 1] attend to nothing; their rows of p are of no account."""
+    op = scores.op
+    bias = _total_bias(of)
+    blind = None
+    if bias is not None:
+        highest = op.reduce("ReduceMax", bias, [bias.rank - 1], keepdims=True)
+        blind = op.Equal(highest, op.scalar(-np.inf, bias.elem_type))
+        scores = scores + op.Where(blind, op.scalar(0.0, bias.elem_type), bias)
+    if of.precision in (TensorProto.UNDEFINED, scores.elem_type):
+        return op.Softmax(scores, axis=-1), blind
+    return op.Cast(
+        op.Softmax(op.Cast(scores, to=of.precision), axis=-1), to=scores.elem_type
+    ), blind
+
+
+def _total_bias(of: Attention) -> Value | None:
+    if of.allowed is None:
+        return of.bias
+    op = of.q.op
+    added = op.scalar(0.0, of.q.elem_type) if of.bias is None else of.bias
+    return op.Where(of.allowed, added, op.scalar(-np.inf, of.q.elem_type))
+
+
+def _grouped(x: Value, heads: int) -> Value:
+    """[B, H, L, n] as [B, K, H / K · L, n], the queries of a key head in one matrix."""
+    batch, _, _, width = x.shape
+    return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
+
+
+def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
+    """X [B, H, L, n] times keysᵀ [B, K, S, n], scaled: [B, H, L, S]."""
+    op, (batch, heads, length, _) = x.op, x.shape
+    rows = _grouped(x, keys.shape[1])
+    product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
+    if keys.shape[1] == heads:
+        return product
+    return op.Reshape(product, op.integers(batch, heads, length, keys.shape[2]))
+
+
+def _by_query(d_scores: Value, keys: Value) -> Value:
+    """Scores [B, H, L, S] times keys [B, K, S, n]: [B, H, L, n]."""
+    op, (batch, heads, length, _) = d_scores.op, d_scores.shape
+    product = op.MatMul(_grouped(d_scores, keys.shape[1]), keys)
+    if keys.shape[1] == heads:
+        return product
+    return op.Reshape(product, op.integers(batch, heads, length, keys.shape[3]))
+
+
+def _by_key(scores: Value, x: Value, keys: Value) -> Value:
+    """Scoresᵀ [B, H, L, S] times x [B, H, L, n], summed over the queries that share a key head."""
+    heads = keys.shape[1]
+    return scores.op.MatMul(_swapped(_grouped(scores, heads)), _grouped(x, heads))
+
+
+def _swapped(x: Value) -> Value:
+    return x.op.Transpose(x, perm=[0, 1, 3, 2])
+
+
+_SEQUENCE = 3
+_PAIR_AXIS = 4
+
+
+@dataclass(frozen=True)
+class RotaryLayout:
+    """Which elements a rotary embedding pairs: two halves, or neighbours if ``interleaved``.
+
+    They are among the first ``width`` of each head (0 for all); ``heads`` counts for tensors
+    [B, L, heads · E] only.
+    """
+
+    heads: int
+    width: int
+    interleaved: bool
+
+    def cache_cotangents(
+        self, x: Value, dy: Value, positions: Value | None, cache: Value
+    ) -> tuple[Value, Value]:
+        """Those of the cosines and sines, of the shape of ``cache``.
+
+        ``positions`` [B, L] are the rows of the cache [P, pairs] that were read; without them the
+        cache is [B, L, pairs].
+        """
+        (a, b), (da, db) = self._pairs(x), self._pairs(dy)
+        d_cos, d_sin = a * da + b * db, a * db - b * da
+        return _at_positions(d_cos, positions, cache), _at_positions(d_sin, positions, cache)
+
+    def _pairs(self, x: Value) -> tuple[Value, Value]:
+        """The two elements of all pairs, each [B, heads, L, pairs]."""
+        op = x.op
+        x = split_heads(x, self.heads) if x.rank == _SEQUENCE else x
+        turning = cut_along(x, 3, 0, self.width or x.shape[3])
+        *shape, width = turning.shape
+        split = (width // 2, 2) if self.interleaved else (2, width // 2)
+        pairs = op.Reshape(turning, op.integers(*shape, *split))
+        axis = _PAIR_AXIS if self.interleaved else _PAIR_AXIS - 1
+        first, second = (op.constant(np.array(half, dtype=np.int64)) for half in (0, 1))
+        return op.Gather(pairs, first, axis=axis), op.Gather(pairs, second, axis=axis)
+
+
+def _at_positions(angles: Value, positions: Value | None, cache: Value) -> Value:
+    """[B, heads, L, pairs] summed over the heads, and into the rows of a cache that were read."""
+    op = angles.op
+    summed = op.ReduceSum(angles, op.integers(1), keepdims=0)
+    if positions is None:
+        return summed
+    rows = op.Unsqueeze(positions, op.integers(-1))
+    return op.ScatterND(op.zeros(cache.shape, cache.elem_type), rows, summed, reduction="add")

@@ -1,0 +1,91 @@
+"""Linear maps along axes that several rules share: pad, cut, flip, dilate, transpose, multiply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from onnxstep.builder import Value
+
+
+def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
+    """Zeros before and after each axis of x; negative numbers of them cut off instead."""
+    stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
+    inner = cut(x, [max(-begin, 0) for begin in begins], stops)
+    zeros = [max(pad, 0) for pad in [*begins, *ends]]
+    return x.op.Pad(inner, x.op.integers(*zeros)) if any(zeros) else inner
+
+
+def cut(x: Value, starts: Sequence[int], stops: Sequence[int]) -> Value:
+    """The block x[starts:stops], with a start and a stop for each axis."""
+    op = x.op
+    bounds = zip(starts, stops, x.shape, strict=True)
+    axes = [axis for axis, bound in enumerate(bounds) if bound != (0, bound[2], bound[2])]
+    if not axes:
+        return x
+    begin = op.integers(*(starts[axis] for axis in axes))
+    end = op.integers(*(stops[axis] for axis in axes))
+    return op.Slice(x, begin, end, op.integers(*axes))
+
+
+def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
+    """The block of x from ``start`` to ``stop`` of one axis, whole along the others."""
+    starts, stops = [0] * x.rank, list(x.shape)
+    starts[axis], stops[axis] = start, stop
+    return cut(x, starts, stops)
+
+
+def flip(x: Value, axes: Sequence[int]) -> Value:
+    """The order along ``axes`` reversed."""
+    if not axes:
+        return x
+    integers, count = x.op.integers, len(axes)
+    beyond_first = np.iinfo(np.int64).min
+    return x.op.Slice(
+        x,
+        integers(*[-1] * count),
+        integers(*[beyond_first] * count),
+        integers(*axes),
+        integers(*[-1] * count),
+    )
+
+
+def materialized_transpose(x: Value) -> Value:
+    """The last two axes swapped once.
+
+    Next to a product ONNX Runtime would take the transposition into it, and the product would read
+    across each time; the reshapes keep it from that.
+    """
+    op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
+    order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
+    wide = op.Reshape(x, op.integers(*x.shape, 1))
+    return op.Reshape(op.Transpose(wide, perm=order), op.integers(*leading, columns, rows))
+
+
+def dilate(x: Value, steps: Sequence[int]) -> Value:
+    """Each element followed by step - 1 zeros, along each axis with a step above one."""
+    op = x.op
+    split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
+    zeros = [n for step in steps for n in _pair(0, step, step - 1)]
+    if not any(zeros):
+        return x
+    wide = pad(op.Reshape(x, op.integers(*split)), [0] * len(split), zeros)
+    return op.Reshape(wide, op.integers(*(n * s for n, s in zip(x.shape, steps, strict=True))))
+
+
+def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
+    """The product of ``matrix`` [rows, length] and each line of x along an axis."""
+    op, (rows, length) = x.op, matrix.shape
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    if inner == 1:
+        lines = op.Reshape(x, op.integers(outer, length))
+        product = op.MatMul(lines, op.Transpose(matrix, perm=[1, 0]))
+    else:
+        product = op.MatMul(matrix, op.Reshape(x, op.integers(outer, length, inner)))
+    return op.Reshape(product, op.integers(*x.shape[:axis], rows, *x.shape[axis + 1 :]))
+
+
+def _pair(first: int, step: int, second: int) -> list[int]:
+    return [first, second] if step > 1 else [first]

@@ -1,0 +1,128 @@
+"""Reverse-mode differentiation of a list of nodes: prune, walk backwards, accumulate.
+
+The algorithm only; what each operator's derivative is stands in ``rules``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+import onnx
+
+from onnxstep import registry
+from onnxstep.builder import Builder, Value
+from onnxstep.cotangent_sums import add_cotangents, unbroadcast
+from onnxstep.errors import CapabilityError, ModelError
+from onnxstep.graphs.nodes import node_attributes, reads
+from onnxstep.graphs.tensors import one_line
+from onnxstep.registry import Node
+
+# numpy's ValueError for an array beyond any address space.
+_TOO_BIG = "array is too big"
+# What a rule meets that divides by, indexes with or unpacks what an operator does not allow.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_LONGEST = 300
+
+
+def pull_back(
+    op: Builder,
+    nodes: Sequence[onnx.NodeProto],
+    cotangents: Mapping[str, Value],
+    wanted: Iterable[str],
+) -> dict[str, Value]:
+    """The cotangents of ``wanted`` values, given those of outputs; emits nodes through ``op``.
+
+    ``nodes`` are the forward nodes in topological order. A wanted value that no given output
+    depends on is absent from the answer. Raises ModelError for an operator without a rule.
+    """
+    # In the order given: that of a set differs from process to process, and the graph with it.
+    ordered = tuple(dict.fromkeys(wanted))
+    targets = frozenset(ordered)
+    dependent = dependents(op, nodes, targets)
+    sums = {name: [value] for name, value in cotangents.items()}
+    for proto in reversed(nodes):
+        if dependent.isdisjoint(proto.output):
+            continue
+        named = list(proto.output)
+        while not named[-1]:  # as if the last outputs were not written: "" leaves them out too
+            named.pop()
+        received = [_total(sums, name) for name in named if not name or _is_float(op, name)]
+        if any(value is not None for value in received):
+            node = Node(op, proto, dependent)
+            for name, value in _node_cotangents(node, received, nodes, targets):
+                sums.setdefault(name, []).append(value)
+    totals = ((name, _total(sums, name)) for name in ordered)
+    return {name: value for name, value in totals if value is not None}
+
+
+def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
+    """The float values that ``sources`` reach through operators with a derivative."""
+    reached = set(sources)
+    for proto in nodes:
+        if not reached.isdisjoint(reads(proto)) and not isinstance(
+            registry.answer_for(op, proto), registry.Zero
+        ):
+            reached.update(name for name in proto.output if name and op.values[name].is_float)
+    return frozenset(reached)
+
+
+def _is_float(op: Builder, name: str) -> bool:
+    return op.values[name].is_float
+
+
+def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
+    """Add up what a value has received, once; it is then kept as a single contribution."""
+    received = sums.get(name)
+    if not received:
+        return None
+    if len(received) > 1:
+        sums[name] = [functools.reduce(add_cotangents, received)]
+    return sums[name][0]
+
+
+def _node_cotangents(
+    node: Node, received: Sequence[Value | None], nodes: Sequence[onnx.NodeProto], targets: Set[str]
+) -> Iterable[tuple[str, Value]]:
+    known = registry.answer_for(node.op, node.proto)
+    if not isinstance(known, registry.Gradient):
+        raise registry.undifferentiable(node, known, nodes, targets)
+    try:
+        given = known.rule(node.op, node, *received)
+        cotangents = [given] if isinstance(given, Value) else list(given)
+        for name, value in zip(node.proto.input, cotangents, strict=False):
+            if value is not None and name in node.wanted:
+                yield name, unbroadcast(value, node.op.values[name].shape)
+    except ModelError as error:
+        raise _of_node(node, error) from None
+    except (MemoryError, *_MISFITS) as error:
+        if isinstance(error, MemoryError) or _TOO_BIG in str(error):
+            raise CapabilityError(
+                f"{node.label}: its gradient needs constants larger than this machine's memory"
+            ) from None
+        raise _misfit(node, error) from error
+
+
+def _misfit(node: Node, error: Exception) -> ModelError:
+    """The refusal of a node whose attributes or inputs the operator does not allow.
+
+    Runtimes may run it, and onnx checks few of them, so rules trust all.
+    """
+    given = node_attributes(node.proto).items()
+    written = " ".join(", ".join(f"{key} {value!r}" for key, value in given).split())
+    shapes = ", ".join("none" if x is None else str(list(x.shape)) for x in node.inputs)
+    return ModelError(
+        f"{node.label}: its gradient cannot be built with inputs of the shapes {shapes} and "
+        f"{written[:_LONGEST] or 'no attributes'}, which do not fit the operator "
+        f"({one_line(error)}); correct the node, or export the model again"
+    )
+
+
+def _of_node(node: Node, error: ModelError) -> ModelError:
+    """The refusal of a rule, with the node that it was asked for and what can be done."""
+    reason = str(error)
+    if node.label not in reason:
+        reason = f"{node.label}: its gradient cannot be built: {reason}"
+    # Where a rule knows a remedy, it stands behind a semicolon.
+    remedy = "freeze the parameters before it, or export it as other operators"
+    return ModelError(reason if ";" in reason else f"{reason}; {remedy}")

@@ -1,0 +1,188 @@
+"""Convolution on ONNX Runtime's blocked layout (NCHWc), with weights that change at every step.
+
+The runtime brings a convolution into this layout by itself only where the weights are constants,
+and in training they never are. Its operators can be written into a graph, though: tensors are
+reordered, convolved and reordered back. How many channels a block has (8 with AVX2, 16 with
+AVX-512) is known to the runtime alone; nothing here depends on it, not even the order of the
+weights. Which convolutions gain is measured by benchmarks/rules/convolution.py; the other forms of
+their gradients stand in ``rules.convolution``.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnx import TensorProto, helper
+
+from onnxstep.axes import cut_along, flip, pad
+from onnxstep.builder import Builder, Value
+from onnxstep.registry import Node
+from onnxstep.windows import Window, window
+
+DOMAIN = "com.microsoft.nchwc"
+_VERSION = 1
+# The largest block that a processor has: what divides by it divides by all.
+BLOCK = 16
+# ONNX Runtime has the layout's kernels where it was built for these.
+_PROCESSORS = frozenset({"x86_64", "AMD64"})
+_PLANES = 2
+
+
+def has_kernels(op: Builder, *tensors: Value) -> bool:
+    """Whether images of this type can be convolved in blocks where the graph will run."""
+    there = op.provider == "cpu" and platform.machine() in _PROCESSORS
+    flat = all(t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors)
+    return there and flat
+
+
+def convolve(
+    x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
+) -> Value | None:
+    """X [N, C, H, W] convolved with w [M, C / group, kh, kw], plus the bias [M].
+
+    None where blocks do not fit or do not pay: one tap alone is a product of matrices, which the
+    plain layout does as fast. Of groups, those of one channel and one map are taken.
+    """
+    whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
+    groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
+    pays = math.prod(view.kernel) > 1 and min(view.pads, default=0) >= 0
+    if not (has_kernels(x.op, x, w) and whole and groups and pays):
+        return None
+    return _convolved(x, w, view, group, bias)
+
+
+def adjoint(
+    dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
+) -> Value | None:
+    """The adjoint of ``convolve``, from dy [N, M, ...] to [N, C, *into]; None as there.
+
+    Where windows move by single steps it is a convolution too: with w turned around.
+    """
+    if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
+        return None
+    fitted = view.fitted(into, dy.shape[2:])
+    reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
+    begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
+    ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
+    turned = Window(view.kernel, view.strides, view.dilations, begins, ends)
+    across = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
+    return convolve(dy, flip(across, [2, 3]), turned, group)
+
+
+def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
+    """That of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
+
+    None where blocks do not fit. X convolved with dY, strides and dilations having changed places.
+    """
+    if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
+        return None
+    return _by_maps(x, dy, view) if group == 1 else _by_channels(x, dy, view, group)
+
+
+def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
+    """Every channel of every image is a group of its own; then the sum over the images."""
+    op, (batch, channels) = x.op, x.shape[:2]
+    if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
+        return None
+    fitted = view.fitted(x.shape[2:], dy.shape[2:])
+    images = pad(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends))
+    images = op.Reshape(images, op.integers(1, batch * channels, *images.shape[2:]))
+    kernels = op.Reshape(dy, op.integers(batch * channels, 1, *dy.shape[2:]))
+    exchanged = Window(dy.shape[2:], view.dilations, view.strides, (0, 0), (0, 0))
+    products = _convolved(images, kernels, exchanged, batch * channels)
+    each = op.Reshape(products, op.integers(batch, channels, 1, *view.kernel))
+    return op.ReduceSum(each, op.integers(0), keepdims=0)
+
+
+def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
+    """Batch and channels change places too.
+
+    Where the batch does not divide into blocks, images are cut into bands of rows: examples of
+    their own.
+    """
+    if dy.shape[1] % BLOCK:
+        return None
+    bands = BLOCK // math.gcd(BLOCK, dy.shape[0])
+    if bands > dy.shape[2]:
+        return None
+    op, height = x.op, -(-dy.shape[2] // bands)
+    fitted = view.fitted(x.shape[2:], (height * bands, dy.shape[3]))
+    images = op.Transpose(pad(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends)), perm=[1, 0, 2, 3])
+    kernels = op.Transpose(dy, perm=[1, 0, 2, 3])
+    kernels = pad(kernels, (0, 0, 0, 0), (0, 0, height * bands - dy.shape[2], 0))
+    rows = (height - 1) * view.strides[0] + view.extent(0)
+    x_bands = [(height * band * view.strides[0], rows) for band in range(bands)]
+    dy_bands = [(height * band, height) for band in range(bands)]
+    exchanged = Window((height, dy.shape[3]), view.dilations, view.strides, (0, 0), (0, 0))
+    dw = _convolved(_banded(images, x_bands), _banded(kernels, dy_bands), exchanged)
+    return op.Transpose(dw, perm=[1, 0, 2, 3])
+
+
+def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
+    """Rows of x [C, N, H, W] from each start, so many, side by side as [C, bands · N, rows, W]."""
+    parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
+    return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
+
+
+def _convolved(
+    x: Value, w: Value, view: Window, group: int = 1, bias: Value | None = None
+) -> Value:
+    out = [
+        (length + before + after - view.extent(axis)) // view.strides[axis] + 1
+        for axis, (length, before, after) in enumerate(
+            zip(x.shape[2:], view.begins, view.ends, strict=True)
+        )
+    ]
+    shape = (x.shape[0], w.shape[0], *out)
+    given = [_in_blocks(x), _weights_in_blocks(w, is_depthwise=group > 1)]
+    given += [] if bias is None else [bias]
+    groups = {"group": group} if group > 1 else {}
+    y = _emit("Conv", given, shape, view.attributes | groups)
+    return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})
+
+
+def _in_blocks(x: Value) -> Value:
+    return _emit("ReorderInput", [x], x.shape)
+
+
+def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
+    """Blocks of input channels innermost but one, blocks of output channels innermost.
+
+    To reorder a tensor is to move a block of its second axis to the end: first the input channels
+    of each output channel, unless it has one only, then the output channels before all that.
+    """
+    op = w.op
+    inner = w if is_depthwise else _in_blocks(w)
+    flat = op.Reshape(inner, op.integers(1, w.shape[0], w.size // w.shape[0], 1))
+    return op.Reshape(_in_blocks(flat), op.integers(*w.shape))
+
+
+def _emit(
+    op_type: str,
+    inputs: Sequence[Value],
+    shape: Sequence[int],
+    attributes: Mapping[str, Any] | None = None,
+) -> Value:
+    """A node of the layout's domain. Its shapes are those of the plain layout, which are declared:
+
+    onnx knows nothing of the domain.
+    """  # noqa: D400, D415 - a colon
+    op = inputs[0].op
+    if all(entry.domain != DOMAIN for entry in op.opset_imports):
+        op.opset_imports.append(helper.make_opsetid(DOMAIN, _VERSION))
+    name = op.fresh(op_type)
+    node = helper.make_node(
+        op_type, [value.name for value in inputs], [name], domain=DOMAIN, **(attributes or {})
+    )
+    op.declare(name, helper.make_tensor_type_proto(inputs[0].elem_type, list(shape)))
+    return op.append(node)[0]
+
+
+def forward(node: Node) -> Value | None:
+    """What a Conv yields, in blocks; None as for ``convolve``."""
+    x, w = node.input(0), node.input(1)
+    group = node.attribute("group", 1)
+    return convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

@@ -1,0 +1,394 @@
+"""Building ONNX graphs in Python that reads like ONNX: every value knows its shape and type.
+
+``op.Gemm(a, b, transB=1)`` appends a node, checks it by ONNX's own shape inference where it is
+built, and returns its output. Values also take ``+ - * /`` with each other and with numbers.
+Derivatives, losses and optimizers are left to the modules above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs import contrib
+from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
+from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
+
+Provider = Literal["cpu", "cuda"]
+# What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
+_MAX_CONSTANT_ELEMENTS = 2**24
+# Shape and element type of one output, and of all outputs of a node; None: not known.
+_Kind = tuple[tuple[int, ...], int]
+_Kinds = tuple[_Kind | None, ...]
+# ReduceMax, ReduceMean and their like; ReduceSum did it at 13, the oldest opset built for.
+_AXES_ARE_INPUTS = 18
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor of the graph: its name, static shape and ONNX element type."""
+
+    op: Builder = field(repr=False)
+    name: str
+    shape: tuple[int, ...]
+    elem_type: int
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as numpy's."""
+        return helper.tensor_dtype_to_np_dtype(self.elem_type)
+
+    def cast(self, elem_type: int) -> Value:
+        """The value in another element type; itself where it has that type already."""
+        return self if self.elem_type == elem_type else self.op.Cast(self, to=elem_type)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether a derivative with respect to this value can exist."""
+        return self.elem_type in FLOAT_TYPES
+
+    def __add__(self, other: Value | float) -> Value:
+        return self.op.Add(self, self._operand(other))
+
+    def __radd__(self, other: float) -> Value:
+        return self.op.Add(self._operand(other), self)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self.op.Sub(self, self._operand(other))
+
+    def __rsub__(self, other: float) -> Value:
+        return self.op.Sub(self._operand(other), self)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self.op.Mul(self, self._operand(other))
+
+    def __rmul__(self, other: float) -> Value:
+        return self.op.Mul(self._operand(other), self)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self.op.Div(self, self._operand(other))
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self.op.Div(self._operand(other), self)
+
+    def __neg__(self) -> Value:
+        return self.op.Neg(self)
+
+    def _operand(self, other: Value | float) -> Value:
+        """The other operand; a lone number has the rank of a tensor that ends in an axis of one.
+
+        ONNX Runtime's CPU kernels take such a tensor one element at a time beside a number of rank
+        0: benchmarks/rules/scalar.py.
+        """
+        value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
+        if value.rank or self.shape[-1:] != (1,) or self.size == 1:
+            return value
+        if isinstance(other, Value):
+            return self.op.Reshape(other, self.op.integers(*[1] * self.rank))
+        return self.op.constant(np.full([1] * self.rank, other, self.dtype))
+
+
+class Saved:
+    """Activations that a pass saves of a forward node; the node's rule knows which they are."""
+
+
+class Builder:
+    """A graph under construction: nodes, constants and the shape and type of every value.
+
+    ``provider`` is the execution provider that the graph is built for, where a rule has a faster
+    form that only one of them can run; None asks for the form that runs on any.
+    """
+
+    def __init__(
+        self,
+        opset_imports: Iterable[onnx.OperatorSetIdProto],
+        ir_version: int,
+        provider: Provider | None = None,
+    ) -> None:
+        self.provider = provider
+        self.opset_imports = list(opset_imports)
+        self.ir_version = ir_version
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+        self.values: dict[str, Value] = {}
+        self._constants: dict[str, NDArray[Any]] = {}
+        self._constant_names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._inferred: dict[Hashable, _Kinds] = {}
+        self._schemas: dict[tuple[str, str], defs.OpSchema] = {}
+        self._versions = {entry.domain: entry.version for entry in self.opset_imports}
+        self._count = 0
+        self._yielded: set[str] = set()
+        self.labels: dict[str, str] = {}
+        # By the first output of a forward node, what a pass has saved for the node's rule.
+        self.saved: dict[str, Saved] = {}
+
+    def __getattr__(self, op_type: str) -> Callable[..., Value]:
+        """The emitter of an operator of ONNX's default domain with one output."""
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+
+        def emit(*inputs: Value | None, **attributes: Any) -> Value:
+            return self.emit(op_type, inputs, attributes)[0]
+
+        return emit
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's default domain that nodes are built for."""
+        return self._versions[""]
+
+    def emit(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Any] | None = None,
+        outputs: int = 1,
+    ) -> tuple[Value, ...]:
+        """Append a node with fresh output names; raises ModelError when ONNX refuses it.
+
+        Numbers of fp16 are added up in float32 where they are scattered, but on CUDA: ONNX
+        Runtime's CPU provider has no other kernel.
+        """
+        if self._adds_fp16(inputs, attributes or {}):
+            wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
+            yielded = self.emit(op_type, wide, attributes, outputs)
+            return tuple(y.cast(TensorProto.FLOAT16) for y in yielded)
+        node = helper.make_node(
+            op_type,
+            ["" if value is None else value.name for value in inputs],
+            [self.fresh(op_type) for _ in range(outputs)],
+            **(attributes or {}),
+        )
+        self._yielded.update(node.output)
+        return self.append(node)
+
+    def _adds_fp16(self, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> bool:
+        adds = attributes.get("reduction") == "add" and self.provider != "cuda"
+        return adds and any(_is_fp16(value) for value in inputs)
+
+    def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
+        """Append a node without outputs whose one output has a shape that only its caller knows.
+
+        Its element type is that of ``like``.
+        """
+        node.output.append(self.fresh(node.op_type))
+        self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
+        return self.append(node)[0]
+
+    def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
+        """Append a ready node whose inputs are known values; its outputs become values."""
+        self.declare_outputs(node)
+        self.nodes.append(node)
+        return tuple(self.values[name] for name in node.output if name)
+
+    def declare_outputs(self, node: onnx.NodeProto) -> None:
+        """Infer the shape and type of those outputs of a node that are not known yet."""
+        missing = [place for place, name in enumerate(node.output) if name not in self.values]
+        if not any(node.output[place] for place in missing):
+            return
+        kinds = self._kinds(node)
+        for place in missing:
+            if node.output[place]:
+                self._learn(node.output[place], kinds[place])
+
+    def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
+        """Make a value known: a graph input, or what a node of the given graph yields."""
+        return self._learn(name, _kind(type_proto))
+
+    def _learn(self, name: str, kind: _Kind | None) -> Value:
+        if kind is None:
+            raise ModelError(
+                f"value {name!r}: expected a static shape, got an unknown one; export the model "
+                "with fixed shapes"
+            )
+        value = Value(self, name, *kind)
+        self.values[name] = value
+        return value
+
+    def input(self, name: str, shape: Sequence[int], elem_type: int) -> Value:
+        """A new graph input; raises ModelError when the name is taken."""
+        if name in self.values:
+            raise ModelError(f"value {name!r}: the name is already taken in this graph")
+        return self.declare(name, helper.make_tensor_type_proto(elem_type, list(shape)))
+
+    def constant(self, array: NDArray[Any]) -> Value:
+        """An initializer; equal constants share one."""
+        array = np.asarray(array, order="C")
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._constant_names:
+            self._constant_names[key] = self.fresh("constant")
+            self.add_initializer(numpy_helper.from_array(array, self._constant_names[key]))
+        return self.values[self._constant_names[key]]
+
+    def add_initializer(self, tensor: onnx.TensorProto) -> Value:
+        """Adopt an initializer under its own name."""
+        self.initializers.append(tensor)
+        value = self.declare(
+            tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        )
+        if value.size <= MAX_SHAPE_CONSTANT:
+            self._constants[tensor.name] = numpy_helper.to_array(tensor)
+        return value
+
+    def scalar(self, number: float, elem_type: int) -> Value:
+        """A rank-0 constant of the given element type."""
+        return self.constant(np.array(number, dtype=helper.tensor_dtype_to_np_dtype(elem_type)))
+
+    def zeros(self, shape: Sequence[int], elem_type: int) -> Value:
+        """A tensor of zeros that the file does not store."""
+        zero = np.zeros(1 if shape else (), dtype=helper.tensor_dtype_to_np_dtype(elem_type))
+        held = self.constant(zero)
+        return self.Expand(held, self.integers(*shape)) if shape else held
+
+    def integers(self, *numbers: int) -> Value:
+        """A rank-1 int64 constant, known however long: axes, shapes, starts and ends."""
+        array = np.array(numbers, dtype=np.int64)
+        value = self.constant(array)
+        self._constants[value.name] = array
+        return value
+
+    def rename(self, value: Value, name: str) -> Value:
+        """Give a value the name that a caller of the graph shall see.
+
+        The node that yields it is relabelled when the graph is closed, which costs nothing at run
+        time; a value that has such a name already (an input, an output of the given model) is
+        copied instead. Raises ModelError when the name is taken.
+        """
+        if name in self.values:
+            raise ModelError(f"value {name!r}: the name is already taken in this graph")
+        if value.name not in self._yielded or value.name in self.labels:
+            return self.append(helper.make_node("Identity", [value.name], [name]))[0]
+        self.labels[value.name] = name
+        self.values[name] = Value(self, name, value.shape, value.elem_type)
+        return self.values[name]
+
+    def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
+        """A reduction over ``axes``, spelled as the opset has it: axes became an input at 18."""
+        kept = int(keepdims)
+        if not axes:
+            return x
+        if op_type == "ReduceSum" or self.opset >= _AXES_ARE_INPUTS:
+            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": kept})[0]
+        return self.emit(op_type, [x], {"keepdims": kept, "axes": list(axes)})[0]
+
+    def known(self, value: Value | None) -> NDArray[Any] | None:
+        """The array behind a small constant, or None where it is only known at run time."""
+        return None if value is None else self._constants.get(value.name)
+
+    def learn_constant(self, name: str, array: NDArray[Any]) -> None:
+        """Remember what a Constant node yields."""
+        if array.size <= MAX_SHAPE_CONSTANT:
+            self._constants[name] = array
+
+    def fresh(self, hint: str) -> str:
+        """A name that no value of this graph has."""
+        self._count += 1
+        name = f"epochcost/{hint}_{self._count}"
+        return self.fresh(hint) if name in self.values else name
+
+    def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
+        """ONNX's schema of the node's operator at this graph's opset; ModelError if unknown."""
+        key = node.domain, node.op_type
+        if key not in self._schemas:
+            self._schemas[key] = self._schema(node)
+        return self._schemas[key]
+
+    def _schema(self, node: onnx.NodeProto) -> defs.OpSchema:
+        version = self._versions.get(node.domain)
+        try:
+            return defs.get_schema(node.op_type, version or 1, node.domain)
+        except defs.SchemaError:
+            raise ModelError(
+                f"node {node.name or node.op_type!r}: operator "
+                f"{node.domain or 'ai.onnx'}::{node.op_type} is unknown at opset {version}"
+            ) from None
+
+    def since_version(self, node: onnx.NodeProto) -> int:
+        """The version since which the node's operator has its meaning."""
+        if node.domain == contrib.DOMAIN:
+            return contrib.VERSION
+        return self.schema(node).since_version
+
+    def _kinds(self, node: onnx.NodeProto) -> _Kinds:
+        """Shape and type of each output; equal nodes, of which a graph has many, are asked once."""
+        key = (
+            node.domain,
+            node.op_type,
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(map(self._identity, node.input)),
+            tuple(map(bool, node.output)),
+        )
+        if key not in self._inferred:
+            types = self._infer(node)
+            self._inferred[key] = tuple(_kind(types.get(name)) for name in node.output)
+        return self._inferred[key]
+
+    def _identity(self, name: str) -> Hashable:
+        """All that the inference of shapes knows of an input."""
+        if not name:
+            return None
+        value, array = self.values[name], self._constants.get(name)
+        return value.shape, value.elem_type, None if array is None else array.tobytes()
+
+    def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
+        names = [name for name in node.input if name]
+        types = {name: _type_proto(self.values[name]) for name in names}
+        if contrib.is_known(node):
+            return contrib.output_types(node, types)
+        schema = self.schema(node)
+        try:
+            return inferred_types(
+                node, schema, types, self._constants, self.opset_imports, self.ir_version
+            )
+        except shape_inference.InferenceError as error:
+            shapes = ", ".join(f"{name}{list(self.values[name].shape)}" for name in names)
+            reason = str(error).strip().splitlines()[-1]
+            raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
+
+
+def ascending(count: int) -> NDArray[np.int64]:
+    """The numbers from 0 to below a count that a model says; ModelError where they are too many."""
+    require_room(count)
+    return np.arange(count, dtype=np.int64)
+
+
+def require_room(*shape: int) -> None:
+    """Raise ModelError before a constant is made that is larger than any use."""
+    if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
+        raise ModelError(
+            f"expected constants of at most 2**24 elements, got one of the shape {list(shape)}"
+        )
+
+
+def _is_fp16(value: Value | None) -> bool:
+    return value is not None and value.elem_type == TensorProto.FLOAT16
+
+
+def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
+    """Shape and element type; None where the shape is not static."""
+    shape = static_shape(type_proto)
+    return (
+        None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)
+    )
+
+
+def _type_proto(value: Value) -> onnx.TypeProto:
+    return helper.make_tensor_type_proto(value.elem_type, list(value.shape))

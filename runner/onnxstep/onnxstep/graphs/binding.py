@@ -1,0 +1,286 @@
+"""Symbolic dimensions become numbers, and every tensor of the graph gets its static shape.
+
+``bind_dimensions`` is what stands between a file and everything that needs shapes: gradients,
+buffers, counts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+
+import onnx
+
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.counting import node_flops
+from onnxstep.graphs.folding import fold_constants, misfit
+from onnxstep.graphs.inference import infer_shapes
+from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads, subgraphs
+from onnxstep.graphs.parameters import untrained
+from onnxstep.graphs.tensors import (
+    FLOAT_TYPES,
+    MAX_ELEMENTS,
+    check_declarations,
+    declared_values,
+    graphs,
+    keep_declarations,
+    static_shape,
+    value_types,
+    without_shapes,
+)
+
+# Half a gibibyte in float32.
+MAX_CONSTANT_ELEMENTS = 2**27
+# Some seconds of a runtime, and what weights of few bits need to become floats.
+_MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
+
+
+class UnknownShapeError(ModelError):
+    """A value's shape is not known before the run; says of which operator, for those who know it.
+
+    ``domain`` is "" for ONNX's own.
+    """
+
+    def __init__(self, message: str, domain: str, op_type: str) -> None:
+        super().__init__(message)
+        self.domain, self.op_type = domain, op_type
+
+
+def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The names of the inputs' symbolic dimensions, in graph order, each once.
+
+    A dimension that has neither name nor size is called ``input[axis]``.
+    """
+    return tuple(dict.fromkeys(name for name, _dim in _open_input_dimensions(model)))
+
+
+def bind_dimensions(
+    model: onnx.ModelProto,
+    sizes: Mapping[str, int],
+    varying: Collection[str] = (),
+    unrolled_nodes: int = 0,
+) -> onnx.ModelProto:
+    """A copy of the model in which every tensor of the main graph has a static shape.
+
+    ``sizes`` gives each of ``symbolic_dimensions(model)`` its size; ``varying`` names stored
+    tensors that are no constants, whatever they look like. Loops and readers of sequences are
+    written out as long as loops make at most ``unrolled_nodes``. Raises ModelError for an unknown
+    name, a size that is no positive integer, a dimension left without a size, shapes that
+    contradict each other, and a tensor whose shape depends on data.
+    """
+    _check_sizes(symbolic_dimensions(model), sizes)
+    bound = copied(model)
+    _keep_live(bound.graph)
+    _replace(bound, sizes)
+    fixed = untrained(bound).keys() - set(varying)
+    fold = partial(fold_constants, fixed=fixed, unrolled_nodes=unrolled_nodes)
+    try:
+        inferred = _infer(fold(bound))
+    except ModelError as error:
+        inferred = _inferred_anew(bound, fold, error)
+    _check_positive(inferred)
+    check_declarations(inferred)
+    _check_static(inferred)
+    _check_constants(inferred.graph)
+    return inferred
+
+
+def _open_input_dimensions(
+    model: onnx.ModelProto,
+) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
+    stored = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in stored:
+            continue
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value"):
+                yield dim.dim_param or f"{value.name}[{axis}]", dim
+
+
+def _check_sizes(names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        if name not in names:
+            raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
+        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS:
+            raise ModelError(f"dimension {name!r}: expected a positive integer, got {size!r}")
+    missing = [name for name in names if name not in sizes]
+    if missing:
+        example = {name: sizes.get(name, 32) for name in names}
+        raise ModelError(
+            f"dimensions without a size: {_quoted(missing)}; bind them, for example {example}"
+        )
+
+
+def _choices(name: str, names: tuple[str, ...]) -> str:
+    if not names:
+        return "the model has no symbolic dimension; leave it out"
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0)
+    return f"the model has {_quoted(names)}; did you mean {near[0]!r}?"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    """Write the sizes wherever their dimensions are named, in nested graphs too.
+
+    Other names, such as ``floor(height/2 - 1/2) + 1``, go: what they stand for is inferred.
+    """
+    for name, dim in _open_input_dimensions(model):
+        dim.dim_value = sizes[name]
+    for graph in graphs(model):
+        for value in declared_values(graph):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in sizes:
+                    dim.dim_value = sizes[dim.dim_param]
+                elif dim.HasField("dim_param"):
+                    dim.ClearField("dim_param")
+
+
+def _keep_live(graph: onnx.GraphProto) -> None:
+    """Drop nodes that no output needs, and what is declared of values that no node yields.
+
+    Nobody can bind the sizes of the latter, and exporters and cuts of a graph leave both.
+    """
+    nodes = live_nodes(graph.node, [value.name for value in graph.output])
+    del graph.node[:]
+    graph.node.extend(nodes)
+    yielded = {name for node in graph.node for name in node.output}
+    keep_declarations(graph, [value for value in graph.value_info if value.name in yielded])
+
+
+def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Shapes by onnx's inference, by types alone: what values say is folded before.
+
+    Asked for values too, onnx 1.23.2 writes down whole tensors, however long.
+    """
+    try:
+        return infer_shapes(model, strict=True)
+    except ModelError as error:
+        where = misfit(model) or _named_in(str(error), model)
+        raise ModelError(
+            f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
+            "with these"
+        ) from None
+
+
+def _named_in(error: str, model: onnx.ModelProto) -> str | None:
+    """The node whose operator onnx names, if the graph has one of it."""
+    operator = re.search(r"op_type:\s*(\w+)", error)
+    nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
+    return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
+
+
+def _inferred_anew(
+    model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
+) -> onnx.ModelProto:
+    """The model with the shapes that its nodes give, whatever is declared behind its inputs.
+
+    As ONNX Runtime does, which warns and goes on. Raises ``error``, of the declared shapes, if that
+    does not help.
+    """
+    before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
+    try:
+        inferred = _infer(fold(without_shapes(model)))
+    except ModelError:
+        raise error from None
+    after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}
+    wrong = [name for name, shape in before.items() if shape and shape != after.get(name)]
+    name = next(iter([*wrong, *before]))
+    warnings.warn(
+        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; what is "
+        f"computed counts, here and of {max(len(wrong) - 1, 0)} other values",
+        ModelWarning,
+        stacklevel=3,
+    )
+    return inferred
+
+
+def _check_positive(model: onnx.ModelProto) -> None:
+    """Name the node whose window is longer than its input: onnx counts on below zero."""
+    sizes = {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in declared_values(model.graph)
+    }
+    for node in model.graph.node:
+        for name in node.output:
+            if min(sizes.get(name) or [0]) < 0:
+                raise ModelError(
+                    f"node {node.name or name!r} ({node.op_type}): its output {name!r} would have "
+                    f"the shape {sizes[name]}: its input {node.input[0]!r} of shape "
+                    f"{sizes.get(node.input[0])} is too short for it; bind larger sizes"
+                )
+
+
+def _check_static(model: onnx.ModelProto) -> None:
+    types = {value.name: value.type for value in declared_values(model.graph)}
+    for node in model.graph.node:
+        for name in filter(None, node.output):
+            if name not in types or not _is_static(types[name]):
+                raise _unknown_shape(node, name)
+
+
+def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    why = (
+        "depends on data or cannot be inferred; export the model with fixed shapes, or cut the "
+        "graph before it"
+    )
+    if not any((s.domain, s.name) == (domain, node.op_type) for s in onnx.defs.get_all_schemas()):
+        why = "is not known: onnx has no such operator; export it as operators of ONNX"
+    return UnknownShapeError(
+        f"node {node.name or node.output[0]!r}: operator {domain or 'ai.onnx'}::{node.op_type}: "
+        f"expected a shape known before the run; that of its output {name!r} {why}",
+        domain,
+        node.op_type,
+    )
+
+
+def _check_constants(graph: onnx.GraphProto) -> None:
+    """Refuse what depends on nothing and yet is huge or long: any runtime computes it at once."""
+    shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
+    moving = {value.name for value in graph.input}
+    moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
+    stored = sum(math.prod(tensor.dims) for tensor in graph.initializer)
+    room = _MAX_CONSTANT_WORK + _MAX_WORK_PER_STORED * stored
+    for node in graph.node:
+        if not moving.isdisjoint(reads(node)):
+            moving.update(node.output)
+            continue
+        for name in node.output:
+            if (size := math.prod(shapes.get(name, ()))) > MAX_CONSTANT_ELEMENTS:
+                raise ModelError(
+                    f"tensor {name!r}: expected at most 2**27 elements of what depends on no "
+                    f"input; {node.op_type} makes {size} of constants alone"
+                )
+        room -= _work(node, shapes)
+        if room < 0:
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} ({node.op_type}): expected at most 2**30 "
+                "operations on constants before a run; this and the nodes before it do more: store "
+                "their result in the file"
+            )
+
+
+def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """The operations of a node, of an Einsum as if its operands had no label in common."""
+    read, made = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
+    work = sum(read) + sum(made)
+    if node.op_type == "Einsum":
+        return work + math.prod(read)
+    if any(subgraphs(node)):
+        return work
+    window: Sequence[int] = node_attributes(node).get("kernel_shape", ())
+    return max(work, math.prod(window) * sum(made), node_flops(node, shapes, frozenset()))
+
+
+def _is_static(kind: onnx.TypeProto) -> bool:
+    """Whether a tensor's sizes are all known; a value that is no tensor has none to know."""
+    if not kind.HasField("tensor_type"):
+        return kind.WhichOneof("value") is not None
+    return static_shape(kind) is not None

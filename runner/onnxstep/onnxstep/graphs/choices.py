@@ -1,0 +1,59 @@
+"""Choosing by name: exact names, shell patterns, and errors that list what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from onnxstep.errors import ModelError
+
+T = TypeVar("T")
+_MOST_LISTED, _NEAREST, _FIRST = 16, 6, 8
+
+
+def choose(kind: str, table: Mapping[str, T], name: str) -> T:
+    """``table[name]``; raises ModelError with the choices and the nearest otherwise."""
+    if name not in table:
+        raise unknown_name(kind, name, table)
+    return table[name]
+
+
+def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
+    """The choices that are named, or match a shell pattern such as ``encoder.*``.
+
+    Raises ModelError for a pattern that matches none, with the nearest choice.
+    """
+    found: set[str] = set()
+    names = frozenset(choices)
+    for pattern in patterns:
+        # A name may itself look like a pattern: "w[0]".
+        named = pattern in names
+        matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
+        if not matched:
+            raise unknown_name(kind, pattern, choices)
+        found |= matched
+    return frozenset(found)
+
+
+def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
+    """The error for a name that is none of the choices."""
+    known = list(choices)
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, known)}{hint}")
+
+
+def first_names(names: Collection[str]) -> str:
+    """The first of many names, and how many more there are."""
+    more = len(names) - _FIRST
+    return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _listed(name: str, known: list[str]) -> str:
+    """All choices, or the nearest of many."""
+    if len(known) <= _MOST_LISTED:
+        return ", ".join(known)
+    nearest = get_close_matches(name, known, n=_NEAREST, cutoff=0.0)
+    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more"

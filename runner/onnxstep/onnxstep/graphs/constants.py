@@ -1,0 +1,279 @@
+"""Which float tensors that a file stores are constants or buffers, and so not trained.
+
+PyTorch's dynamo exporter says of each input of the program what kind it is, and what its optimizer
+computed a tensor from. Of other tensors the way to the data tells: a bound, an exponent or what
+only shapes and angles are made of is no weight; a factor or summand is none if its numbers are
+those that people write, and training would not find. What is left is a parameter, see
+``parameters``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from onnxstep.graphs.exported import (
+    KIND,
+    PARAMETER,
+    Folded,
+    folded,
+    is_attribute,
+    is_traced,
+    kinds,
+)
+from onnxstep.graphs.functions import inline_functions
+from onnxstep.graphs.nodes import copied, reads
+from onnxstep.graphs.tensors import FLOAT_TYPES
+
+_EXPORTED = "the exporter says {}"
+_COMPUTED = "the exporter computed it, from no parameter"
+REPEATED = "the exporter repeated the numbers of "
+_UNREAD = "only bounds, shapes or nothing read it"
+_ANGLE = "an angle or frequency"
+_OF_CODES = "a scale of weights of few bits"
+WRITTEN = "its numbers are written, not trained"
+# The inputs that bound, size or select, whatever else the operator reads.
+_BOUNDS: Mapping[str, Sequence[int]] = {
+    "Clip": (1, 2),
+    "ConstantOfShape": (0,),
+    "Dropout": (1,),
+    "NonMaxSuppression": (3, 4),
+    "OneHot": (2,),
+    "Pad": (2,),
+    "Pow": (1,),
+    "Range": (0, 1, 2),
+    "Resize": (1, 2),
+    "Upsample": (1,),
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), (0, 1)),
+    **dict.fromkeys(("IsInf", "IsNaN", "Shape", "Size"), (0,)),
+}
+_ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
+_ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
+# Tables of cosines and sines, where ONNX's own RotaryEmbedding and ONNX Runtime's have them; scales
+# and zeros of codes.
+_SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
+    "GatherBlockQuantized": (_OF_CODES, (2, 3)),
+    "GroupQueryAttention": (_ANGLE, (7, 8)),
+    "MatMulNBits": (_OF_CODES, (2, 3)),
+    "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
+}
+# A program has the result of these for a number of its own.
+_OF_PARAMETERS = frozenset({"Exp", "Sigmoid", "Softplus", "Tanh"})
+# PyTorch's operators that make tensors of nothing, and those that keep each number once.
+_MAKING = frozenset(
+    {
+        "arange", "empty", "eye", "full", "full_like", "linspace", "new_full", "new_ones",
+        "new_zeros", "ones", "ones_like", "scalar_tensor", "scalar_tensor_default", "tril", "triu",
+        "zeros", "zeros_like",
+    }
+)  # fmt: skip
+REARRANGING = frozenset(
+    {
+        "_to_copy", "_unsafe_view", "alias", "clone", "contiguous", "detach", "flatten", "permute",
+        "reshape", "squeeze", "t", "transpose", "unsqueeze", "view",
+    }
+)  # fmt: skip
+_REPEATING = _MAKING | {"embedding", "expand", "gather", "index", "repeat", "tile"}
+_STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+_TABLES = frozenset({"Gather"})
+_TOLD_BY_VALUE = _ELEMENTWISE | _TABLES | _STATES.keys()
+_ROWS = 64
+NAMED_CONSTANT = re.compile(r"(^|/)const(ant)?(_fold_opt_)?[_\d]*(:\d+)?$", re.IGNORECASE)
+# Digits of a number that somebody typed; a trained float32 needs eight or nine.
+_TYPED_DIGITS = 5
+_MASKED = -100.0
+_FEWEST_SPACED, _FEWEST_WAVES = 3, 8
+
+
+class _Use(NamedTuple):
+    """A node that reads a tensor beside data, and at which input."""
+
+    op_type: str
+    place: int
+
+
+def constants(model: onnx.ModelProto) -> dict[str, str]:
+    """By name, why a float tensor that the file stores is not trained."""
+    said, computed = kinds(model), folded(model)
+    graph = (inline_functions(model) if model.functions else model).graph
+    tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
+    found = {name: _EXPORTED.format(kind) for name, kind in said.items() if kind != PARAMETER}
+    uses = _Uses(graph)
+    judged = {
+        tensor.name: _computed(tensor, computed.get(tensor.name)) or _judged(tensor, uses)
+        for tensor in tensors
+        if tensor.name not in said
+    }
+    if not any(kind == PARAMETER for kind in said.values()) and all(judged.values()):
+        # Nothing to compare with: a model that is to be trained has at least one weight.
+        judged = {name: why for name, why in judged.items() if why != WRITTEN}
+    for tensor in tensors if is_traced(model) else ():
+        if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
+            judged[tensor.name] = ""
+    names = [tensor.name for tensor in tensors]
+    return {name: why for name in names if (why := found.get(name) or judged.get(name, ""))}
+
+
+def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    """A copy in which tensors are marked as an exporter marks its parameters."""
+    copy = copied(model)
+    chosen = set(names)
+    for tensor in copy.graph.initializer:
+        if tensor.name in chosen:
+            tensor.metadata_props.add(key=KIND, value=PARAMETER)
+    return copy
+
+
+def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
+    """Why what an optimizer computed is no weight; "" where its place and numbers tell."""
+    if origin is None or (origin.parameters and origin.operators <= REARRANGING):
+        return ""
+    if not origin.parameters:
+        made = origin.buffers or not origin.operators or origin.operators & _MAKING
+        return _COMPUTED if made else ""
+    array = numpy_helper.to_array(tensor)
+    distinct = np.unique(array).size
+    repeated = 2 * distinct < array.size if distinct > 1 else origin.operators & _REPEATING
+    return REPEATED + ", ".join(origin.parameters) if repeated else ""
+
+
+def _is_gate(tensor: onnx.TensorProto) -> bool:
+    """Whether a single number is an attribute of the module that was traced, and masks nothing."""
+    single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
+    return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
+
+
+class _Uses:
+    """How the values of a graph are read, and which of them data reaches."""
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        # By value: its readers, at which of their inputs, and whether data reaches them too.
+        self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
+        self._outputs = {value.name for value in graph.output}
+        held = {tensor.name for tensor in graph.initializer}
+        fed = {value.name for value in graph.input} - held
+        for node in graph.node:
+            read = dict.fromkeys(reads(node))
+            meets = not fed.isdisjoint(read)
+            for name, place in _places(node, read).items():
+                self._readers[name].append((node, place, meets))
+            if meets and node.op_type not in ("Shape", "Size"):
+                fed.update(node.output)
+
+    def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
+        """Where a tensor, or what is made of constants with it, meets data; or why it is no weight.
+
+        ``alone``: it is one number, which counts where it first meets anything.
+        """
+        waiting, seen = [name], {name}
+        while waiting:
+            current = waiting.pop()
+            if current in self._outputs:
+                yield _Use("", 0)
+            for node, place, meets in self._readers[current]:
+                if place in _BOUNDS.get(node.op_type, ()):
+                    continue
+                said, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
+                if place in places:
+                    yield said
+                elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
+                    yield _Use(node.op_type, place)
+                elif node.op_type in ("Cos", "Sin"):
+                    yield _ANGLE
+                else:
+                    new = [made for made in node.output if made and made not in seen]
+                    waiting += new
+                    seen.update(new)
+
+
+def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
+    """At which input a node reads each value first; values of its subgraphs are counted apart."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(node.input):
+        places.setdefault(name, place)
+    return {name: places.get(name, order) for order, name in enumerate(read)}
+
+
+def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
+    """Why a tensor is a constant; "" for a parameter."""
+    met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
+    places = [use for use in met if isinstance(use, _Use)]
+    for said in (use for use in met if isinstance(use, str)):
+        return said
+    if not places:
+        return _UNREAD
+    if not all(use.op_type in _TOLD_BY_VALUE for use in places):
+        return ""
+    # The first rows tell, and a long table stays where it is.
+    array = numpy_helper.to_array(tensor)
+    rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
+    return WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
+
+
+def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
+    """Whether numbers at this place are none that training finds, or begins with."""
+    if use.place in _STATES.get(use.op_type, ()):
+        return not array.any()
+    if use.op_type in _TABLES:
+        return _on_the_unit_circle(array) or _evenly_spaced(array)
+    if use.op_type not in _ELEMENTWISE or _is_beginning(array, use):
+        return False  # as the other inputs of a recurrent layer are
+    if NAMED_CONSTANT.search(name):
+        return True
+    return _is_typed(array.item()) if array.size == 1 else _is_table(array, use)
+
+
+def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
+    """Whether a weight starts as such: as one number everywhere, if alone as one without effect."""
+    if array.size > 1:
+        return bool((array == array.flat[0]).all())
+    nothing = {0.0, 1.0} if use.op_type in _SCALING else {0.0}
+    second = use.op_type not in ("Sub", "Div") or use.place == 1
+    return second and use.op_type != "Where" and array.item() in nothing
+
+
+def _is_typed(number: float) -> bool:
+    """Whether a number has few digits, or is a root or a reciprocal of a whole one."""
+    digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
+    if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
+        return True
+    square = number * number
+    made_of = (square, 1 / number, 1 / square, square * np.pi, square * np.pi / 2)
+    return any(abs(whole - round(whole)) <= 1e-6 * abs(whole) for whole in made_of)
+
+
+def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
+    """Whether several numbers are positions, knots or a mask."""
+    whole = bool((array == np.round(array)).all())
+    values = np.unique(array)
+    switching = set(values[:3]) <= {0.0, 1.0}
+    masking = values[0] <= _MASKED and set(values[1:]) == {0.0}
+    if whole and switching:
+        return use.op_type in ("Mul", "Where")
+    return whole or masking or _evenly_spaced(array) or _on_the_unit_circle(array)
+
+
+def _evenly_spaced(array: NDArray[np.float64]) -> bool:
+    """Whether every row counts up or down in the same steps, two at least."""
+    rows = np.squeeze(array)
+    if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
+        return False
+    steps = np.diff(rows, axis=-1)
+    return bool(steps.flat[0]) and np.allclose(steps, steps.flat[0], rtol=1e-3, atol=0)
+
+
+def _on_the_unit_circle(array: NDArray[np.float64]) -> bool:
+    """Whether a table has sines and cosines of the same angles, in halves of a row or in turn."""
+    if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
+        return False
+    half = array.shape[-1] // 2
+    pairs = ((array[..., :half], array[..., half:]), (array[..., ::2], array[..., 1::2]))
+    return any(np.allclose(a * a + b * b, 1, rtol=0, atol=1e-5) for a, b in pairs)

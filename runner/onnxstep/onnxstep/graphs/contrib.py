@@ -1,0 +1,225 @@
+"""Operators that onnx does not know: ONNX Runtime's own, and the shapes of those of ai.onnx.ml.
+
+One function for each form: the tensors that go in and the attributes, to the tensors that come out.
+What the operators compute is left to ``autodiff.rules``, the shapes of all others to ``inference``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from onnxstep.graphs.nodes import node_attributes
+from onnxstep.graphs.tensors import static_shape
+
+DOMAIN = "com.microsoft"
+# ONNX Runtime gives all of its operators this one version.
+VERSION = 1
+ML_DOMAIN = "ai.onnx.ml"
+
+
+class TensorType(NamedTuple):
+    """An element type of ONNX and a static shape."""
+
+    elem_type: int
+    shape: tuple[int, ...]
+
+
+Inputs = Sequence[TensorType | None]
+Attributes = Mapping[str, Any]
+
+
+def is_known(node: onnx.NodeProto) -> bool:
+    """Whether the node's operator has its shapes here, and not from onnx."""
+    return node.domain == DOMAIN or (node.domain, node.op_type) in _RULES
+
+
+def output_types(
+    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
+) -> dict[str, onnx.TypeProto]:
+    """The types of a node's outputs by name; none where the operator or a shape is not known."""
+    rule = _RULES.get((node.domain, node.op_type))
+    given = [_tensor(types.get(name)) for name in node.input]
+    if rule is None or any(
+        name and tensor is None for name, tensor in zip(node.input, given, strict=True)
+    ):
+        return {}
+    attributes = node_attributes(node)
+    try:
+        yielded = rule([*given, *[None] * _MOST_INPUTS], attributes)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
+        return {}  # inputs that do not fit the operator: their shape stays unknown and is reported
+    return {
+        name: helper.make_tensor_type_proto(tensor.elem_type, list(tensor.shape))
+        for name, tensor in zip(node.output, yielded, strict=False)
+        if name and tensor is not None
+    }
+
+
+def _tensor(kind: onnx.TypeProto | None) -> TensorType | None:
+    shape = static_shape(kind)
+    return None if kind is None or shape is None else TensorType(kind.tensor_type.elem_type, shape)
+
+
+def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
+    return [inputs[0]]
+
+
+def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
+    """The result, mean and inverse deviation of each row, and the sum that is normalized."""
+    x = _given(inputs, 0)
+    statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
+    return [x, statistic, statistic, x]
+
+
+def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
+    a, b = (
+        _transposed(
+            _given(inputs, place).shape,
+            whole=bool(attributes.get(f"transBatch{side}")),
+            last=bool(attributes.get(f"trans{side}")),
+        )
+        for place, side in enumerate("AB")
+    )
+    rows, columns = ((1, *a) if len(a) == 1 else a), ((*b, 1) if len(b) == 1 else b)
+    if rows[-1] != columns[-2]:
+        raise ValueError("inner dimensions differ")
+    batch = np.broadcast_shapes(rows[:-2], columns[:-2])
+    own = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
+    return [TensorType(_given(inputs, 0).elem_type, (*batch, *own))]
+
+
+def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
+    """``whole`` brings the first axis behind the other batch axes; ``last`` swaps the last two."""
+    if len(shape) == 1:
+        return shape
+    moved = (*shape[1:-1], shape[0], shape[-1]) if whole else shape
+    return (*moved[:-2], moved[-1], moved[-2]) if last else moved
+
+
+def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Queries [B, L, D], keys and values [B, S, D]; the result and the present keys and values."""
+    query, key, value = (_given(inputs, place) for place in range(3))
+    batch, length, width = query.shape
+    heads, keys = attributes["num_heads"], key.shape[1]
+    present = (batch, heads, keys)
+    return [
+        TensorType(query.elem_type, (batch, length, value.shape[2])),
+        TensorType(query.elem_type, (*present, width // heads)),
+        TensorType(query.elem_type, (*present, value.shape[2] // heads)),
+    ]
+
+
+def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """X [B, L, D] and the weights [D, 3 · hidden] of queries, keys and values side by side."""
+    x, weights = _given(inputs, 0), _given(inputs, 1)
+    sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
+    batch, length, _ = x.shape
+    heads = attributes["num_heads"]
+    present = TensorType(x.elem_type, (2, batch, heads, length, sizes[2] // heads))
+    return [TensorType(x.elem_type, (batch, length, sizes[2])), present]
+
+
+def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Queries [B, L, D], or with keys and values behind them, over caches [B, heads, S, D]."""
+    query, past_key, past_value = (_given(inputs, place) for place in (0, 3, 4))
+    batch, length, width = query.shape
+    if inputs[1] is None:
+        width = attributes["num_heads"] * past_key.shape[3]
+    return [TensorType(query.elem_type, (batch, length, width)), past_key, past_value]
+
+
+def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
+    x = _given(inputs, 0)
+    return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
+
+
+def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Rows of a table [rows, ...], of which a byte holds several numbers of the last axis."""
+    table, places, scales = (_given(inputs, place) for place in range(3))
+    if attributes.get("gather_axis", 0) != 0:
+        raise ValueError("gathers along another axis than rows")
+    packed = 8 // attributes.get("bits", 4) if table.elem_type == TensorProto.UINT8 else 1
+    row = (*table.shape[1:-1], table.shape[-1] * packed)
+    return [TensorType(scales.elem_type, (*places.shape, *row))]
+
+
+def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
+    return [TensorType(TensorProto.FLOAT, _given(inputs, 0).shape)]
+
+
+def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """A row of features for each example, a number for each target."""
+    batch, _ = _given(inputs, 0).shape
+    return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
+
+
+def _given(inputs: Inputs, place: int) -> TensorType:
+    tensor = inputs[place]
+    if tensor is None:
+        raise ValueError(f"input {place} is missing")
+    return tensor
+
+
+_MOST_INPUTS = 16
+_CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
+    **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
+    "MoE": _as_first,
+    **dict.fromkeys(
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
+    ),
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _fused_matmul),
+    "MultiHeadAttention": _multi_head,
+    "Attention": _packed_attention,
+    "GroupQueryAttention": _grouped_query,
+    "MatMulNBits": _few_bits_matmul,
+    "GatherBlockQuantized": _blockwise_gather,
+}
+_RULES = {
+    **{(DOMAIN, op_type): rule for op_type, rule in _CONTRIBUTED.items()},
+    (ML_DOMAIN, "Scaler"): _scaler,
+    (ML_DOMAIN, "LinearRegressor"): _linear_regressor,
+}
+
+
+# Those of ONNX Runtime 1.31 that no version of ONNX has: contributed, fused and internal ones.
+_RUNTIMES = """
+Affine AttnLSTM BeamSearch BiasAdd BiasDropout BiasGelu BiasSoftmax BiasSplitGelu
+BifurcationDetector BitmaskBiasDropout BitmaskDropout BranchwiseRMSNorm CDist ComplexMul
+ComplexMulConj ConvTransposeWithDynamicPads Crop CropAndResize DecoderAttention
+DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention DequantizeBFP DequantizeWithOrder
+DisentangledAttention_TRT DynamicQuantizeLSTM DynamicQuantizeMatMul DynamicSlice
+DynamicSparseAttention DynamicTimeWarping EPContext EfficientNMS_TRT EmbedLayerNormalization
+EngramGate ExpandDims FastGelu FusedConv FusedGemm FusedMatMul FusedMatMulActivation GRUUnit
+GatedAdd GatedDeltaNet GatedRMSNorm GatedRelativePositionBias GatherBlockQuantized GemmFastGelu
+GemmFloat8 GemmaRotaryEmbedding GivenTensorFill GreedySearch GroupNorm GroupQueryAttention
+HyperConnectionPostMix HyperConnectionPreMix ImageScaler Inverse Irfft IsAllFinite
+LinearAttentionGate LongformerAttention MRotaryEmbedding MatMulBlockQuantizedFp4Weight
+MatMulBlockQuantizedFp8Weight MatMulBnb4 MatMulFpQ4 MatMulInteger16 MatMulIntegerToFloat
+MatMulNBits MatMulNBitsMlp MatMulNBitsQkv MaxpoolWithMask MemcpyFromHost MemcpyToHost MoE
+MulInteger MultiHeadAttention MultilevelCropAndResize_TRT MurmurHash3 NGramHashMapping
+NGramRepeatBlock NhwcConv NhwcFusedConv NhwcMaxPool PackedAttention PackedMultiHeadAttention
+PackedSparseAttentionIndexer PagedAttention ParametricSoftplus PyramidROIAlign_TRT QAttention
+QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearConvTranspose
+QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearReduceMean QLinearSigmoid
+QLinearSoftmax QLinearWhere QMoE QOrderedAttention QOrderedGelu QOrderedLayerNormalization
+QOrderedLongformerAttention QOrderedMatMul QuantizeBFP QuantizeWithOrder QuickGelu
+ReduceSumInteger RelativePositionBias RemovePadding ReorderInput ReorderOutput RestorePadding Rfft
+SampleOp Sampling Scale ScaledSiLU ScaledTanh SimplifiedLayerNormalization SkipGroupNorm
+SkipLayerNormalization SkipSimplifiedLayerNormalization Snpe SparseAttention
+SparseAttentionIndexer SparsePagedAttention SparseToDenseMatMul Tokenizer TorchEmbedding
+TransposeMatMul UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping WhisperBeamSearch
+WordConvEmbedding
+"""
+RUNTIMES = frozenset(_RUNTIMES.split())
+
+
+@functools.cache
+def runtime_operator_names() -> frozenset[str]:
+    """Every type of node that ONNX or ONNX Runtime knows, of any domain."""
+    return RUNTIMES | {schema.name for schema in onnx.defs.get_all_schemas_with_history()}

@@ -1,0 +1,191 @@
+"""Control flow written out: the branch of an If, or a loop's iterations, as plain nodes.
+
+Which branch is taken, and how many iterations there are, has to follow from constants and shapes.
+``folding`` folds each iteration before the next: its number says which places the body reads, and
+its condition may end the Loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from onnxstep.graphs.nodes import constants, copied, live_nodes, node_attributes, subgraphs
+from onnxstep.graphs.sequences import expanded, parts
+from onnxstep.graphs.tensors import static_shape
+
+# Of all loops of a graph together; gradients of more take minutes to build.
+MAX_UNROLLED_NODES = 16_384
+_BYTES_AS_A_NODE = 4096
+Fold = Callable[[Iterable[onnx.NodeProto]], list[onnx.NodeProto]]
+
+
+def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
+    """The branch taken, as nodes of the surrounding graph, which yield the If's own outputs.
+
+    ``number`` tells it from other branches, which may use the same names: values get it as an end.
+    Names of what surrounds the branch would double with each If in it that hides its parent's.
+    """
+    taken = "then_branch" if condition else "else_branch"
+    [branch] = (attribute.g for attribute in node.attribute if attribute.name == taken)
+    own = [tensor.name for tensor in branch.initializer]
+    own += [name for child in branch.node for name in child.output if name]
+    names = {name: f"{name}/branch_{number}" for name in own}
+    for tensor in branch.initializer:
+        yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
+    for child in branch.node:
+        yield _renamed(child, names)
+    for inner, outer in zip(branch.output, node.output, strict=False):
+        if outer:
+            yield helper.make_node("Identity", [names.get(inner.name, inner.name)], [outer])
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    copy = copied(node)
+    _rename(copy, names)
+    return copy
+
+
+def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """Names inside nested graphs follow too: ONNX forbids them to hide those outside."""
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for graph in subgraphs(node):
+        for child in graph.node:
+            _rename(child, names)
+        for value in graph.output:
+            value.name = names.get(value.name, value.name)
+
+
+class Loop:
+    """A Loop or Scan whose iterations become nodes; ``tag`` tells its values from other loops'."""
+
+    def __init__(self, node: onnx.NodeProto, tag: str) -> None:
+        self._node, self._tag, self._given = node, tag, node_attributes(node)
+        self._body: onnx.GraphProto = self._given["body"]
+        self._is_scan = node.op_type == "Scan"
+        self._constants = constants(self._body)
+        self._steps = [n for n in self._body.node if self._constants.keys().isdisjoint(n.output)]
+        carried = len(node.input) - self._given.get("num_scan_inputs", 0)
+        self._scanned = node.input[carried:]
+        # A Loop's condition counts as its first state.
+        self._states = list(node.input[not self._is_scan : carried])
+        self._yielded: list[list[str]] = []
+        self.size = 1 + sum(1 + n.ByteSize() // _BYTES_AS_A_NODE for n in self._steps)
+
+    def unrolled(
+        self,
+        types: Mapping[str, onnx.TypeProto],
+        arrays: Mapping[str, NDArray[Any]],
+        fold: Fold,
+        has_room: Callable[[int], bool],
+    ) -> list[onnx.NodeProto] | None:
+        """The nodes in the loop's place; None if their number is unknown, zero or too large.
+
+        ``types`` and ``arrays`` say what is known of values; they grow as ``fold`` takes nodes.
+        ``has_room`` is asked for each iteration's nodes.
+        """
+        most = self._most(types, arrays)
+        if most is None or (self._is_scan and most > MAX_UNROLLED_NODES):
+            return None
+        nodes = fold(self._begin(most))
+        for trip in itertools.count():
+            goes_on = 1 if self._is_scan else _number(arrays.get(self._states[0]))
+            if trip == most or goes_on == 0:
+                break
+            if goes_on is None or not has_room(self.size):
+                return None
+            nodes += fold(self._iteration(trip))
+        if not self._yielded:
+            return None
+        nodes += fold(self._end())
+        return live_nodes(nodes, filter(None, self._node.output))
+
+    def _most(
+        self, types: Mapping[str, onnx.TypeProto], arrays: Mapping[str, NDArray[Any]]
+    ) -> int | None:
+        """The most iterations, -1 if the condition alone ends them; None if only a run tells."""
+        if not self._is_scan:
+            if not self._node.input[0]:
+                return -1
+            most = _number(arrays.get(self._node.input[0]))
+            return None if most is None else max(most, 0)
+        shape = static_shape(types.get(self._scanned[0]))
+        return shape[self._place("scan_input_axes", 0)] if shape else None
+
+    def _place(self, attribute: str, number: int) -> int:
+        """Axis or direction of a scanned value: the first and forward, 0, by default."""
+        given = self._given.get(attribute)
+        return int(given[number]) if given else 0
+
+    def _own(self, name: str, part: object = "") -> str:
+        return f"{name}/{self._tag}{part}"
+
+    def _begin(self, most: int) -> Iterator[onnx.NodeProto]:
+        """What the iterations share: constants of the body, slices of what is scanned."""
+        for name, held in self._constants.items():
+            if isinstance(held, onnx.TensorProto):
+                yield helper.make_node("Constant", [], [self._own(name)], value=held)
+            else:
+                yield _renamed(held, {name: self._own(name)})
+        if not self._is_scan and not self._states[0]:
+            self._states[0] = self._own("condition")
+            yield _constant(self._states[0], np.array(True))
+        for number, name in enumerate(self._scanned):
+            names = [self._own(f"{name}_{number}", f"_{trip}") for trip in range(most)]
+            if self._place("scan_input_directions", number):
+                names.reverse()
+            axis = self._place("scan_input_axes", number)
+            whole = self._own(f"{name}_{number}")
+            yield from parts(name, axis, [1] * most, names, whole, drops=True)
+
+    def _iteration(self, trip: int) -> Iterator[onnx.NodeProto]:
+        inputs = [value.name for value in self._body.input]
+        given = [self._own(f"{n}_{i}", f"_{trip}") for i, n in enumerate(self._scanned)]
+        if self._is_scan:
+            given = [*self._states, *given]
+        else:
+            count = np.array(trip, np.int64)
+            given = [self._own("trip", f"_{trip}"), *self._states]
+            is_vector = len(self._body.input[0].type.tensor_type.shape.dim)
+            yield _constant(given[0], count.reshape([1] * is_vector))
+        names = {name: self._own(name) for name in self._constants}
+        names |= dict(zip(inputs, given, strict=True))
+        for node in self._steps:
+            names |= {name: self._own(name, f"_{trip}") for name in node.output if name}
+            yield _renamed(node, names)
+        yielded = [names.get(value.name, value.name) for value in self._body.output]
+        self._states = yielded[: len(self._states)]
+        self._yielded.append(yielded[len(self._states) :])
+
+    def _end(self) -> Iterator[onnx.NodeProto]:
+        """The loop's own outputs: the last states, and what each iteration adds to the others."""
+        states = self._states if self._is_scan else self._states[1:]
+        for inner, outer in zip(states, self._node.output, strict=False):
+            if outer:
+                yield helper.make_node("Identity", [inner], [outer])
+        rows = zip(*self._yielded, strict=True)
+        pairs = zip(rows, self._node.output[len(states) :], strict=False)
+        for number, (row, outer) in enumerate(pairs):
+            if not outer:
+                continue
+            axis = self._place("scan_output_axes", number)
+            names = [self._own(f"{outer}_part", f"_{trip}") for trip in range(len(row))]
+            yield from expanded(list(row), axis, names)
+            if self._place("scan_output_directions", number):
+                names.reverse()
+            yield helper.make_node("Concat", names, [outer], axis=axis)
+
+
+def _number(array: NDArray[Any] | None) -> int | None:
+    return None if array is None or array.size != 1 else int(array.item())
+
+
+def _constant(name: str, array: NDArray[Any]) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))

@@ -1,0 +1,299 @@
+"""What running a graph costs in arithmetic, counted from its static shapes.
+
+Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
+operations for each multiply and add, as the literature counts them; elementwise work is left out. A
+convolution whose kernels are all one-hot moves data and computes nothing. Shapes at batch sizes
+for which no graph was built lie on a line through those at two (``BatchInterpolation``). Memory is
+counted in ``peak_memory``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.contrib import DOMAIN as CONTRIBUTED
+from onnxstep.graphs.nodes import NESTED
+from onnxstep.graphs.tensors import declared_values, static_shape
+
+Shapes = Mapping[str, tuple[int, ...]]
+Count = Callable[[onnx.NodeProto, Shapes], int]
+
+# Attention's tensors of rank 3 have all heads side by side in the last axis.
+_HEADS_IN_LAST_AXIS = 3
+# ONNX Runtime's operators on its blocked layout; their shapes are declared as those of plain ones.
+BLOCKED = "com.microsoft.nchwc"
+_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
+# Which input of attention holds past keys: by default the fifth.
+_PAST_KEYS = {CONTRIBUTED: 6}
+
+
+def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
+    """Floating-point operations of one run.
+
+    ``shapes`` replaces those that the model declares. Raises ModelError where a shape is not
+    static, and for a branch or loop, which runs a number of times that the graph does not say.
+    """
+    known = static_shapes(model) if shapes is None else shapes
+    moving = one_hot_kernels(model)
+    return sum(node_flops(node, known, moving) for node in model.graph.node)
+
+
+def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
+    """Of one node; ``moving`` names one-hot kernels. Raises ModelError as ``flops`` does."""
+    if node.op_type in NESTED:
+        raise ModelError(
+            f"node {node.output[0]!r}: expected a graph without {node.op_type} to count with: how "
+            "often its body runs is not in the graph"
+        )
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    count = _COUNTS.get((domain, node.op_type))
+    if count is None or (node.op_type in _CONVOLUTIONS and node.input[1] in moving):
+        return 0
+    try:
+        return count(node, shapes)
+    except (KeyError, IndexError, ValueError, ZeroDivisionError):
+        raise ModelError(
+            f"node {node.output[0]!r}: the inputs of {node.op_type} take a form that is not counted"
+        ) from None
+
+
+def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of the main graph; raises ModelError where one is not static.
+
+    Values that are no tensors, such as sequences, are left out.
+    """
+    shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+    declared = set(shapes)
+    for info in declared_values(model.graph):
+        declared.add(info.name)
+        if not info.type.HasField("tensor_type"):
+            continue
+        shape = static_shape(info.type)
+        if shape is None:
+            raise ModelError(f"value {info.name!r}: expected a static shape to count with")
+        shapes[info.name] = shape
+    missing = [n for node in model.graph.node for n in node.output if n and n not in declared]
+    if missing:
+        raise ModelError(f"value {missing[0]!r}: expected a declared shape to count with")
+    return shapes
+
+
+def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
+    """Initializers in which every filter has a single non-zero element."""
+    return frozenset(
+        tensor.name
+        for tensor in model.graph.initializer
+        if len(tensor.dims) > 2
+        and np.count_nonzero(numpy_helper.to_array(tensor)) == tensor.dims[0]
+    )
+
+
+def _attribute(node: onnx.NodeProto, name: str) -> int:
+    """An integer or a flag; 0 where it is not given."""
+    return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
+
+
+def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Each element of the result sums over the inner axis, which transposes move to the front.
+
+    ``transBatchA`` takes the axes behind the first as the batch, so that with ``transA`` the first
+    is the inner one.
+    """
+    a = shapes[node.input[0]]
+    inner = a[-1]
+    if len(a) > 1 and _attribute(node, "transA"):
+        inner = a[0] if _attribute(node, "transBatchA") else a[-2]
+    return 2 * math.prod(shapes[node.output[0]]) * inner
+
+
+def _few_bits_matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return 2 * math.prod(shapes[node.output[0]]) * _attribute(node, "K")
+
+
+def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return _convolved(node, shapes, kernel=1)
+
+
+def _quantized_conv(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return _convolved(node, shapes, kernel=3)
+
+
+def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
+    """Kernels [features, channels / group, ...]; positions over padding count like the others."""
+    return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
+
+
+def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Kernels [channels, features / group, ...]: each input element goes to all of its own."""
+    return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
+
+
+def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """W [directions, gates · hidden, input] and R [directions, gates · hidden, hidden]."""
+    steps_and_batch = math.prod(shapes[node.input[0]][:2])
+    products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
+    return 2 * steps_and_batch * products
+
+
+def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Queries [B, L, heads · D] or [B, heads, L, D]; masked positions count like the others.
+
+    Every element of a query meets every key, every element of the result every value.
+    """
+    key = shapes[node.input[1]]
+    positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
+        node, shapes, _PAST_KEYS.get(node.domain, 4)
+    )
+    result = math.prod(shapes[node.output[0]])
+    return 2 * positions * (math.prod(shapes[node.input[0]]) + result)
+
+
+def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Every query meets every position of the cache [B, heads, positions, D], masked ones too."""
+    return 4 * math.prod(shapes[node.output[0]]) * shapes[node.input[3]][2]
+
+
+def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Each token of [..., width] meets the chosen ones of the experts' weights [experts, ...]."""
+    tokens = math.prod(shapes[node.input[0]][:-1])
+    chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
+    weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
+    return 2 * tokens * chosen * weights
+
+
+def expert_weights(node: onnx.NodeProto) -> list[str]:
+    """The inputs of a mixture of experts that hold their weights, biases left out."""
+    return [name for name in node.input[2::2] if name]
+
+
+def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """X [B, L, width] times [width, queries + keys + values], then attention among the results."""
+    batch, length, _ = x = shapes[node.input[0]]
+    weights = shapes[node.input[1]]
+    result = shapes[node.output[0]]
+    queries = (weights[1] - result[2]) // 2
+    positions = length + _past(node, shapes, 4)
+    projecting = math.prod(x) * weights[1]
+    return 2 * (projecting + batch * length * positions * (queries + result[2]))
+
+
+def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
+    """The positions of earlier calls: [..., heads, positions, D] at this input, if it is given."""
+    given = len(node.input) > place and node.input[place]
+    return shapes[node.input[place]][-2] if given else 0
+
+
+def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Every combination of indices is one multiply and add; one operand multiplies nothing."""
+    (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
+    terms = equation.split("->")[0].replace(" ", "")
+    if len(node.input) < 2 or "..." in terms:
+        return 0
+    sizes = {
+        letter: size
+        for term, name in zip(terms.split(","), node.input, strict=True)
+        for letter, size in zip(term, shapes[name], strict=True)
+    }
+    return 2 * math.prod(sizes.values())
+
+
+def _by_domain(domain: str, counts: Mapping[str, Count]) -> dict[tuple[str, str], Count]:
+    return {(domain, op_type): count for op_type, count in counts.items()}
+
+
+_STANDARD: Mapping[str, Count] = {
+    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul),
+    **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    "ConvTranspose": _conv_transpose,
+    "QLinearConv": _quantized_conv,
+    "Einsum": _einsum,
+    "Attention": _attention,
+}
+_CONTRIBUTED: Mapping[str, Count] = {
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
+    "MultiHeadAttention": _attention,
+    "Attention": _projecting_attention,
+    "GroupQueryAttention": _grouped_query,
+    "MatMulNBits": _few_bits_matmul,
+    "MoE": _experts,
+}
+_COUNTS: Mapping[tuple[str, str], Count] = {
+    **_by_domain("", _STANDARD),
+    **_by_domain(CONTRIBUTED, _CONTRIBUTED),
+    (BLOCKED, "Conv"): _conv,
+}
+
+
+class BatchInterpolation:
+    """One graph at two batch sizes, the smaller first; shapes are by the names of the larger.
+
+    Where the two have other nodes, or a dimension does not lie on a line of whole numbers, nothing
+    can be said of other batch sizes: ``shapes`` answers None.
+    """
+
+    def __init__(
+        self, small: onnx.ModelProto, small_batch: int, large: onnx.ModelProto, large_batch: int
+    ) -> None:
+        self._batches = small_batch, large_batch
+        self._models = small, large
+        self._small, self._large = static_shapes(small), static_shapes(large)
+
+    @functools.cached_property
+    def _names(self) -> Mapping[str, str] | None:
+        return _counterparts(*self._models, self._small)
+
+    def shapes(self, batch: int) -> Shapes | None:
+        """Every tensor of the larger graph at a batch size; None where only a build can tell."""
+        if batch == self._batches[1]:
+            return self._large
+        if self._names is None:
+            return None
+        found: dict[str, tuple[int, ...]] = {}
+        for name, large in self._large.items():
+            shape = self._between(self._small[self._names.get(name, name)], large, batch)
+            if shape is None:
+                return None
+            found[name] = shape
+        return found
+
+    def _between(
+        self, small: tuple[int, ...], large: tuple[int, ...], batch: int
+    ) -> tuple[int, ...] | None:
+        if small == large:
+            return small
+        low, high = self._batches
+        grown = [(b - a) * (batch - low) for a, b in zip(small, large, strict=False)]
+        if len(small) != len(large) or any(growth % (high - low) for growth in grown):
+            return None
+        return tuple(a + growth // (high - low) for a, growth in zip(small, grown, strict=True))
+
+
+def _counterparts(
+    small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
+) -> Mapping[str, str] | None:
+    """By name in the larger graph, the tensor of the smaller one; None where nodes differ.
+
+    Names may differ, since equal constants share one and which are equal depends on the batch.
+    """
+    if len(small.graph.node) != len(large.graph.node):
+        return None
+    names = {value.name: value.name for value in large.graph.input}
+    made: set[str] = set(names)
+    for one, other in zip(small.graph.node, large.graph.node, strict=True):
+        if (one.op_type, len(one.input)) != (other.op_type, len(other.input)):
+            return None
+        for a, b in zip(one.input, other.input, strict=True):
+            known = names.setdefault(b, a)
+            if a != known and (b in made or small_shapes.get(a) != small_shapes.get(known)):
+                return None
+        names.update(zip(other.output, one.output, strict=False))
+        made.update(other.output)
+    return names if all(name in small_shapes for name in filter(None, names.values())) else None

@@ -1,0 +1,162 @@
+"""What PyTorch's exporters write down of tensors and nodes besides what these compute.
+
+The tracing exporter merges equal tensors, and an Identity keeps the name of each that went. The
+dynamo exporter says of each input of the program what kind it is, its optimizer from which values a
+tensor was computed, and both exporters in which layer of the module a node stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import onnx
+from onnx import numpy_helper
+
+from onnxstep.graphs.nodes import copied, is_standard
+from onnxstep.graphs.tensors import FLOAT_TYPES
+
+KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+PARAMETER = "PARAMETER"
+# Our own mark of a tensor that was merged.
+_APART = "epochcost.apart"
+_FOLDED = "pkg.onnxscript.optimizer.folded_from"
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_TEXTS = re.compile(r"'([^']*)'")
+_ATTRIBUTE = re.compile(r"(?!\d+$)[\w.]+")
+_NUMBERED = re.compile(r"_\d+$")
+_OF_ONNX = re.compile(r"val_\d+")
+_BUFFER = re.compile(
+    r"(^|[._])(pe|freqs?|embed_(positions|scale)|ids|index|\w*mask|lifted_tensor_\d+)$"
+)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What an optimizer computed a tensor from: parameters, buffers and PyTorch's operators."""
+
+    parameters: tuple[str, ...]
+    buffers: tuple[str, ...]
+    operators: frozenset[str]
+
+
+def kinds(model: onnx.ModelProto) -> dict[str, str]:
+    """What the dynamo exporter says of its inputs; what a tensor itself says counts most."""
+    graph = model.graph
+    return {
+        held.name: entry.value
+        for held in (*graph.value_info, *graph.input, *graph.initializer)
+        for entry in held.metadata_props
+        if entry.key == KIND
+    }
+
+
+def folded(model: onnx.ModelProto) -> dict[str, Folded]:
+    """By name, the tensors that the dynamo exporter's optimizer computed."""
+    made = {name for node in model.graph.node for name in node.output}
+    return {
+        value.name: _folded(value.name, _TEXTS.findall(entry.value), made)
+        for value in model.graph.value_info
+        for entry in value.metadata_props
+        if entry.key == _FOLDED
+    }
+
+
+def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folded:
+    """Only a module's attributes have dots; a name alone is one too, of the outermost module."""
+    steps = {step for step in (name, *origins) if step not in made and not _OF_ONNX.fullmatch(step)}
+    held = {step for step in steps - {name} if "." in step or len(origins) == 1}
+    buffers = {step for step in held if _BUFFER.search(step)}
+    operators = frozenset(_NUMBERED.sub("", step) for step in steps - held)
+    return Folded(tuple(sorted(held - buffers)), tuple(sorted(buffers)), operators)
+
+
+def is_attribute(name: str) -> bool:
+    """Whether an initializer of a traced file has the name of an attribute that is no buffer.
+
+    Numbers of the program are Constant nodes there, and what was folded is named ``onnx::Add_7``.
+    """
+    return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
+
+
+def is_traced(model: onnx.ModelProto) -> bool:
+    """Whether PyTorch's tracing exporter wrote a file."""
+    return model.producer_name == "pytorch" and not tells_origins(model)
+
+
+def tells_origins(model: onnx.ModelProto) -> bool:
+    """Whether nodes say where they come from, as the dynamo exporter writes them."""
+    return any(node.metadata_props for node in model.graph.node)
+
+
+def layer(node: onnx.NodeProto) -> str:
+    """The path of the module that a node is in, else what tells the node from others."""
+    scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
+    path = _TEXTS.findall(scopes)
+    if path:
+        return path[-2] if len(path) > 1 else ""
+    if node.name.startswith("/"):
+        return node.name[1:].rpartition("/")[0].replace("/", ".")
+    return node.name or "".join(node.output[:1])
+
+
+def merged(model: onnx.ModelProto) -> dict[str, str]:
+    """By the name that it had, the initializer that took the place of an equal one in tracing.
+
+    A tensor that layers share has one name in the first place. Only of a scripted module or of
+    parameters that share memory it has several: it is left as one where its readers differ, as an
+    embedding and the head that is tied to it do.
+    """
+    if not is_traced(model):
+        return {}
+    graph = model.graph
+    held = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
+    outputs = {value.name for value in graph.output}
+    readers: dict[str, set[str]] = defaultdict(set)
+    copies: dict[str, str] = {}
+    for node in graph.node:
+        source, name = "".join(node.input[:1]), "".join(node.output[:1])
+        if is_standard(node, "Identity") and source in held:
+            if not name.startswith("/") and not name.isdigit() and name not in outputs:
+                copies[name] = source
+        else:
+            for read in node.input:
+                readers[read].add(node.op_type)
+    return {
+        name: source
+        for name, source in copies.items()
+        if is_uniform(held[source]) or readers[name] & readers[source]
+    }
+
+
+def separated(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with an initializer for each tensor that was merged; itself where none was."""
+    origins = merged(model)
+    if not origins:
+        return model
+    answer = copied(model)
+    graph = answer.graph
+    held = {tensor.name: tensor for tensor in model.graph.initializer}
+    for name, source in origins.items():
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(held[source])
+        tensor.name = name
+        tensor.metadata_props.add(key=_APART, value=source)
+    kept = [node for node in graph.node if origins.keys().isdisjoint(node.output)]
+    del graph.node[:]
+    graph.node.extend(kept)
+    return answer
+
+
+def taken_apart(model: onnx.ModelProto) -> list[str]:
+    """The names of the tensors that ``separated`` made."""
+    tensors = model.graph.initializer
+    return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
+
+
+def is_uniform(tensor: onnx.TensorProto) -> bool:
+    """Whether all numbers of a tensor are equal, as those of fresh biases and scales are."""
+    array = numpy_helper.to_array(tensor)
+    return bool(array.size) and bool((array == array.flat[0]).all())

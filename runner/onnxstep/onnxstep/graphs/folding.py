@@ -1,0 +1,344 @@
+"""Constant folding: what depends on shapes and constants alone becomes a constant before a run.
+
+Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
+bound, those are numbers. An If whose condition is constant becomes its branch. Initializers of
+float type may be trained: which of them are constants is said by the caller. Shapes themselves are
+inferred in ``binding``.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import defs, helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from onnxstep.errors import ModelWarning
+from onnxstep.graphs import contrib
+from onnxstep.graphs.control_flow import Loop, branch_nodes
+from onnxstep.graphs.inference import inferred_types
+from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
+from onnxstep.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
+from onnxstep.graphs.sequences import (
+    MAKERS,
+    READERS,
+    behind_splits,
+    note_sequence,
+    plain_reader,
+)
+from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
+
+Array = NDArray[Any]
+# Shapes, indices and small masks; what is larger costs the file more than it saves the run.
+MAX_FOLDED_ELEMENTS = 4096
+# What exporters compute shapes, indices and masks with; each costs time in proportion to what it
+# reads and yields. Einsum, convolutions or texts' patterns would take as long as a file pleases.
+_FOLDED = frozenset(
+    {
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Cast",
+        "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Cos",
+        "CumSum", "DequantizeLinear", "Div", "Equal", "Exp", "Expand", "EyeLike", "Flatten",
+        "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity",
+        "IsInf", "IsNaN", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mod", "Mul", "Neg",
+        "NonZero", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceMax",
+        "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "ScatterElements",
+        "ScatterND", "Sign", "Sin", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tile",
+        "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
+    }
+)  # fmt: skip
+# Bytes of a node; a Constant may hold gigabytes.
+_LONGEST_SIGNATURE = 2048
+# How many elements these yield depends on the values, and never exceeds rank times the input's.
+_BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
+
+
+def fold_constants(
+    model: onnx.ModelProto, fixed: Collection[str] = (), unrolled_nodes: int = 0
+) -> onnx.ModelProto:
+    """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
+
+    ``fixed`` are the float initializers that count as constants. Loops, and
+    readers of sequences, are written out as long as loops make at most ``unrolled_nodes``.
+
+    An If whose condition is constant becomes its branch, and what onnx miscounts is written
+    otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
+    """
+    answer = copied(model)
+    known = _Known(answer, fixed, unrolled_nodes)
+    outputs = {value.name for value in answer.graph.output}
+    nodes = list(_folded_nodes(answer.graph.node, known, outputs))
+    if unrolled_nodes:
+        nodes = list(behind_splits(live_nodes(nodes, outputs), known.copies))
+    del answer.graph.node[:]
+    answer.graph.node.extend(nodes)
+    if known.recounted:
+        _declare_again(answer.graph, known.types)
+    _declare(answer.graph, known.contributed)
+    return answer
+
+
+def misfit(model: onnx.ModelProto) -> str | None:
+    """The first node whose inputs ONNX refuses, with their shapes; None where it refuses none."""
+    known = _Known(model, ())
+    for node in model.graph.node:
+        if known.infer(node) is not None:
+            shapes = (f"{n}{list(static_shape(known.types[n]) or [])}" for n in node.input if n)
+            name = node.name or next(filter(None, node.output), "")
+            return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
+        known.arrays.update(known.values_of(node) or {})
+    return None
+
+
+def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
+    """Correct what onnx miscounted before the file was written."""
+    for value in [*graph.value_info, *graph.output]:
+        if static_shape(types.get(value.name)) is not None:
+            value.type.CopyFrom(types[value.name])
+
+
+def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
+    """Write down the types that onnx cannot infer again; they count more than what is declared."""
+    declared = {value.name: value for value in [*graph.value_info, *graph.output]}
+    for name, kind in types.items():
+        value = declared[name] if name in declared else graph.value_info.add(name=name)
+        before, after = static_shape(value.type), static_shape(kind)
+        if before is not None and before != after:
+            warnings.warn(
+                f"value {name!r}: declared as {before}, computed as {after}; what is computed "
+                "counts",
+                ModelWarning,
+                stacklevel=2,
+            )
+        if before != after:
+            value.type.CopyFrom(kind)
+
+
+def _folded_nodes(
+    nodes: Iterable[onnx.NodeProto], known: _Known, outputs: set[str]
+) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        written_out = _written_out(node, known, outputs)
+        if written_out is not None:
+            yield from written_out
+        else:
+            for part in known.recount(node):
+                yield _replaced(part, known, outputs)
+
+
+def _written_out(
+    node: onnx.NodeProto, known: _Known, outputs: set[str]
+) -> list[onnx.NodeProto] | None:
+    """The folded nodes of a branch that is taken, a loop's iterations, or what reads a sequence.
+
+    None where they are not known. Nodes that make sequences stay, for readers that do.
+    """
+
+    def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        return list(_folded_nodes(nodes, known, outputs))
+
+    if is_standard(node, "If"):
+        taken = known.branch(node)
+        return fold(taken) if taken is not None else None
+    if not known.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
+        return None
+    try:
+        if node.op_type in MAKERS:
+            return [node, *fold(note_sequence(node, known.sequences, known.types, known.arrays))]
+        if node.op_type in READERS:
+            known.copies.update(node.output if node.op_type == "SequenceAt" else ())
+            return fold(plain_reader(node, known.sequences, known.arrays))
+        known.written_out += 1
+        loop = Loop(node, f"loop_{known.written_out}")
+        return loop.unrolled(known.types, known.arrays, fold, known.has_room)
+    except (LookupError, ValueError):
+        return None  # not known, or its body or attributes do not fit it, which inference says
+
+
+def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.NodeProto:
+    known.infer(node)
+    arrays = known.values_of(node)
+    if arrays is None:
+        return node
+    known.arrays.update(arrays)
+    if len(arrays) != 1 or not outputs.isdisjoint(node.output):
+        return node
+    [(name, array)] = arrays.items()
+    return helper.make_node(
+        "Constant", [], [name], name=node.name, value=numpy_helper.from_array(array, name)
+    )
+
+
+class _Known:
+    """What is known of the values of a graph on the way through its nodes: types and constants."""
+
+    def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
+        graph = model.graph
+        self._imports = list(model.opset_import)
+        self._versions = {entry.domain: entry.version for entry in self._imports}
+        self.recounted = False
+        self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
+        self._ir_version = model.ir_version
+        self.written_out = 0  # branches and loops, whose values it tells apart
+        self.room = room
+        self.sequences: dict[str, list[str]] = {}
+        self.copies: set[str] = set()  # of the tensors of a sequence
+        self.contributed: dict[str, onnx.TypeProto] = {}
+        self._results: dict[Hashable, Sequence[Array] | None] = {}
+        self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
+        self.types = value_types(graph)
+        self.arrays: dict[str, Array] = {
+            t.name: numpy_helper.to_array(t)
+            for t in graph.initializer
+            if t.data_type not in FLOAT_TYPES or t.name in fixed
+            if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
+        }
+
+    def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
+        """The branch that an If takes; None if only a run tells."""
+        condition = self.arrays.get(node.input[0])
+        if condition is None or condition.size != 1:
+            return None
+        self.written_out += 1
+        return branch_nodes(node, bool(condition.item()), self.written_out)
+
+    def has_room(self, nodes: int) -> bool:
+        """Take nodes from those that loops may still become; whether there were as many."""
+        self.room = max(self.room - nodes, 0)
+        return self.room > 0
+
+    def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
+        """The node, or what takes its place where onnx would infer a wrong shape."""
+        if not is_misinferred(node, self._opset):
+            return [node]
+        given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
+        shapes = [shape for shape in given if shape is not None]
+        if len(shapes) < len(given):
+            return [node]
+        try:
+            parts = rewrite_misinferred(node, shapes)
+        except (ArithmeticError, LookupError, ValueError):
+            return [node]  # its shapes or attributes do not fit it, which inference says
+        self.recounted |= parts != [node]
+        return parts
+
+    def infer(self, node: onnx.NodeProto) -> Exception | None:
+        """Learn the types of the node's outputs; the error where ONNX refuses its inputs."""
+        names = list(filter(None, node.input))
+        if any(name not in self.types for name in names):
+            return None
+        if contrib.is_known(node):
+            self.contributed |= contrib.output_types(node, self.types)
+            self.types |= self.contributed
+            return None
+        key = self._signature(node, names)
+        kinds: Sequence[onnx.TypeProto | None]
+        if key is None or key not in self._inferred:
+            try:
+                inferred = self._infer(node)
+            except (defs.SchemaError, shape_inference.InferenceError) as error:
+                return error
+            kinds = [inferred.get(name) for name in node.output]
+            if key is not None:
+                self._inferred[key] = kinds
+        else:
+            kinds = self._inferred[key]
+        for name, kind in zip(node.output, kinds, strict=True):
+            if kind is not None:
+                self.types[name] = kind
+        return None
+
+    def _infer(self, node: onnx.NodeProto) -> Mapping[str, onnx.TypeProto]:
+        version = self._versions.get(node.domain, 1)
+        schema = defs.get_schema(node.op_type, version, node.domain)
+        return inferred_types(
+            node, schema, self.types, self.arrays, self._imports, self._ir_version
+        )
+
+    def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
+        """What the types of a node's outputs follow from; None where that is too much to keep.
+
+        Nodes of equal signatures, of which a model of many layers is full, are inferred once.
+        """
+        if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
+            return None
+        return (
+            node.op_type,
+            node.domain,
+            tuple(map(bool, node.output)),
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(self.types[name].SerializeToString() for name in names),
+            tuple(_identity(self.arrays.get(name)) for name in names),
+            tuple(map(bool, node.input)),
+        )
+
+    def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
+        """The values of a node's outputs where they are constants of a small size."""
+        of_shape = node.op_type in ("Shape", "Size")
+        feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
+        constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
+        if node.domain or not (of_shape or constant):
+            return None
+        if not all(map(self._is_small, _bounds(node))):
+            return None
+        return self._measured(node) if of_shape else self._evaluated(node, feeds)
+
+    def _is_small(self, name: str) -> bool:
+        shape = static_shape(self.types.get(name))
+        return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
+
+    def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
+        """Shape and Size need no values, only the shape of their input."""
+        shape = static_shape(self.types.get(node.input[0]))
+        if shape is None:
+            return None
+        if node.op_type == "Size":
+            return {node.output[0]: np.array(math.prod(shape), dtype=np.int64)}
+        limits = {entry.name: entry.i for entry in node.attribute}
+        part = shape[slice(limits.get("start"), limits.get("end"))]
+        return {node.output[0]: np.array(part, dtype=np.int64)}
+
+    def _evaluated(
+        self, node: onnx.NodeProto, feeds: Mapping[str, Array]
+    ) -> Mapping[str, Array] | None:
+        """Equal nodes of equal values, of which a model of many layers is full, run once."""
+        key = (
+            node.op_type,
+            tuple(attribute.SerializeToString() for attribute in node.attribute),
+            tuple(map(bool, node.output)),
+            tuple(_identity(feeds.get(name)) for name in node.input),
+        )
+        if key not in self._results:
+            self._results[key] = self._run(node, feeds)
+        values = self._results[key]
+        return None if values is None else dict(zip(filter(None, node.output), values, strict=True))
+
+    def _run(self, node: onnx.NodeProto, feeds: Mapping[str, Array]) -> Sequence[Array] | None:
+        graph = helper.make_graph(
+            [node],
+            "folded",
+            [helper.make_empty_tensor_value_info(name) for name in feeds],
+            [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)],
+        )
+        model = helper.make_model(graph, opset_imports=self._imports, ir_version=self._ir_version)
+        try:
+            with np.errstate(all="ignore"):
+                values = ReferenceEvaluator(model).run(None, dict(feeds))
+        except Exception:  # whatever the evaluator cannot do is left to the runtime
+            return None
+        return [np.asarray(value) for value in values]
+
+
+def _identity(array: Array | None) -> Hashable:
+    return None if array is None else (array.dtype.str, array.shape, array.tobytes())
+
+
+def _bounds(node: onnx.NodeProto) -> Sequence[str]:
+    """The values that say how large the node's outputs can be."""
+    names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
+    return [name for name in names if name]

@@ -1,0 +1,112 @@
+"""Local functions of a model, inlined within bounds known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import onnx
+from onnx import inliner
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.nodes import nested_nodes
+from onnxstep.graphs.tensors import one_line
+
+# Calls may multiply a graph: far above what exporters write, and some seconds to differentiate.
+_MAX_NODES, _MAX_NODES_PER_WRITTEN = 8_192, 16
+_MAX_BYTES, _MAX_BYTES_PER_WRITTEN = 2**26, 16
+_DEEPEST = 100  # onnx's own bound
+_Key = tuple[str, str, str]
+
+
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without local functions.
+
+    Raises ModelError where a call does not fit its function, and as ``check_calls`` does.
+    """
+    check_calls(model)
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, onnx.checker.ValidationError) as error:
+        raise ModelError(
+            f"a call does not fit the model's own function: {one_line(error)}"
+        ) from None
+
+
+def check_calls(model: onnx.ModelProto) -> None:
+    """Raise ModelError where functions call themselves, or their calls stand for too much.
+
+    That is many times the nodes, or the bytes, that the file writes down.
+    """
+    if not model.functions:
+        return
+    written = _written(model.graph.node)
+    bodies = {_function_key(function): function for function in model.functions}
+    sizes: dict[_Key, _Size] = {}
+    for key, function in bodies.items():
+        _measure(key, bodies, sizes, ())
+        written += _written(function.node)
+    called = _called(model.graph.node, sizes)
+    most_nodes = _MAX_NODES + _MAX_NODES_PER_WRITTEN * written.nodes
+    most_bytes = _MAX_BYTES + _MAX_BYTES_PER_WRITTEN * written.size_bytes
+    if called.nodes > most_nodes or called.size_bytes > most_bytes:
+        raise ModelError(
+            f"the model's own functions stand for {called.nodes} nodes of {called.size_bytes} "
+            f"bytes; expected at most {most_nodes} nodes and {most_bytes} bytes for the "
+            f"{written.nodes} nodes that the file writes"
+        )
+
+
+@dataclass(frozen=True)
+class _Size:
+    nodes: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.nodes + other.nodes, self.size_bytes + other.size_bytes)
+
+
+def _written(nodes: Iterable[onnx.NodeProto]) -> _Size:
+    return _called(nodes, {})
+
+
+def _called(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
+    """What nodes amount to with the bodies of what they call, those of nested graphs included."""
+    total = _Size(0, sum(node.ByteSize() for node in nodes))
+    for node in nested_nodes(nodes):
+        total += sizes.get(_call_key(node), _Size()) + _Size(1)
+    return total
+
+
+def _measure(
+    key: _Key,
+    bodies: dict[_Key, onnx.FunctionProto],
+    sizes: dict[_Key, _Size],
+    callers: tuple[_Key, ...],
+) -> None:
+    """Learn the size of a function's body once those that it calls are known."""
+    if key in callers or len(callers) >= _DEEPEST:
+        raise ModelError(
+            f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "
+            "function that calls itself"
+        )
+    if key in sizes:
+        return
+    for callee in _callees(bodies[key], bodies):
+        _measure(callee, bodies, sizes, (*callers, key))
+    sizes[key] = _called(bodies[key].node, sizes)
+
+
+def _callees(
+    function: onnx.FunctionProto, bodies: dict[_Key, onnx.FunctionProto]
+) -> Iterator[_Key]:
+    keys = map(_call_key, nested_nodes(function.node))
+    return (key for key in dict.fromkeys(keys) if key in bodies)
+
+
+def _function_key(function: onnx.FunctionProto) -> _Key:
+    return function.domain, function.name, function.overload
+
+
+def _call_key(node: onnx.NodeProto) -> _Key:
+    return node.domain, node.op_type, node.overload

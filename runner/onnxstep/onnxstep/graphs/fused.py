@@ -1,0 +1,238 @@
+"""Fused operators, and those that ONNX only tried, as plain ONNX.
+
+ONNX Runtime's optimizers fuse operators: some of the fused stand in ONNX's own domain, which does
+not know them (onnx's checker refuses the file), and some are a product or convolution with an
+activation in one node. ONNX Runtime fuses them again when it loads the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.contrib import DOMAIN
+from onnxstep.graphs.nodes import copied, node_attributes
+from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
+
+# LayerNormalization came into ONNX at 17, and the axes of ReduceMean became an input at 18. From
+# 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
+_GROUP_NORMALIZATION = 21
+_LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
+# Opsets in which ONNX Runtime still has what ONNX once tried, Add and Mul broadcast as in numpy,
+# and the bounds of Slice are attributes.
+_TRIALS = range(7, 10)
+_WHOLE = 2**31 - 1
+_PARAMETERS = ("alpha", "beta", "gamma")
+_EPSILON = 1e-5
+
+
+def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without fused nodes; a copy where there are any.
+
+    Raises ModelError for a fused node that does not fit its definition.
+    """
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
+    if not any(_rule(node, opset) for node in model.graph.node):
+        return model
+    answer = copied(model)
+    types = element_types(model.graph)
+    parts = [part for node in model.graph.node for part in _parts(node, opset, types)]
+    del answer.graph.node[:]
+    answer.graph.node.extend(parts)
+    return answer
+
+
+class _Parts:
+    """The nodes that take a fused node's place; their values are named after its first output."""
+
+    def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
+        self.node, self.opset, self.elem_type = node, opset, elem_type
+        self.nodes: list[onnx.NodeProto] = []
+        self.attributes: Mapping[str, Any] = node_attributes(node)
+
+    def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Append a node of one output and return the output's name."""
+        name = output or f"{self.node.output[0]}/{op_type}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [name], **attributes))
+        return name
+
+    def output(self, place: int) -> str:
+        """The fused node's output, "" where it is left out."""
+        return self.node.output[place] if place < len(self.node.output) else ""
+
+    def constant(self, number: float, elem_type: int) -> str:
+        """A scalar of an element type."""
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+        return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
+
+    def shape(self, *sizes: int) -> str:
+        """A constant shape."""
+        return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
+
+    def cast(self, x: str, before: int, after: int) -> str:
+        """A value in another element type; itself where it has that type already."""
+        return x if before == after else self.add("Cast", x, to=after)
+
+
+def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
+    """Element types by name; of values that nobody declares, that of the first float operand.
+
+    onnx infers nothing behind an operator that it does not know.
+    """
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}
+    for node in graph.node:
+        operands = [types[name] for name in node.input if types.get(name) in FLOAT_TYPES]
+        written = [entry.i for entry in node.attribute if entry.name == "to"]
+        written += [entry.t.data_type for entry in node.attribute if entry.name == "value"]
+        for name in node.output:
+            types.setdefault(name, next(iter([*written, *operands]), onnx.TensorProto.FLOAT))
+    return types
+
+
+def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[onnx.NodeProto]:
+    rule = _rule(node, opset)
+    if rule is None:
+        return [node]
+    try:
+        parts = _Parts(node, opset, types[node.input[:2][-1]])
+        rule(parts)
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+        raise ModelError(
+            f"node {node.name!r}: the fused operator {node.op_type!r} does not fit its definition"
+        ) from None
+    return parts.nodes
+
+
+def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
+    if node.domain in ("", "ai.onnx"):
+        if node.op_type == "SimplifiedLayerNormalization" and _over_last(node):
+            return _simplified_layer_normalization
+        if node.op_type in _TRIED and opset in _TRIALS:
+            return _TRIED[node.op_type]
+        if node.op_type == "GroupNormalization" and opset < _GROUP_NORMALIZATION:
+            return _group_normalization
+        if node.op_type == "LayerNormalization" and opset < _LAYER_NORMALIZATION:
+            return _layer_normalization if _over_last(node) else None
+    return _FUSED.get(node.op_type) if node.domain == DOMAIN else None
+
+
+def _over_last(node: onnx.NodeProto) -> bool:
+    return all(entry.i == -1 for entry in node.attribute if entry.name == "axis")
+
+
+def _simplified_layer_normalization(parts: _Parts) -> None:
+    """X / √(mean x² + ε) · scale; the second output is the reciprocal."""
+    _normalized(parts, _wide(parts))
+
+
+def _layer_normalization(parts: _Parts) -> None:
+    """The same of x - mean, plus a bias; the second output is the mean."""
+    x = _wide(parts)
+    mean = _mean(parts, x, parts.output(1))
+    _normalized(parts, parts.add("Sub", x, mean), place=2)
+
+
+def _group_normalization(parts: _Parts) -> None:
+    """InstanceNormalization of the groups as channels: scale and bias are those of groups."""
+    x, scale, bias = parts.node.input
+    groups = parts.attributes["num_groups"]
+    rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
+    scale, bias = (parts.add("Expand", given, parts.shape(groups)) for given in (scale, bias))
+    epsilon = parts.attributes.get("epsilon", _EPSILON)
+    unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
+    parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
+
+
+def _scaled(parts: _Parts) -> None:
+    """Numbers times one and plus one; that of an ImageScaler is one for each channel."""
+    given = parts.attributes
+    dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
+    offset = np.reshape(given["bias"], (-1, 1, 1)) if "bias" in given else given.get("beta", 0.0)
+    added = parts.add("Constant", value=numpy_helper.from_array(np.array(offset, dtype)))
+    factor = parts.constant(given.get("scale", given.get("alpha", 1.0)), parts.elem_type)
+    product = parts.add("Mul", parts.node.input[0], factor)
+    parts.add("Add", product, added, output=parts.output(0))
+
+
+def _cropped(parts: _Parts) -> None:
+    """Images without their borders, or of a height and width from the first two borders on."""
+    left, top, right, bottom = parts.attributes["border"]
+    sizes = parts.attributes.get("scale")
+    ends = [top + sizes[0], left + sizes[1]] if sizes else [-bottom or _WHOLE, -right or _WHOLE]
+    own = {"starts": [top, left], "ends": ends, "axes": [2, 3]}
+    parts.add("Slice", parts.node.input[0], output=parts.output(0), **own)
+
+
+def _wide(parts: _Parts) -> str:
+    """The input in the element type of the statistics."""
+    return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
+
+
+def _statistics(parts: _Parts) -> int:
+    """The runtime takes the squares of half numbers, which overflow, in float32."""
+    return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
+
+
+def _normalized(parts: _Parts, x: str, place: int = 1) -> None:
+    scale, *bias = parts.node.input[1:]
+    mean = _mean(parts, parts.add("Mul", x, x))
+    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics(parts))
+    root = parts.add("Sqrt", parts.add("Add", mean, epsilon))
+    inverse = parts.add("Reciprocal", root, output=parts.output(place))
+    unit = parts.cast(parts.add("Mul", x, inverse), _statistics(parts), parts.elem_type)
+    if not any(bias):
+        parts.add("Mul", unit, scale, output=parts.output(0))
+        return
+    parts.add("Add", parts.add("Mul", unit, scale), bias[0], output=parts.output(0))
+
+
+def _mean(parts: _Parts, x: str, output: str = "") -> str:
+    if parts.opset < _AXES_ARE_INPUTS:
+        return parts.add("ReduceMean", x, output=output, axes=[-1], keepdims=1)
+    return parts.add("ReduceMean", x, parts.add("Constant", value_ints=[-1]), output=output)
+
+
+def _fused_gemm(parts: _Parts) -> None:
+    """A Gemm, then its activation."""
+    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    product = parts.add("Gemm", *parts.node.input, **own)
+    given = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
+    numbers = {key: v for key, v in zip(_PARAMETERS, given, strict=True) if v is not None}
+    _activated(parts, product, numbers)
+
+
+def _fused_conv(parts: _Parts) -> None:
+    """A Conv, plus its fourth input, then its activation."""
+    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    inputs = [*parts.node.input, "", ""]
+    product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **own)
+    total = parts.add("Add", product, inputs[3]) if inputs[3] else product
+    numbers = parts.attributes.get("activation_params", [])
+    _activated(parts, total, dict(zip(_PARAMETERS, numbers, strict=False)))
+
+
+def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
+    """The activation by its name; "Clip" of a fused convolution is bounded by its numbers."""
+    op_type = parts.attributes.get("activation", b"").decode()
+    if op_type == "Clip":
+        bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]
+        parts.add("Clip", x, *bounds, output=parts.output(0))
+        return
+    parts.add(op_type or "Identity", x, output=parts.output(0), **numbers)
+
+
+_TRIED: Mapping[str, Callable[[_Parts], None]] = {
+    "Affine": _scaled,
+    "Crop": _cropped,
+    "ImageScaler": _scaled,
+}
+_FUSED: Mapping[str, Callable[[_Parts], None]] = {
+    "FusedConv": _fused_conv,
+    "FusedGemm": _fused_gemm,
+}

@@ -1,0 +1,222 @@
+"""What exporters write that the rest does not read, brought to plain ONNX.
+
+Some exporters (Paddle's among them) write an open dimension as -1, and weights as Constant nodes
+instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
+What onnx's checker demands of a file and ONNX Runtime does not is completed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from graphlib import CycleError, TopologicalSorter
+
+import onnx
+from onnx import helper
+
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.contrib import DOMAIN, VERSION
+from onnxstep.graphs.functions import inline_functions
+from onnxstep.graphs.inference import infer_shapes
+from onnxstep.graphs.initial import METADATA_KEY
+from onnxstep.graphs.nodes import copied, is_standard, nested_nodes, reads
+from onnxstep.graphs.tensors import (
+    FLOAT_TYPES,
+    declared_values,
+    graphs,
+    keep_declarations,
+    one_line,
+)
+
+# Places among the inputs of Resize.
+_SCALES, _SIZES = 2, 3
+# From this IR version on, an initializer need not be an input; one that is can be overridden.
+_INITIALIZERS_APART = 4
+
+
+def initializers_apart(model: onnx.ModelProto) -> None:
+    """Inputs that the file gives a value are initializers only, in place: nobody feeds them."""
+    model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+    held = {tensor.name for tensor in model.graph.initializer}
+    fed = [value for value in model.graph.input if value.name not in held]
+    if len(fed) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(fed)
+
+
+def complete_header(model: onnx.ModelProto) -> None:
+    """Write what onnx's checker demands and ONNX Runtime does not, in place.
+
+    That is a name of the graph, the version of ONNX Runtime's own operators where some are used,
+    and an IR version by which initializers need not be inputs where some are none.
+    """
+    model.graph.name = model.graph.name or "graph"
+    imported = {entry.domain for entry in model.opset_import}
+    if DOMAIN not in imported and any(n.domain == DOMAIN for n in nested_nodes(model.graph.node)):
+        model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
+    fed = {value.name for value in model.graph.input}
+    if any(tensor.name not in fed for tensor in model.graph.initializer):
+        model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
+
+
+def sort_nodes(model: onnx.ModelProto) -> None:
+    """Bring nodes behind those that they read, in place; a graph whose nodes are stays as it is.
+
+    Nodes on a circle stay behind all others, for the checker to name.
+    """
+    for graph in graphs(model):
+        if _is_sorted(graph):
+            continue
+        makers = {
+            name: place for place, node in enumerate(graph.node) for name in node.output if name
+        }
+        sorter = TopologicalSorter(
+            {
+                place: {makers[name] for name in reads(node) if name in makers}
+                for place, node in enumerate(graph.node)
+            }
+        )
+        try:
+            order = list(sorter.static_order())
+        except CycleError:
+            return
+        nodes = [copied(graph.node[place]) for place in order]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        warnings.warn(
+            f"graph {graph.name!r}: its nodes are not in the order of their computation; sorted",
+            ModelWarning,
+            stacklevel=2,
+        )
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        if not later.isdisjoint(reads(node)):
+            return False
+        later.difference_update(node.output)
+    return True
+
+
+def open_dimensions(model: onnx.ModelProto) -> None:
+    """Sizes of -1 become unnamed open dimensions, in place."""
+    for graph in graphs(model):
+        for value in declared_values(graph):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value == -1:
+                    dim.ClearField("dim_value")
+
+
+def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
+    """Give outputs without a type or shape those that onnx infers, in place.
+
+    A shape may stay unknown until the dimensions are bound. Values between inputs and outputs that
+    are listed without a type go. Raises ModelError for an output whose type onnx cannot tell, for
+    an input without a type, and as ``check``, which sees the model with a type and shape of every
+    output: onnx's inference, which runs after it, bears no invalid nodes.
+    """
+    for nested in graphs(model):
+        keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
+    graph = model.graph
+    for value in graph.input:
+        if not _is_declared(value.type):
+            raise ModelError(
+                f"input {value.name!r}: expected an element type and a shape; declare "
+                "them, with names for dimensions that vary"
+            )
+    partial = [value for value in graph.output if not _is_declared(value.type)]
+    written = [copied(value.type) for value in partial]
+    for value in partial:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        value.type.tensor_type.shape.SetInParent()
+    check(model)
+    for value, kind in zip(partial, written, strict=True):
+        value.type.CopyFrom(kind)
+    if partial:
+        _infer_outputs(model, partial)
+
+
+def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
+    plain = inline_functions(model) if model.functions else model
+    try:
+        inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"the types of outputs cannot be inferred: {one_line(error)}") from None
+    for value in outputs:
+        if inferred[value.name].WhichOneof("value"):
+            value.type.CopyFrom(inferred[value.name])
+        if not value.type.WhichOneof("value") or _lacks_element_type(value.type):
+            raise ModelError(
+                f"output {value.name!r}: expected an element type, which onnx cannot infer; "
+                "declare it"
+            )
+
+
+def _is_declared(kind: onnx.TypeProto) -> bool:
+    if kind.WhichOneof("value") != "tensor_type":
+        return kind.WhichOneof("value") is not None
+    return not _lacks_element_type(kind) and kind.tensor_type.HasField("shape")
+
+
+def _lacks_element_type(kind: onnx.TypeProto) -> bool:
+    return kind.HasField("tensor_type") and not kind.tensor_type.elem_type
+
+
+def drop_empty_scales(model: onnx.ModelProto) -> None:
+    """Leave out the empty scales that a Resize by sizes has beside them, in place.
+
+    Up to opset 11 all inputs had to be there; onnx allows one of the two since.
+    """
+    empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
+    for value in model.graph.input:
+        if any(
+            dim.dim_value == 0 and dim.HasField("dim_value")
+            for dim in value.type.tensor_type.shape.dim
+        ):
+            empty.add(value.name)
+    for node in model.graph.node:
+        if (
+            is_standard(node, "Resize")
+            and len(node.input) > _SIZES
+            and node.input[_SCALES] in empty
+        ):
+            node.input[_SCALES] = ""
+
+
+def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
+    """Shapes that are declared of Constant nodes go, in place; the nodes say them themselves.
+
+    onnxruntime-genai's builder declares scalars where its constants are lists of one number.
+    """
+    for graph in graphs(model):
+        said = {
+            name for node in graph.node if is_standard(node, "Constant") for name in node.output
+        }
+        keep_declarations(graph, [value for value in graph.value_info if value.name not in said])
+
+
+def weights_to_initializers(model: onnx.ModelProto) -> None:
+    """Constant nodes of several floats become initializers where a model has none, in place.
+
+    A model with float initializers, or with a list of parameters, has its weights there.
+    """
+    graph = model.graph
+    listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)
+    if listed or any(tensor.data_type in FLOAT_TYPES for tensor in graph.initializer):
+        return
+    for node in filter(_is_weight, graph.node):
+        tensor = graph.initializer.add()
+        tensor.CopyFrom(node.attribute[0].t)
+        tensor.name = node.output[0]
+    kept = [node for node in graph.node if not _is_weight(node)]
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _is_weight(node: onnx.NodeProto) -> bool:
+    if node.op_type != "Constant" or node.domain or len(node.attribute) != 1:
+        return False
+    tensor = node.attribute[0].t
+    return tensor.data_type in FLOAT_TYPES and math.prod(tensor.dims) > 1

@@ -1,0 +1,103 @@
+"""Which values that a step carries on can be written where they are read.
+
+A next value may take the place of the old one if nobody reads the old one afterwards: every reader
+must lead to the node that writes. Who binds the two to one tensor is left to ``measure.stepping``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from onnxstep.graphs.nodes import VIEWS, reads
+
+# Kernels that read an element of an operand before they write the same one, and no other.
+_ELEMENTWISE = frozenset({"Add", "Div", "Mul", "Sub"})
+# ONNX Runtime lets the readers of their results do these besides, or exchanges the two: what reads
+# the result may then read the old value itself. So it does with a product by a constant.
+_MOVED = VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
+_SCALES = frozenset({"Div", "Mul"})
+# An addition to the result of one of these may become an operand of the product.
+_PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
+
+
+def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
+    """The inputs of a step over which their next values may be written.
+
+    ``carried`` gives for each input the output of the same type and static shape that it is in the
+    next step. The answer holds for every order in which a runtime may run the nodes, and for its
+    fusions: a node whose result has a single reader may become part of that reader, and read as
+    late as it.
+    """
+    step = _Step(model.graph, tuple(carried.values()))
+    return frozenset(before for before, after in carried.items() if step.frees(before, after))
+
+
+class _Step:
+    """A step's nodes, by what they read and write and by the carried outputs that they lead to."""
+
+    def __init__(self, graph: onnx.GraphProto, carried: Sequence[str]) -> None:
+        self._nodes = graph.node
+        self._outputs = {value.name for value in graph.output}
+        self._makers = {
+            name: place for place, node in enumerate(graph.node) for name in node.output
+        }
+        self._readers: dict[str, list[int]] = defaultdict(list)
+        self._constants = {tensor.name for tensor in graph.initializer}
+        for place, node in enumerate(graph.node):
+            if node.op_type == "Constant":
+                self._constants.update(node.output)
+            for name in dict.fromkeys(reads(node)):
+                self._readers[name].append(place)
+        self._bits = {name: 1 << place for place, name in enumerate(carried)}
+        self._leads = self._leading()
+
+    def _leading(self) -> list[int]:
+        """For each node the set, as bits, of carried outputs that follow from it."""
+        leads, wanted = [0] * len(self._nodes), defaultdict(int, self._bits)
+        for place in reversed(range(len(self._nodes))):
+            for name in self._nodes[place].output:
+                leads[place] |= wanted[name]
+            for name in reads(self._nodes[place]):
+                wanted[name] |= leads[place]
+        return leads
+
+    def frees(self, before: str, after: str) -> bool:
+        """Whether all that reads the old value has done so when the new one is written."""
+        writer = self._makers.get(after)
+        if writer is None or not self._may_overwrite(self._nodes[writer], before):
+            return False
+        return all(self._leads[place] & self._bits[after] for place in self._readers_of(before))
+
+    def _may_overwrite(self, writer: onnx.NodeProto, before: str) -> bool:
+        """Whether the kernel that writes may itself read the old value."""
+        makers = [self._nodes[self._makers[name]] for name in writer.input if name in self._makers]
+        fused = before in writer.input and any(maker.op_type in _PRODUCTS for maker in makers)
+        viewed = any(name != before and self._viewed(name) == before for name in writer.input)
+        return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
+
+    def _viewed(self, name: str) -> str:
+        """The value whose memory a name shows, under whatever shape."""
+        while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
+            name = self._nodes[self._makers[name]].input[0]
+        return name
+
+    def _readers_of(self, before: str) -> set[int]:
+        """The nodes that may read the old value, the one that writes the new one among them."""
+        pending, found = [before], set[int]()
+        while pending:
+            new = set(self._readers[pending.pop()]) - found
+            found |= new
+            for place in filter(self._is_merged, new):
+                pending += self._nodes[place].output
+        return found
+
+    def _is_merged(self, place: int) -> bool:
+        """Whether what reads a node's results may read its operands in its stead."""
+        node = self._nodes[place]
+        scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
+        readers = [reader for name in node.output for reader in self._readers[name]]
+        is_asked_for = not self._outputs.isdisjoint(node.output)
+        return scales or node.op_type in _MOVED or (len(readers) == 1 and not is_asked_for)

@@ -1,0 +1,155 @@
+"""onnx's inference of types and shapes, called from here alone.
+
+Some nodes send the C++ code of onnx 1.23 into an endless loop, which hears no signal while it holds
+the interpreter, or end the process. They are refused before: tests/fuzzing.py looks for others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper, shape_inference
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
+from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
+
+# Inference reads values of constants where they are shapes, which are never longer, or have a
+# number for each output.
+MAX_SHAPE_CONSTANT = 64
+_TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
+_EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
+# onnx takes an axis for a C++ int.
+_AXES = range(-(2**31), 2**31)
+
+
+def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
+    """A copy of a model in which the values are declared that onnx infers, by types alone.
+
+    Raises ModelError for types that contradict what is declared, with ``strict`` for every node
+    that does not fit its inputs, and as ``check_nodes`` does.
+    """
+    check_nodes(model)
+    try:
+        return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict)
+    except (shape_inference.InferenceError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"shapes and types do not fit together: {one_line(error)}") from None
+
+
+def inferred_types(
+    node: onnx.NodeProto,
+    schema: onnx.defs.OpSchema,
+    types: Mapping[str, onnx.TypeProto],
+    constants: Mapping[str, NDArray[Any]],
+    opset_imports: list[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """The types of a node's outputs by name; raises InferenceError where its inputs do not fit.
+
+    ``types`` has those of all inputs, ``constants`` the values that are known. Raises ModelError as
+    ``check_nodes`` does.
+    """
+    _check([node])
+    names = [name for name in node.input if name]
+    longest = max(MAX_SHAPE_CONSTANT, len(node.output))
+    data = {
+        name: numpy_helper.from_array(constants[name], name)
+        for name in names
+        if name in constants and constants[name].size <= longest
+    }
+    given = {name: types[name] for name in names}
+    try:
+        if not schema.has_type_and_shape_inference_function:
+            return _types_of_body(node, given, opset_imports, ir_version)
+        return shape_inference.infer_node_outputs(
+            schema, node, given, data, None, opset_imports, ir_version
+        )
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise shape_inference.InferenceError(str(error)) from None
+
+
+def _types_of_body(
+    node: onnx.NodeProto,
+    given: Mapping[str, onnx.TypeProto],
+    opset_imports: list[onnx.OperatorSetIdProto],
+    ir_version: int,
+) -> dict[str, onnx.TypeProto]:
+    """The types of operators that onnx knows by their body alone, as LessOrEqual before 16."""
+    inputs = [helper.make_value_info(name, kind) for name, kind in given.items()]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=opset_imports, ir_version=ir_version)
+    inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    return {value.name: value.type for value in inferred.graph.output}
+
+
+def check_nodes(model: onnx.ModelProto) -> None:
+    """Raise ModelError for a node, nested or in a function, that onnx's inference cannot bear."""
+    functions = (node for function in model.functions for node in function.node)
+    _check(nested_nodes((*model.graph.node, *functions)))
+
+
+def require_operators(model: onnx.ModelProto) -> None:
+    """Raise ModelError for a node of ONNX's own domain that the model's opset does not have."""
+    opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
+    if opset not in range(1, onnx.defs.onnx_opset_version() + 1):
+        return  # no operator's fault
+    for node in nested_nodes(model.graph.node):
+        if node.domain in DEFAULT_DOMAINS and not onnx.defs.has(node.op_type, opset, ""):
+            name = node.name or next(filter(None, node.output), "")
+            raise ModelError(
+                f"node {name!r} ({node.op_type}): opset {opset} of ONNX has no such operator; "
+                "export the model again at a newer opset, or as other operators"
+            )
+
+
+def _check(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        if is_standard(node, *_CHECKED):
+            for fault in _CHECKED[node.op_type](node):
+                name = node.name or next(filter(None, node.output), "")
+                raise ModelError(
+                    f"node {name!r} ({node.op_type}): expected {fault}; correct the node, or "
+                    "export the model again"
+                )
+
+
+def _einsum(node: onnx.NodeProto) -> Iterator[str]:
+    for entry in node.attribute:
+        if entry.name == "equation" and not _EQUATION.fullmatch(entry.s):
+            yield (
+                "an equation of letters, commas, one arrow and at most one ellipsis for each "
+                f"operand, got {entry.s!r:.80}"
+            )
+
+
+def _gather_nd(node: onnx.NodeProto) -> Iterator[str]:
+    axes = node_attributes(node).get("batch_dims", 0)
+    if axes < 0:
+        yield f"batch_dims of at least 0, got {axes}"
+
+
+def _layer_normalization(node: onnx.NodeProto) -> Iterator[str]:
+    given = node_attributes(node)
+    if given.get("axis", -1) not in _AXES:
+        yield f"an axis of its input, got {given['axis']}"
+    if given.get("stash_type", onnx.TensorProto.FLOAT) not in FLOAT_TYPES:
+        yield f"a float type as stash_type, such as 1 (float32), got {given['stash_type']}"
+
+
+def _split(node: onnx.NodeProto) -> Iterator[str]:
+    parts = node_attributes(node).get("num_outputs", len(node.output))
+    if parts != len(node.output):
+        yield f"as many outputs as num_outputs, {parts}, got {len(node.output)}"
+
+
+_CHECKED = {
+    "Einsum": _einsum,
+    "GatherND": _gather_nd,
+    "LayerNormalization": _layer_normalization,
+    "Split": _split,
+}

@@ -1,0 +1,255 @@
+"""Reading ONNX files that nobody vouches for: a checked ModelProto, or a ModelError of one line.
+
+Owns the limits of size and shape, the confinement of external data to the model's folder, and the
+call of onnx's own checker; the format of external data is read by onnx's helper. Shapes are
+inferred in ``binding``; what the file means for training is read in ``parameters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import onnx
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.functions import check_calls, inline_functions
+from onnxstep.graphs.fused import unfuse
+from onnxstep.graphs.importer_quirks import (
+    complete_declarations,
+    complete_header,
+    constants_speak_for_themselves,
+    initializers_apart,
+    open_dimensions,
+    sort_nodes,
+    weights_to_initializers,
+)
+from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operators
+from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
+from onnxstep.graphs.trial_run import require_end
+
+# Older opsets are brought up to it before they are differentiated.
+_CONVERTED_BELOW = 13
+# protobuf refuses messages of 2 GiB and more.
+MAX_MODEL_BYTES = 2**31 - 1
+
+
+def load_model(path: Path) -> onnx.ModelProto:
+    """The checked model of a file, its external data read into it.
+
+    Raises ModelError, in one line that begins with the path, when the file cannot be read, is not
+    a valid ONNX model, exceeds ``MAX_MODEL_BYTES`` with its external data, reaches outside its
+    folder or declares a tensor of absurd size.
+    """
+    try:
+        model = _parse(_read(path))
+        _check_texts(model)
+        load_external_data(model, path.parent, MAX_MODEL_BYTES)
+        model = unfuse(model)
+        _check(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+    return model
+
+
+def external_files(path: Path) -> tuple[str, ...]:
+    """The files that an ONNX file keeps its tensors in, relative to its folder; all are there.
+
+    Neither they nor what the graph computes is looked at. Raises ModelError as `load_model` does.
+    """
+    try:
+        return data_files(_parse(_read(path)), path.parent)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def load_model_bytes(data: bytes) -> onnx.ModelProto:
+    """The checked model of a serialized message; external data is refused. Raises ModelError."""
+    model = _parse(data)
+    _check_texts(model)
+    load_external_data(model, None, MAX_MODEL_BYTES)
+    model = unfuse(model)
+    _check(model)
+    return model
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            problem = "got something else" if path.exists() else "there is no such file"
+            raise ModelError(f"expected an ONNX file; {problem}")
+        size_bytes = path.stat().st_size
+        if size_bytes > MAX_MODEL_BYTES:
+            raise ModelError(
+                f"expected at most {MAX_MODEL_BYTES} bytes (protobuf's limit), got {size_bytes}; "
+                "keep the weights out of the graph as docs/adding-a-model.md says"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a path with a null character
+        raise ModelError(f"is not a path: {error}") from None
+
+
+def _parse(data: bytes) -> onnx.ModelProto:
+    if not data:
+        raise ModelError("expected an ONNX model, got an empty file")
+    try:
+        return onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise ModelError(
+            f"expected an ONNX model; the file is truncated or is not ONNX ({one_line(error)})"
+        ) from None
+
+
+def _check(model: onnx.ModelProto) -> None:
+    _check_opsets(model)
+    check_calls(model)
+    check_nodes(model)
+    complete_header(model)
+    sort_nodes(model)
+    open_dimensions(model)
+    constants_speak_for_themselves(model)
+    require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
+    # onnx's checker demands a shape of every output; ONNX Runtime does not.
+    complete_declarations(model, _check_by_onnx)
+    check_tensors(model)
+    initializers_apart(model)
+    weights_to_initializers(model)
+
+
+def _check_and_infer(model: onnx.ModelProto) -> None:
+    """All that is asked of onnx's C++ code about a file, each whatever the others say."""
+    calls: list[Callable[[onnx.ModelProto], object]] = [
+        onnx.checker.check_model,
+        # With the attributes that functions take from their calls.
+        lambda given: infer_shapes(inline_functions(given)),
+    ]
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
+    if opset < _CONVERTED_BELOW:
+        calls.append(
+            partial(onnx.version_converter.convert_version, target_version=_CONVERTED_BELOW)
+        )
+    for call in calls:
+        try:
+            call(model)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: S110 - said when it is called in earnest
+            pass
+
+
+def _check_by_onnx(model: onnx.ModelProto) -> None:
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        require_operators(model)
+        raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
+
+
+def _check_texts(message: Message) -> None:
+    """Every text of the message is one: protobuf hands out bytes where they are not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in value if field.is_repeated else [value]:
+                _check_texts(child)
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            for text in value if field.is_repeated else [value]:
+                if isinstance(text, bytes):
+                    raise ModelError(f"{field.name}: expected text in UTF-8, got {text!r:.80}")
+
+
+def _check_opsets(model: onnx.ModelProto) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+            raise ModelError(
+                f"expected opset {newest} or older (onnx {onnx.__version__} knows no newer), "
+                f"got {opset.version}; export at an older opset or install a newer onnx"
+            )
+
+
+def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes: int) -> None:
+    """Read every external tensor into the model; with no folder, external data is refused.
+
+    Raises ModelError for a location outside the folder (absolute, through ``..`` or a symbolic
+    link), a missing file, a range beyond it, and a model larger than ``limit_bytes`` in all.
+    """
+    room_bytes = limit_bytes - model.ByteSize()
+    for tensor in stored_tensors(model):
+        if uses_external_data(tensor):
+            if folder is None:
+                raise ModelError(f"tensor {tensor.name!r}: external data needs a file to stand by")
+            room_bytes -= _load(tensor, folder, room_bytes)
+
+
+def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
+    """The files of a model's external tensors, relative to its folder, in which all must be.
+
+    Nothing of them is read. Raises ModelError as `load_external_data` does.
+    """
+    files: dict[str, int] = {}
+    for tensor in stored_tensors(model):
+        if uses_external_data(tensor):
+            location = _location(tensor)
+            if location not in files:
+                files[location] = _confined(folder, location, tensor.name).stat().st_size
+            _require_inside(tensor, location, files[location])
+    return tuple(files)
+
+
+def _require_inside(tensor: onnx.TensorProto, location: str, size_bytes: int) -> None:
+    """Raise ModelError where a tensor's data would lie beyond the end of their file."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    ends = [entries.get(key, "0") for key in ("offset", "length")]
+    if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > size_bytes:
+        raise ModelError(
+            f"tensor {tensor.name!r}: expected its data up to byte {sum(map(int, ends))} of "
+            f"{location!r}, which has {size_bytes}: copy the file that was written with the graph"
+        )
+
+
+def _location(tensor: onnx.TensorProto) -> str:
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
+    """Read one tensor's data; how many bytes it was."""
+    try:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        file = _confined(folder, _location(tensor), tensor.name)
+        demanded_bytes = int(entries.get("length", file.stat().st_size))
+        if demanded_bytes > room_bytes:
+            raise ModelError(
+                f"tensor {tensor.name!r}: its external data makes the model larger than protobuf's "
+                "2 GB; keep the weights out of the graph as docs/adding-a-model.md says"
+            )
+        load_external_data_for_tensor(tensor, str(folder))
+    except (onnx.checker.ValidationError, ValueError, OSError) as error:
+        raise ModelError(f"tensor {tensor.name!r}: external data: {one_line(error)}") from None
+    return len(tensor.raw_data)
+
+
+def _confined(folder: Path, location: str, name: str) -> Path:
+    """The regular file at a location inside the folder, or ModelError."""
+    where = f"tensor {name!r}: external data: expected a file inside the model's folder"
+    if _escapes(location):
+        raise ModelError(f"{where}, named relative to it, got {location!r}")
+    file = folder / location
+    steps = [file, *file.parents][: len(PurePosixPath(location).parts)]
+    if any(step.is_symlink() for step in steps):
+        raise ModelError(f"{where}, got the symbolic link {location!r}")
+    if not file.is_file():
+        raise ModelError(f"{where}; there is no file {location!r}: copy it there")
+    return file
+
+
+def _escapes(location: str) -> bool:
+    """Whether a location is empty, absolute or climbs, read as POSIX or as Windows would."""
+    posix, windows = PurePosixPath(location), PureWindowsPath(location)
+    rooted = posix.is_absolute() or windows.anchor != ""
+    return rooted or not posix.parts or "\0" in location or ".." in {*posix.parts, *windows.parts}

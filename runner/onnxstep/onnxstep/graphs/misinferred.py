@@ -1,0 +1,199 @@
+"""Nodes of which ONNX's inference gives another shape than runtimes compute, written otherwise.
+
+Of pools with ``ceil_mode`` the last window can start in the padding behind. PyTorch, ONNX Runtime
+and, since opset 22, ONNX's text leave that window out; ONNX's inference of older opsets counts it.
+Where both ``pads`` and ``auto_pad`` are written it goes by the former, the runtime by the latter.
+An STFT is one-sided unless it says otherwise, which the inference takes the other way round.
+A label of an Einsum that is one element long in one operand goes with any length in another;
+the inference takes the first length for that of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from onnxstep.graphs.nodes import copied, node_attributes
+
+Shape = tuple[int, ...]
+_POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
+_COUNTED_RIGHT = 22
+_BATCH_AND_CHANNELS = 2
+_GIVEN, _LOWER = b"NOTSET", b"SAME_LOWER"
+_SAME = (b"SAME_UPPER", _LOWER)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Windows along one axis: lengths, steps and pads in elements."""
+
+    length: int
+    extent: int
+    stride: int
+    begin: int
+    end: int
+
+    @property
+    def _free(self) -> int:
+        return self.length + self.begin + self.end - self.extent
+
+    @property
+    def windows(self) -> int:
+        """How many a runtime computes, rounding up."""
+        counted = -(-self._free // self.stride) + 1
+        return counted - 1 if self.is_over else counted
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last window, rounding up, starts behind the elements."""
+        return -(-self._free // self.stride) * self.stride >= self.length + self.begin
+
+    @property
+    def rounds_up(self) -> bool:
+        """Whether it takes ``ceil_mode`` to have the last of the windows."""
+        return not self.is_over and self._free % self.stride != 0
+
+    def padded(self, padding: bytes, kernel: int) -> _Axis:
+        """With what ``auto_pad`` stands for; ONNX Runtime 1.31 leaves dilations out of it."""
+        if padding not in _SAME:
+            return replace(self, begin=0, end=0)
+        steps = (self.length - 1) // self.stride
+        missing = steps * self.stride + kernel - self.length
+        # Towards zero where it is negative: windows then begin behind the first element.
+        begin = int((missing + (padding == _LOWER)) / 2)
+        return replace(self, begin=begin, end=missing - begin)
+
+    @property
+    def exact_end(self) -> int:
+        """The padding behind with which the windows fit exactly; negative where some is left."""
+        covered = (self.windows - 1) * self.stride + self.extent
+        return covered - self.length - self.begin
+
+
+def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
+    """Whether onnx can infer another shape for a node than runtimes compute."""
+    if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
+        return False
+    given = node_attributes(node)
+    if node.op_type not in _POOLS:
+        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in given)
+    padding, dilated = (
+        given.get("auto_pad", _GIVEN),
+        any(n != 1 for n in given.get("dilations", ())),
+    )
+    if padding != _GIVEN and ("pads" in given or (dilated and padding in _SAME)):
+        return True
+    return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
+
+
+def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
+    """What takes the place of a miscounted node whose inputs have these shapes."""
+    if node.op_type in _POOLS:
+        return _pooled(node, shapes[0])
+    if node.op_type == "Einsum":
+        return _einsum_of_full_labels(node, shapes)
+    plain = copied(node)
+    plain.attribute.append(helper.make_attribute("onesided", 1))
+    return [plain]
+
+
+def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
+    """The same Einsum of operands in which each label has its full length."""
+    left = node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
+    labels = [
+        _labels(term, len(shape)) for term, shape in zip(left.split(","), shapes, strict=False)
+    ]
+    lengths: dict[str, int] = {}
+    for term, shape in zip(labels, shapes, strict=False):
+        for label, length in zip(term, shape, strict=False):
+            if label:
+                lengths[label] = max(lengths.get(label, 1), length)
+    plain, parts = copied(node), []
+    for place, (term, shape) in enumerate(zip(labels, shapes, strict=False)):
+        full = [lengths.get(label, 1) for label in term]
+        if any(
+            label and n == 1 < whole for label, n, whole in zip(term, shape, full, strict=False)
+        ):
+            name = f"{node.output[0]}/operand_{place}"
+            tensor = numpy_helper.from_array(np.array(full, np.int64))
+            parts.append(helper.make_node("Constant", [], [f"{name}/shape"], value=tensor))
+            parts.append(helper.make_node("Expand", [node.input[place], f"{name}/shape"], [name]))
+            plain.input[place] = name
+    return [*parts, plain]
+
+
+def _labels(term: str, rank: int) -> list[str]:
+    """The label of each axis of an operand; "" for those under an ellipsis."""
+    before, ellipsis, after = term.partition("...")
+    hidden = max(rank - len(before) - len(after), 0) if ellipsis else 0
+    return [*before, *[""] * hidden, *after]
+
+
+def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
+    """The same pool in a form whose windows everybody counts alike.
+
+    With padding in numbers, and without ``ceil_mode`` where no window needs it; else with less
+    padding behind. A Slice takes away what is less than none: elements before or behind all
+    windows. As it is where that would change the places of maxima that somebody may read.
+    """
+    given = node_attributes(node)
+    axes = _axes(given, shape[_BATCH_AND_CHANNELS:])
+    rounds_up = bool(given.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
+    begins = [axis.begin for axis in axes]
+    ends = [axis.exact_end if rounds_up and axis.is_over else axis.end for axis in axes]
+    cuts = any(pad < 0 for pad in (*begins, *ends))
+    if not axes or (cuts and any(node.output[1:])):
+        return [node]
+    pads = [max(pad, 0) for pad in (*begins, *ends)]
+    given["pads"] = pads
+    for name in ("auto_pad", *(() if rounds_up else ("ceil_mode",))):
+        given.pop(name, None)
+    stops = [axis.length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
+    *cutting, source = _cut(node, begins, stops) if cuts else [node.input[0]]
+    pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **given)
+    return [*cutting, pool]
+
+
+def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
+    """Nodes that take the elements from -begin up to stop of each axis, then the name they give."""
+    name = f"{node.output[0]}/pooled"
+    bounds = {
+        "starts": [max(-begin, 0) for begin in begins],
+        "ends": stops,
+        "axes": range(_BATCH_AND_CHANNELS, _BATCH_AND_CHANNELS + len(stops)),
+    }
+    constants = [
+        helper.make_node(
+            "Constant",
+            [],
+            [f"{name}/{key}"],
+            value=numpy_helper.from_array(np.array(numbers, np.int64)),
+        )
+        for key, numbers in bounds.items()
+    ]
+    inputs = [node.input[0], *(constant.output[0] for constant in constants)]
+    return [*constants, helper.make_node("Slice", inputs, [name], name=name), name]
+
+
+def _axes(given: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
+    """The windows along each spatial axis; none where the attributes do not fit the shape."""
+    rank, kernel = len(lengths), given.get("kernel_shape", ())
+    pads = given.get("pads") or [0] * 2 * rank
+    strides, dilations = (given.get(name) or [1] * rank for name in ("strides", "dilations"))
+    if {len(kernel), len(strides), len(dilations), len(pads) // 2} != {rank}:
+        return []
+    if min(strides, default=1) < 1:
+        return []
+    axes = [
+        _Axis(lengths[i], dilations[i] * (kernel[i] - 1) + 1, strides[i], pads[i], pads[rank + i])
+        for i in range(rank)
+    ]
+    padding = given.get("auto_pad", _GIVEN)
+    if padding == _GIVEN:
+        return axes
+    return [axis.padded(padding, size) for axis, size in zip(axes, kernel, strict=True)]

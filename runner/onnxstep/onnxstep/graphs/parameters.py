@@ -1,0 +1,279 @@
+"""What of a model is trained, what is carried along, what is fed, and how many numbers that is.
+
+A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
+values); in an ordinary file the float initializers are parameters, except running statistics, which
+BatchNormalization reads and nothing trains, and what ``constants`` knows as such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from onnxstep.errors import CapabilityError, ModelError
+from onnxstep.graphs.choices import match_names
+from onnxstep.graphs.constants import as_parameters, constants
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.functions import inline_functions
+from onnxstep.graphs.initial import (
+    METADATA_KEY,
+    STATE_KEY,
+    Initial,
+    draw,
+    listed_parameters,
+    listed_state,
+)
+from onnxstep.graphs.nodes import copied, is_standard, nested_nodes
+from onnxstep.graphs.tensors import FLOAT_TYPES
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A trainable tensor, or one of the state; ``elem_type`` is a ``TensorProto`` data type.
+
+    ``initial`` says how its first values are drawn; None means that the file holds them.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    elem_type: int
+    initial: Initial | None
+
+
+@dataclass(frozen=True)
+class DataInput:
+    """A graph input that is fed at each step; a symbolic dimension is a str, ``?`` if nameless."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    elem_type: int
+
+
+def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
+    """The trainable tensors in graph order.
+
+    Raises ModelError when the metadata is malformed or does not agree with the graph.
+    """
+    listed = listed_parameters(model)
+    if listed is not None:
+        return _listed(model, METADATA_KEY, listed)
+    others = {*running_statistics(model), *untrained(model)}
+    return tuple(
+        _stored(tensor)
+        for tensor in model.graph.initializer
+        if tensor.data_type in FLOAT_TYPES and tensor.name not in others
+    )
+
+
+def untrained(model: onnx.ModelProto) -> dict[str, str]:
+    """By name, why a float tensor that an ordinary file stores is neither parameter nor state.
+
+    Empty for a weightless file, whose list leaves no doubt.
+    """
+    if listed_parameters(model) is not None:
+        return {}
+    statistics = running_statistics(model)
+    return {name: why for name, why in constants(model).items() if name not in statistics}
+
+
+def with_parameters(
+    kind: str, model: onnx.ModelProto, patterns: Collection[str]
+) -> onnx.ModelProto:
+    """The model in which the constants and buffers that shell patterns match are parameters.
+
+    Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
+    """
+    if not patterns:
+        return model
+    others = untrained(model)
+    every = [*(parameter.name for parameter in parameters(model)), *others]
+    named = others.keys() & match_names(kind, patterns, every)
+    return as_parameters(model, named) if named else model
+
+
+def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
+    """The tensors that training carries along without a gradient: running statistics.
+
+    Those that the metadata lists, then those that the file stores, in graph order. Raises
+    ModelError as ``parameters`` does.
+    """
+    statistics = running_statistics(model)
+    stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
+    return (*_listed(model, STATE_KEY, listed_state(model)), *map(_stored, stored))
+
+
+def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
+    """The graph inputs that are neither parameters, state nor initializers, in graph order.
+
+    Raises ModelError when one is not a tensor or its number of dimensions is not declared.
+    """
+    known = {held.name for held in (*parameters(model), *state(model))}
+    known.update(tensor.name for tensor in model.graph.initializer)
+    return tuple(_data_input(value) for value in model.graph.input if value.name not in known)
+
+
+def parameter_count(model: onnx.ModelProto) -> int:
+    """How many numbers are trained, or were before a file took them in few bits."""
+    trained = sum(math.prod(parameter.shape) for parameter in parameters(model))
+    return trained + few_bits_count(model)
+
+
+def few_bits_count(model: onnx.ModelProto) -> int:
+    """How many numbers a file stores in few bits, for products."""
+    sizes = {
+        node.input[1]: math.prod(entry.i for entry in node.attribute if entry.name in ("K", "N"))
+        for node in model.graph.node
+        if node.op_type == "MatMulNBits"
+    }
+    return sum(sizes.values())
+
+
+def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """The first value of each parameter, then of each state, by name; the same for the same seed.
+
+    Then of what a step takes apart, see ``exported.separated``. ``seed`` is the run's, from 0 to
+    2**64 - 1. Values held in the file are returned as they are. Raises CapabilityError when the
+    memory does not suffice.
+    """
+    apart = separated(model)
+    stored = {tensor.name: tensor for tensor in apart.graph.initializer}
+    every = (each for file in (model, apart) for each in (*parameters(file), *state(file)))
+    return {
+        name: onnx.numpy_helper.to_array(stored[name])
+        if parameter.initial is None
+        else _first_value(parameter, parameter.initial, seed)
+        for name, parameter in {each.name: each for each in every}.items()
+    }
+
+
+def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """An ordinary ONNX file of the model with these parameters and this state stored in it."""
+    stored = copied(separated(model))
+    held = {each.name for each in (*parameters(stored), *state(stored))}
+    graph = stored.graph
+    for places in (graph.input, graph.initializer):
+        kept = [place for place in places if place.name not in held]
+        del places[:]
+        places.extend(kept)
+    graph.initializer.extend(
+        onnx.numpy_helper.from_array(values[name], name) for name in sorted(held)
+    )
+    lists = {METADATA_KEY, STATE_KEY}
+    others = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
+    onnx.helper.set_model_props(stored, others)
+    return stored
+
+
+def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """The model with these of its inputs as initializers whose values come from elsewhere.
+
+    As external data of a file that is not there: whoever opens a session hands the values to it.
+    """
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    graph = stored.graph
+    taken = [value for value in graph.input if value.name in names]
+    for value in taken:
+        graph.input.remove(value)
+        kind = value.type.tensor_type
+        tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
+        tensor.dims.extend(dim.dim_value for dim in kind.shape.dim)
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="given-to-the-session")
+    return stored
+
+
+def _first_value(parameter: Parameter, initial: Initial, seed: int) -> NDArray[Any]:
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(parameter.elem_type))
+    try:
+        return draw(initial, parameter.shape, dtype, seed)
+    except MemoryError:
+        needed_bytes = math.prod(parameter.shape) * dtype.itemsize
+        raise CapabilityError(
+            f"parameter {parameter.name!r}: expected {needed_bytes} bytes of memory; "
+            "this machine does not have them free"
+        ) from None
+
+
+def _stored(tensor: onnx.TensorProto) -> Parameter:
+    return Parameter(tensor.name, tuple(tensor.dims), tensor.data_type, None)
+
+
+def _listed(
+    model: onnx.ModelProto, key: str, listed: Mapping[str, Initial]
+) -> tuple[Parameter, ...]:
+    fed = [_data_input(value) for value in model.graph.input if value.name in listed]
+    missing = set(listed) - {value.name for value in fed}
+    if missing:
+        raise ModelError(f"{key}: no graph input is called {min(missing)!r}")
+    both = set(listed) & {tensor.name for tensor in model.graph.initializer}
+    if both:
+        raise ModelError(f"{key}: {min(both)!r} also has an initializer; expected only one of them")
+    return tuple(_weightless(value, listed[value.name]) for value in fed)
+
+
+def _weightless(value: DataInput, initial: Initial) -> Parameter:
+    shape = tuple(size for size in value.shape if isinstance(size, int))
+    if shape != value.shape or value.elem_type not in FLOAT_TYPES:
+        kind = onnx.TensorProto.DataType.Name(value.elem_type)
+        raise ModelError(
+            f"parameter {value.name!r}: expected floats of a fixed shape, "
+            f"got {kind} of shape {list(value.shape)}"
+        )
+    return Parameter(value.name, shape, value.elem_type, initial)
+
+
+def _data_input(value: onnx.ValueInfoProto) -> DataInput:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        raise ModelError(f"input {value.name!r}: expected a tensor with declared dimensions")
+    shape = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in tensor.shape.dim
+    )
+    return DataInput(value.name, shape, tensor.elem_type)
+
+
+# Of BatchNormalization's inputs: the running mean and the running variance.
+STATISTICS = (3, 4)
+
+
+def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
+    """The values that BatchNormalization reads as mean or variance, and nothing else reads.
+
+    Reading through Identity counts as reading: exporters put it where they merged equal tensors.
+    """
+    graph = (inline_functions(model) if model.functions else model).graph
+    nodes = list(nested_nodes(graph.node))
+    if not any(map(is_batch_normalization, nodes)):
+        return frozenset()
+    origin = origins(graph.node)
+    statistics: set[str] = set()
+    others = {origin.get(value.name, value.name) for value in graph.output}
+    for node in nodes:
+        if is_standard(node, "Identity"):
+            continue
+        for index, name in enumerate(node.input):
+            is_statistic = is_batch_normalization(node) and index in STATISTICS
+            (statistics if is_statistic else others).add(origin.get(name, name))
+    return frozenset(statistics - others)
+
+
+def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
+    """By the output of each Identity, the value that it copies, through chains of them."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if is_standard(node, "Identity"):
+            found[node.output[0]] = found.get(node.input[0], node.input[0])
+    return found
+
+
+def is_batch_normalization(node: onnx.NodeProto) -> bool:
+    """Whether a node is ONNX's own BatchNormalization."""
+    return is_standard(node, "BatchNormalization")

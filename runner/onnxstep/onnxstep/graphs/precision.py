@@ -1,0 +1,337 @@
+"""The same graph in half precision: parameters and what lies between inputs and outputs.
+
+For inference parameters are half from the start; for training they stay fp32, the masters, and are
+cast once in each step. Inputs and outputs keep their types, as a user would feed and read them,
+with a Cast behind and before them, but for a decoder's cache; everything else that is fp32 becomes
+fp16 or bf16, but for what two tables by operator keep in fp32, one for inference and one for
+training, and for the angles of positions. What a provider has kernels for is left to ``measure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.contrib import DOMAIN
+from onnxstep.graphs.nodes import copied
+from onnxstep.graphs.parameters import parameters, state
+from onnxstep.graphs.tensors import declared_values
+
+_TYPE_WORDS: dict[int, str] = {
+    TensorProto.FLOAT16: "tensor(float16)",
+    TensorProto.BFLOAT16: "tensor(bfloat16)",
+}
+# Sums of many terms, powers and exponentials soon pass the 65504 of fp16, and coordinates want more
+# than its 11 bits: autocasting frameworks keep their like in fp32 as well.
+WIDE = frozenset(
+    {
+        "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",
+        "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize", "Upsample",
+    }
+)  # fmt: skip
+# In training also what PyTorch's autocast keeps (its page on torch.amp, "CUDA Ops that can autocast
+# to float32"): normalisations, softmax, losses, logarithms and their inverses; and every other mean
+# or norm, whose statistics and gradients are sums of many terms.
+WIDE_IN_TRAINING = WIDE | {
+    "Acos", "Asin", "BatchNormalization", "Cosh", "CumProd", "GlobalAveragePool", "GlobalLpPool",
+    "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "Log", "LogSoftmax",
+    "LpNormalization", "NegativeLogLikelihoodLoss", "RMSNormalization", "Reciprocal", "ReduceL1",
+    "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
+    "Tan",
+}  # fmt: skip
+# Of ONNX Runtime's own domain, which has no schema in onnx: all their numbers may be half
+# (ContribOperators.md); CUDA's attention with a cache knows nothing else.
+_CONTRIBUTED = frozenset(
+    {
+        "FastGelu", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MoE",
+        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul",
+    }
+)  # fmt: skip
+# Of large numbers: positions of ten thousand have no half of their own.
+_ANGULAR = frozenset({"Cos", "Sin"})
+
+
+def allowed_inputs(
+    node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
+) -> list[bool]:
+    """Which inputs of the node may be of the half type; all False where nothing is known of it."""
+    return _allowed(node, None if schema is None else schema.inputs, schema, half, len(node.input))
+
+
+def allowed_outputs(
+    node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
+) -> list[bool]:
+    """Which outputs of the node may be of the half type."""
+    formals = None if schema is None else schema.outputs
+    return _allowed(node, formals, schema, half, len(node.output))
+
+
+def _allowed(
+    node: onnx.NodeProto,
+    formals: Sequence[onnx.defs.OpSchema.FormalParameter] | None,
+    schema: onnx.defs.OpSchema | None,
+    half: int,
+    count: int,
+) -> list[bool]:
+    """By place; the last formal parameter stands for all after it."""
+    if formals is None or schema is None:
+        return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
+    types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    word = _TYPE_WORDS[half]
+    flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]
+    return [bool(flags) and flags[min(place, len(flags) - 1)] for place in range(count)]
+
+
+_FLOAT = TensorProto.FLOAT
+# IEEE 754 binary16; bfloat16 has 8 bits of significand and the exponents of fp32.
+_LARGEST: dict[int, float] = {
+    TensorProto.FLOAT16: 65504.0,
+    TensorProto.BFLOAT16: (2 - 2.0**-7) * 2.0**127,
+}
+# What is read of a master row by row is read in fp32: casting the whole table would cost more.
+_LOOKUPS = frozenset({"Gather"})
+# How an attribute says that a node makes floats: by their type, or by a tensor of them.
+_TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})
+_MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
+
+
+def in_half_precision(
+    model: onnx.ModelProto,
+    elem_type: int,
+    cache: Mapping[str, str] = MappingProxyType({}),
+    scales: Collection[str] = (),
+) -> onnx.ModelProto:
+    """A bound model in ``TensorProto.FLOAT16`` or ``BFLOAT16``.
+
+    Parameters, listed or stored, are of the half type, so that none is cast while the graph runs,
+    and so are the inputs and outputs of ``cache`` and the inputs ``scales``; data inputs, other
+    carried state and other outputs stay fp32. Numbers beyond the range become the largest that
+    there is. Raises ModelError for a graph with branches or loops.
+    """
+    held = {tensor.name for tensor in (*parameters(model), *state(model))}
+    halved = held | {*scales, *cache}
+    ends = frozenset(cache.values())
+    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends))
+
+
+def in_mixed_precision(
+    model: onnx.ModelProto, elem_type: int, masters: Collection[str]
+) -> onnx.ModelProto:
+    """A bound model to be trained with ``TensorProto.FLOAT16`` or ``BFLOAT16`` inside.
+
+    ``masters`` are the weights and statistics, listed or stored: they stay fp32, and each is cast
+    once. More stays in fp32 than for inference (``autocast.WIDE_IN_TRAINING``). Raises ModelError
+    for a graph with branches or loops.
+    """
+    return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
+
+
+def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
+    half = copied(model)
+    graph = half.graph
+    del graph.node[:], graph.value_info[:], graph.initializer[:]
+    rewriting.declare_inputs(graph)
+    for node in model.graph.node:
+        rewriting.add(node)
+    rewriting.finish()
+    graph.node.extend(rewriting.nodes)
+    graph.initializer.extend(rewriting.initializers())
+    return bind_dimensions(half, {})
+
+
+class _Rewriting:
+    """The new nodes, and which floats exist in which of the two types by now.
+
+    ``_names`` has the name of each float in each type in which it exists. Operators of ``wide``
+    stay fp32, and so do ``masters``; inputs of ``halved`` become half, and ``half_outputs`` too.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        elem_type: int,
+        wide: Collection[str],
+        *,
+        halved: Collection[str] = (),
+        half_outputs: Collection[str] = (),
+        masters: Collection[str] = (),
+    ) -> None:
+        self._wide, self._halved, self._masters = wide, halved, masters
+        self._half_outputs = half_outputs
+        self.nodes: list[onnx.NodeProto] = []
+        self._half = elem_type
+        self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
+        self._model = model
+        self._versions = {opset.domain: opset.version for opset in model.opset_import}
+        floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
+        self._stored = {name: floats[name] for name in floats if name not in masters}
+        self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
+        self._angles = _angles(model.graph)
+        self._named = {node.name for node in model.graph.node}
+        self._floats = set(floats) | {
+            value.name
+            for value in declared_values(model.graph)
+            if value.type.tensor_type.elem_type == _FLOAT
+        }
+        self._names: dict[str, dict[int, str]] = {
+            name: {_FLOAT: name} for name in floats if name in masters
+        }
+        self._used: dict[str, onnx.TensorProto] = {}
+
+    def declare_inputs(self, graph: onnx.GraphProto) -> None:
+        """What is to be half becomes so; the other inputs stay what they are."""
+        for value in graph.input:
+            if value.name in self._floats:
+                kind = self._half if value.name in self._halved else _FLOAT
+                value.type.tensor_type.elem_type = kind
+                self._names[value.name] = {kind: value.name}
+        for value in graph.output:
+            if value.name in self._half_outputs:
+                value.type.tensor_type.elem_type = self._half
+
+    def add(self, node: onnx.NodeProto) -> None:
+        """Rewrite one node, with the casts that its inputs need before it."""
+        if any(a.HasField("g") or a.graphs for a in node.attribute):
+            raise ModelError(
+                f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
+                f" {node.name!r}: unroll it in the export, or measure this model in fp32"
+            )
+        schema, kept = self._schema(node), self._keeps(node)
+        takes = [not kept and allowed for allowed in allowed_inputs(node, schema, self._half)]
+        gives = [not kept and allowed for allowed in allowed_outputs(node, schema, self._half)]
+        new = copied(node)
+        new.input[:] = [
+            self._read(name, self._half if halved else _FLOAT)
+            for name, halved in zip(node.input, takes, strict=True)
+        ]
+        if not kept:
+            _retype(new, self._half)
+        new.output[:] = [
+            self._write(name, self._half if halved else _FLOAT)
+            for name, halved in zip(node.output, gives, strict=True)
+        ]
+        self.nodes.append(new)
+
+    def finish(self) -> None:
+        """Bring every output of the graph back to fp32 under its own name."""
+        for value in self._model.graph.output:
+            known = self._names.get(value.name, {})
+            if value.name in self._floats & self._outputs and value.name not in known.values():
+                self._cast(known[self._half], value.name, _FLOAT)
+
+    def initializers(self) -> Iterator[onnx.TensorProto]:
+        """Stored tensors: floats in each type that was asked for, others as they are."""
+        yield from self._used.values()
+        for tensor in self._model.graph.initializer:
+            if tensor.name not in self._stored:
+                yield tensor
+
+    def _keeps(self, node: onnx.NodeProto) -> bool:
+        """Whether the node stays fp32 whatever its schema allows."""
+        looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
+        of_angles = not self._angles.isdisjoint(node.output)
+        return node.op_type in self._wide or looks_up or of_angles or _typed_by_attribute(node)
+
+    def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+        version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
+        if not onnx.defs.has(node.op_type, node.domain):
+            return None
+        return onnx.defs.get_schema(node.op_type, version, node.domain)
+
+    def _read(self, name: str, kind: int) -> str:
+        """The name of a float in the type that is wanted, made if it does not exist yet."""
+        if name not in self._floats:
+            return name
+        known = self._names.setdefault(name, {})
+        if kind not in known:
+            known[kind] = self._free(name, kind)
+            if name in self._stored:
+                self._used[known[kind]] = _stored_as(self._stored[name], known[kind], kind)
+            else:
+                self._cast(next(iter(known.values())), known[kind], kind)
+        return known[kind]
+
+    def _write(self, name: str, kind: int) -> str:
+        if name not in self._floats:
+            return name
+        made = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
+        self._names[name] = {kind: made}
+        return made
+
+    def _free(self, name: str, kind: int) -> str:
+        """A name for another version of a value; a stored one's half version keeps its name."""
+        if name in self._stored and kind == self._half:
+            return name
+        return name + (self._suffix if kind == self._half else "_float")
+
+    def _cast(self, source: str, target: str, kind: int) -> None:
+        name = f"{target}_cast" if target in self._named else target
+        self.nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
+
+
+def _angles(graph: onnx.GraphProto) -> set[str]:
+    """What leads to a sine or cosine of positions alone: no weight and no float that is fed."""
+    makers = {name: node for node in graph.node for name in node.output}
+    fed = {one.name for one in graph.input if one.type.tensor_type.elem_type == _FLOAT}
+    found: set[str] = set()
+    for node in graph.node:
+        if node.op_type in _ANGULAR:
+            behind, ahead = {*node.output}, [*node.input]
+            while ahead:
+                name = ahead.pop()
+                if name not in behind:
+                    behind.add(name)
+                    ahead += makers[name].input if name in makers else ()
+            found |= behind if fed.isdisjoint(behind) else set()
+    return found
+
+
+def _typed_by_attribute(node: onnx.NodeProto) -> bool:
+    return any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
+
+
+def _retype(node: onnx.NodeProto, half: int) -> None:
+    """Make what the attributes say of fp32 half."""
+    if node.op_type == "Cast":
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == _FLOAT:
+                attribute.i = half
+    elif node.op_type in _MADE_OF_TENSOR:
+        value = _made_of(node)
+        if value is not None:
+            del node.attribute[:]
+            node.attribute.append(helper.make_attribute("value", _half_tensor(value, "", half)))
+
+
+def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
+    """The fp32 numbers of which a node makes its output; None where it makes no fp32."""
+    for attribute in node.attribute:
+        if attribute.name == "value" and attribute.t.data_type == _FLOAT:
+            return numpy_helper.to_array(attribute.t)
+        if attribute.name in ("value_float", "value_floats"):
+            return np.asarray(helper.get_attribute_value(attribute), np.float32)
+    says_nothing = node.op_type == "ConstantOfShape" and not node.attribute
+    return np.zeros(1, np.float32) if says_nothing else None
+
+
+def _stored_as(tensor: onnx.TensorProto, name: str, kind: int) -> onnx.TensorProto:
+    if kind != _FLOAT:
+        return _half_tensor(numpy_helper.to_array(tensor), name, kind)
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    copy.name = name
+    return copy
+
+
+def _half_tensor(values: NDArray[Any], name: str, kind: int) -> onnx.TensorProto:
+    largest = _LARGEST[kind]
+    near = np.where(np.isfinite(values), np.clip(values, -largest, largest), values)
+    return numpy_helper.from_array(near.astype(helper.tensor_dtype_to_np_dtype(kind)), name)

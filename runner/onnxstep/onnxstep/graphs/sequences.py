@@ -1,0 +1,148 @@
+"""Sequences whose tensors are known: their readers, as plain nodes.
+
+PyTorch's exporter writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt when it does not
+optimise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from onnxstep.graphs.nodes import node_attributes
+from onnxstep.graphs.tensors import static_shape
+
+# A part is a node: what has more of them stays a sequence.
+_MOST_PARTS = 4096
+MAKERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+READERS = frozenset({"ConcatFromSequence", "SequenceAt", "SequenceLength"})
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def note_sequence(
+    node: onnx.NodeProto,
+    sequences: dict[str, list[str]],
+    types: Mapping[str, onnx.TypeProto],
+    arrays: Arrays,
+) -> list[onnx.NodeProto]:
+    """Note the tensors of the sequence that a node makes; the nodes that cut them out of another.
+
+    Raises LookupError where they are not known.
+    """
+    [made], given = node.output, list(node.input)
+    if node.op_type == "SplitToSequence":
+        lengths = _lengths(node, types, arrays)
+        sequences[made] = [f"{made}/part_{number}" for number in range(len(lengths))]
+        drops = len(given) == 1 and not node_attributes(node).get("keepdims", 1)
+        cut = parts(given[0], _axis(node), lengths, sequences[made], made, drops=drops)
+        cut[1].name = node.name
+        return cut
+    if node.op_type in ("SequenceInsert", "SequenceErase"):
+        tensors = list(sequences[given[0]])
+        if node.op_type == "SequenceErase":
+            tensors.pop(_number(arrays, given[1]) if len(given) > 1 else -1)
+        else:
+            place = _number(arrays, given[2]) if len(given) > 2 else len(tensors)
+            tensors.insert(place, given[1])
+        given = tensors
+    sequences[made] = given
+    return []
+
+
+def plain_reader(
+    node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
+) -> list[onnx.NodeProto]:
+    """The nodes in place of one that reads a sequence; LookupError where its parts are unknown."""
+    tensors, [made] = sequences[node.input[0]], node.output
+    if node.op_type == "SequenceLength":
+        length = numpy_helper.from_array(np.array(len(tensors)))
+        return [helper.make_node("Constant", [], [made], value=length)]
+    if node.op_type == "SequenceAt":
+        tensor = tensors[_number(arrays, node.input[1])]
+        return [helper.make_node("Identity", [tensor], [made], domain="")]
+    nodes, axis = [], _axis(node)
+    if node_attributes(node).get("new_axis", 0):
+        tensors = [f"{made}/{number}" for number in range(len(tensors))]
+        nodes = expanded(sequences[node.input[0]], axis, tensors)
+    return [*nodes, helper.make_node("Concat", tensors, [made], name=node.name, axis=axis)]
+
+
+def parts(
+    x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
+) -> list[onnx.NodeProto]:
+    """The nodes that cut a tensor along an axis; ``drops`` is for parts without the axis.
+
+    ``whole`` begins the names of what is none of the parts.
+    """
+    held, along = f"{whole}/lengths", f"{whole}/axis"
+    cut = [f"{name}/kept" for name in names] if drops else names
+    nodes = [
+        _constant(held, lengths),
+        helper.make_node("Split", [x, held], cut, domain="", axis=axis),
+    ]
+    if not drops:
+        return nodes
+    squeezed = zip(cut, names, strict=True)
+    drop = (helper.make_node("Squeeze", [wide, along], [name]) for wide, name in squeezed)
+    return [*nodes, _constant(along, [axis]), *drop]
+
+
+def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
+    """The nodes with the ``copies`` of a Split's parts right behind it, where they stood before.
+
+    The order of nodes is part of the digests of graphs that were measured.
+    """
+    moved: dict[str, list[onnx.NodeProto]] = {}
+    cut = {name for node in nodes if node.op_type == "Split" for name in node.output}
+    for node in nodes:
+        if not copies.isdisjoint(node.output) and node.input[0] in cut:
+            moved.setdefault(node.input[0], []).append(node)
+    order = {node.output[0]: place for place, node in enumerate(nodes)}
+    for node in nodes:
+        if node.output[0] in copies and node.input[0] in moved:
+            continue
+        yield node
+        if node.op_type == "Split":
+            readers = [reader for name in node.output for reader in moved.get(name, ())]
+            yield from sorted(readers, key=lambda reader: order[reader.output[0]])
+
+
+def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:
+    """The nodes that give each tensor a new axis."""
+    along = f"{names[0]}/axis"
+    pairs = zip(tensors, names, strict=True)
+    wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)
+    return [_constant(along, [axis]), *wide]
+
+
+def _lengths(
+    node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], arrays: Arrays
+) -> list[int]:
+    split = arrays[node.input[1]] if len(node.input) > 1 else np.array(1)
+    if split.ndim == 1:
+        return [int(length) for length in split]
+    shape, step = static_shape(types.get(node.input[0])) or (), int(split)
+    length = shape[_axis(node)]
+    if not 0 < step <= length <= step * _MOST_PARTS:
+        raise LookupError
+    return [min(step, length - at) for at in range(0, length, step)]
+
+
+def _axis(node: onnx.NodeProto) -> int:
+    return int(node_attributes(node).get("axis", 0))
+
+
+def _number(arrays: Arrays, name: str) -> int:
+    return int(arrays[name].item())
+
+
+def _constant(name: str, numbers: list[int]) -> onnx.NodeProto:
+    held = numpy_helper.from_array(np.array(numbers, np.int64))
+    return helper.make_node("Constant", [], [name], value=held)

@@ -1,0 +1,185 @@
+"""Tensors in a model: their types and shapes, wherever they stand, and whether they are sane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import onnx
+from onnx import TensorProto
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
+
+# Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
+MAX_ELEMENTS = 2**40
+# The types of what can be trained, and those too narrow for sums of many terms.
+FLOAT_TYPES = frozenset(
+    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
+)
+HALF_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+_MAX_MESSAGE = 300
+_ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
+
+
+def one_line(error: BaseException) -> str:
+    """A library's message without line breaks, cut to a length that a terminal can show."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"
+
+
+def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The main graph and every graph nested in the attributes of its nodes and of functions."""
+    yield model.graph
+    yield from _nested_graphs(model.graph.node)
+    for function in model.functions:
+        for attribute in function.attribute_proto:
+            if attribute.HasField("g"):
+                yield attribute.g
+            yield from attribute.graphs
+        yield from _nested_graphs(function.node)
+
+
+def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
+    for node in nodes:
+        if node.attribute:
+            found = subgraphs(node)
+            yield from found
+            for graph in found:
+                yield from _nested_graphs(graph.node)
+
+
+def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
+    """Every attribute of every node, at any depth."""
+    yield from _attributes(model.graph.node)
+    for function in model.functions:
+        yield from function.attribute_proto
+        yield from _attributes(function.node)
+
+
+def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
+    for node in nested_nodes(nodes):
+        yield from node.attribute
+
+
+def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor whose values the file holds: initializers and attributes, at any depth."""
+    for graph in graphs(model):
+        yield from graph.initializer
+        yield from _dense(graph.sparse_initializer)
+    for attribute in attributes(model):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.HasField("sparse_tensor"):
+            yield from _dense([attribute.sparse_tensor])
+        yield from _dense(attribute.sparse_tensors)
+
+
+def _dense(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in tensors:
+        yield tensor.values
+        yield tensor.indices
+
+
+def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Every value of one graph that has a declared type."""
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+
+
+def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto]) -> None:
+    """Drop what is declared of other values between inputs and outputs, in place."""
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+
+
+def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    """By name, the type of every value of one graph that is declared or stored."""
+    types = {value.name: value.type for value in declared_values(graph)}
+    return types | {
+        tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        for tensor in graph.initializer
+    }
+
+
+def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
+    """A tensor's shape; None where a size is open, or nothing is declared."""
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    sizes = []
+    for dim in kind.tensor_type.shape.dim:
+        if not dim.HasField("dim_value"):
+            return None
+        sizes.append(dim.dim_value)
+    return tuple(sizes)
+
+
+def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy that declares no shape but those of its inputs: the nodes give the others."""
+    plain = copied(model)
+    for value in [*plain.graph.value_info, *plain.graph.output]:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    return plain
+
+
+def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
+    """The bytes of one element of every tensor of the main graph that has a declared type.
+
+    Values that are no tensors, such as sequences, are left out.
+    """
+    types = {
+        info.name: info.type.tensor_type.elem_type
+        for info in declared_values(model.graph)
+        if info.type.HasField("tensor_type")
+    }
+    widths = {
+        elem_type: onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
+        for elem_type in set(types.values())
+        if elem_type != onnx.TensorProto.UNDEFINED
+    }
+    return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}
+
+
+def check_tensors(model: onnx.ModelProto) -> None:
+    """Raise ModelError when a declared shape is absurd or stored data does not fill its shape."""
+    for tensor in stored_tensors(model):
+        _check_shape(tensor.name, tensor.dims)
+        _check_data(tensor)
+    check_declarations(model)
+
+
+def check_declarations(model: onnx.ModelProto) -> None:
+    """Raise ModelError when a value is declared with an unknown type or an absurd size."""
+    for graph in graphs(model):
+        for value in declared_values(graph):
+            tensor = value.type.tensor_type
+            if tensor.elem_type not in _ELEM_TYPES:
+                raise ModelError(
+                    f"value {value.name!r}: expected a data type of ONNX, got {tensor.elem_type}"
+                )
+            dims = tensor.shape.dim
+            _check_shape(value.name, [dim.dim_value for dim in dims if dim.HasField("dim_value")])
+
+
+def _check_shape(name: str, sizes: Iterable[int]) -> None:
+    shape = tuple(sizes)
+    if min(shape, default=0) < 0:
+        raise ModelError(f"tensor {name!r}: expected sizes of at least 0, got {list(shape)}")
+    if math.prod(filter(None, shape)) > MAX_ELEMENTS:
+        raise ModelError(
+            f"tensor {name!r}: expected at most 2**40 elements, got the shape {list(shape)}"
+        )
+
+
+def _check_data(tensor: onnx.TensorProto) -> None:
+    try:
+        onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise ModelError(
+            f"tensor {tensor.name!r}: expected data that fills the shape {list(tensor.dims)}; "
+            f"{one_line(error)}; export the model again"
+        ) from None

@@ -1,0 +1,290 @@
+"""Losses: a scalar to minimise, and its cotangent at the model's output, both in closed form.
+
+Meanings and settings are PyTorch's (torch.nn losses with ``reduction="mean"``). Class scores stand
+on the last axis of the output. Class indices that are fed are not checked while a step runs: where
+PyTorch raises, ONNX counts those from -classes to -1 from the last class on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value, ascending
+from onnxstep.errors import ModelError
+
+# ScatterElements adds from this opset on; before it the addition goes through a one-hot mask.
+_SCATTER_ADDS = 16
+
+
+def classes_of(scores: Value) -> int:
+    """The length of the class axis, the last; raises ModelError where scores have no such axis."""
+    if not scores.is_float or scores.rank < 2:
+        raise ModelError(
+            f"expected float class scores [..., classes]; output {scores.name!r} has shape "
+            f"{list(scores.shape)}"
+        )
+    return scores.shape[-1]
+
+
+def pick(scores: Value, classes: Value) -> Value:
+    """scores[..., classes]: [..., C] and [...] int64 to [...]."""
+    op = scores.op
+    chosen = op.GatherElements(scores, op.Unsqueeze(classes, op.integers(-1)), axis=scores.rank - 1)
+    return op.Squeeze(chosen, op.integers(-1))
+
+
+def as_column(values: Value) -> Value:
+    """[...] as [..., 1], to stand beside scores; a scalar stays one."""
+    return values.op.Unsqueeze(values, values.op.integers(-1)) if values.rank else values
+
+
+def add_at(scores: Value, classes: Value, amount: Value) -> Value:
+    """Add ``amount`` (scalar or [...]) to scores[..., classes]."""
+    op = scores.op
+    index = op.Unsqueeze(classes, op.integers(-1))
+    if op.opset < _SCATTER_ADDS:
+        labels = op.constant(ascending(scores.shape[-1]))
+        onehot = op.Cast(op.Equal(index, labels), to=scores.elem_type)
+        return scores + onehot * as_column(amount)
+    amounts = op.Expand(amount, op.integers(*classes.shape))
+    updates = op.Unsqueeze(amounts, op.integers(-1))
+    return op.ScatterElements(scores, index, updates, axis=scores.rank - 1, reduction="add")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a loss compares the output with: a graph input of this shape and element type."""
+
+    shape: tuple[int, ...]
+    elem_type: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The scalar ``value`` and its derivative with respect to the model's output."""
+
+    value: Value
+    cotangent: Value
+
+
+class LossFunction(Protocol):
+    """A loss: the target it demands for an output, and how it is built from both."""
+
+    def target_of(self, output: Value) -> Target | None:
+        """The target; None where there is nothing to compare. Raises ModelError on a bad output."""
+        ...
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the loss and its cotangent."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftmaxCrossEntropy:
+    """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
+
+    ``weights`` (one for each class) weigh positions by their target's class, positions whose target
+    is ``ignore_index`` count nothing, and ``label_smoothing`` spreads that share of the target
+    evenly over the classes. With p = softmax(z) the derivative at a position of weight s is
+    ``s (p - onehot)``.
+    """
+
+    weights: tuple[float, ...] | None = None
+    ignore_index: int | None = None
+    label_smoothing: float = 0.0
+
+    def target_of(self, output: Value) -> Target:
+        """Class indices, one for each position."""
+        if self.weights is not None and len(self.weights) != classes_of(output):
+            raise ModelError(
+                f"class weights: expected {classes_of(output)}, one for each class, "
+                f"got {len(self.weights)}"
+            )
+        return Target(output.shape[:-1], TensorProto.INT64)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit it by LogSoftmax, which does not overflow where a logarithm of Softmax would."""
+        assert target is not None
+        log_p = op.LogSoftmax(output, axis=-1)
+        classes, share, even = self._shares(op, output, target)
+        hard = 1 - self.label_smoothing
+        total = op.ReduceSum(pick(log_p, classes) * share, keepdims=0) * -hard
+        slope = as_column(share) * hard
+        if not self.label_smoothing:
+            return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard))
+        smooth = self._smooth(op, log_p, as_column(even))
+        spread = op.Exp(log_p) * (slope + smooth.slope) - smooth.label
+        return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
+
+    def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
+        """Safe classes; each position's weight, and 1 if it counts, over the sum of weights."""
+        if self.weights is None and self.ignore_index is None:
+            share = op.scalar(classes_of(output) / output.size, output.elem_type)
+            return target, share, share
+        classes, kept = target, op.scalar(1.0, output.elem_type)
+        if self.ignore_index is not None:
+            ignored = op.Equal(target, op.scalar(self.ignore_index, TensorProto.INT64))
+            classes = op.Where(ignored, op.scalar(0, TensorProto.INT64), target)
+            kept = 1.0 - op.Cast(ignored, to=output.elem_type)
+        weight = op.Gather(self._class_weights(op, output), classes) * kept
+        total = op.ReduceSum(weight, keepdims=0)
+        return classes, weight / total, kept / total
+
+    def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
+        """The share of the target that is spread over all classes."""
+        each = even * (self.label_smoothing / classes_of(log_p))
+        if self.weights is None:
+            rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
+            value = -op.ReduceSum(rows * each, keepdims=0)
+            return _Smooth(value, each * float(classes_of(log_p)), each)
+        label = self._class_weights(op, log_p) * each
+        value = -op.ReduceSum(log_p * label, keepdims=0)
+        return _Smooth(value, each * float(sum(self.weights)), label)
+
+    def _class_weights(self, op: Builder, like: Value) -> Value:
+        ones = (1.0,) * classes_of(like)
+        return op.Cast(op.constant(np.array(self.weights or ones)), to=like.elem_type)
+
+
+@dataclass(frozen=True)
+class _Smooth:
+    """The part of a loss by ``label``, what each class is given; its derivative is slope p - label.
+
+    The slope is the label's sum over the classes.
+    """
+
+    value: Value
+    slope: Value
+    label: Value
+
+
+@dataclass(frozen=True)
+class NegativeLogLikelihood:
+    """Mean over positions of ``-y[t]``, y [..., classes] being log-probabilities, t [...] int64."""
+
+    def target_of(self, output: Value) -> Target:
+        """Class indices, one for each position."""
+        classes_of(output)
+        return Target(output.shape[:-1], TensorProto.INT64)
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the mean of -y at the targets, and -1/n at each of them."""
+        assert target is not None
+        share = op.scalar(1 / (output.size // classes_of(output)), output.elem_type)
+        zeros = op.Expand(op.scalar(0.0, output.elem_type), op.integers(*output.shape))
+        value = -op.ReduceSum(pick(output, target) * share, keepdims=0)
+        return Loss(value, add_at(zeros, target, -share))
+
+
+class _Elementwise:
+    """A loss that compares each element of the output with a number of its own."""
+
+    def target_of(self, output: Value) -> Target:
+        """A number for each element, of the output's shape and type."""
+        return Target(output.shape, output.elem_type)
+
+
+@dataclass(frozen=True)
+class SigmoidCrossEntropy(_Elementwise):
+    """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and y in [0, 1].
+
+    ``positive_weight`` w weighs the positive part: (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    """
+
+    positive_weight: float = 1.0
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit it by Softplus, which does not overflow where a logarithm of Sigmoid would."""
+        assert target is not None
+        scale = 1 / output.size
+        if self.positive_weight == 1.0:
+            value = op.Softplus(output) - output * target
+            return Loss(_total(value) * scale, (op.Sigmoid(output) - target) * scale)
+        weight = target * (self.positive_weight - 1.0) + 1.0
+        negative = 1.0 - target
+        value = negative * output + weight * op.Softplus(-output)
+        return Loss(_total(value) * scale, (negative - weight * op.Sigmoid(-output)) * scale)
+
+
+@dataclass(frozen=True)
+class MeanSquaredError(_Elementwise):
+    """Mean of (y - t)²; the derivative is 2 (y - t) / n."""
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the mean of squares, and 2/n of the error at each element."""
+        assert target is not None
+        error = op.Sub(output, target)
+        return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size))
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError(_Elementwise):
+    """Mean of |y - t|; the derivative is sign(y - t) / n, 0 at 0."""
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the mean of magnitudes, and 1/n of the error's sign at each element."""
+        assert target is not None
+        error = output - target
+        scale = 1 / output.size
+        return Loss(_total(op.Abs(error)) * scale, op.Sign(error) * scale)
+
+
+@dataclass(frozen=True)
+class Huber(_Elementwise):
+    """Mean of e²/2 where |e| ≤ delta, else delta (|e| - delta/2); e = y - t.
+
+    With c = clip(e, -delta, delta) both branches are c (e - c/2), and the derivative is c / n.
+    """
+
+    delta: float = 1.0
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+        """Emit the mean of c (e - c/2), and c/n at each element."""
+        assert target is not None
+        error = output - target
+        low, high = (op.scalar(sign * self.delta, output.elem_type) for sign in (-1, 1))
+        clipped = op.Clip(error, low, high)
+        value = _total(clipped * (error - clipped * 0.5))
+        return Loss(value * (1 / output.size), clipped * (1 / output.size))
+
+
+@dataclass(frozen=True)
+class OwnOutput:
+    """The model's own output, one number, is the loss: its derivative is 1."""
+
+    def target_of(self, output: Value) -> None:
+        """Nothing is compared; raises ModelError unless the output is one number."""
+        if output.size != 1:
+            raise ModelError(
+                f"loss own_output: expected one number; output {output.name!r} has shape "
+                f"{list(output.shape)}"
+            )
+
+    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
+        """Emit the output as a scalar, and 1 as its derivative."""
+        shape = op.integers(*output.shape)
+        one = op.Expand(op.scalar(1.0, output.elem_type), shape)
+        return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), one)
+
+
+def _total(value: Value) -> Value:
+    return value.op.ReduceSum(value, keepdims=0)
+
+
+LOSSES: Mapping[str, LossFunction] = MappingProxyType(
+    {
+        "softmax_cross_entropy": SoftmaxCrossEntropy(),
+        "sigmoid_cross_entropy": SigmoidCrossEntropy(),
+        "nll": NegativeLogLikelihood(),
+        "mse": MeanSquaredError(),
+        "l1": MeanAbsoluteError(),
+        "huber": Huber(),
+        "own_output": OwnOutput(),
+    }
+)

@@ -1,0 +1,168 @@
+"""Mixed precision: what a rule emits computes in the half type of its inputs, sums in float32.
+
+The forward pass is rewritten by ``graphs.precision``; ``MixedBuilder`` does the same for each node
+of the backward pass as it is emitted. Dynamic loss scaling keeps gradients of fp16 from vanishing
+and from overflowing for long: the loss is multiplied by a scale before it is differentiated, the
+gradients are divided by it, and a step whose gradients are not all finite changes nothing but the
+scale, which is carried from step to step as optimizer state is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value
+from onnxstep.graphs.contrib import DOMAIN
+from onnxstep.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
+from onnxstep.graphs.tensors import HALF_TYPES
+from onnxstep.update import Transition
+
+# What a step computes in; its weights, its loss and its update are float32 in each.
+Precision = Literal["fp32", "fp16", "bf16"]
+TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
+    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+)
+
+
+class MixedBuilder(Builder):
+    """A Builder that emits in float32, between casts, what does not belong in half precision.
+
+    That is what ``autocast.WIDE_IN_TRAINING`` names, and what ONNX knows no half form of. A cast
+    back to float32 of what was computed in it is that value itself: such a gradient is not rounded.
+    """
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self._casts: dict[tuple[str, int], Value] = {}
+
+    def emit(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Any] | None = None,
+        outputs: int = 1,
+    ) -> tuple[Value, ...]:
+        """Append a node, and the casts around it; see ``Builder.emit``."""
+        settings = dict(attributes or {})
+        halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
+        if op_type == "Cast" and inputs[0] is not None:
+            return (self._cast(inputs[0], settings["to"]),)
+        if not halves or self._knows(op_type, inputs, settings.get("domain", ""), min(halves)):
+            return super().emit(op_type, inputs, attributes, outputs)
+        wide = [
+            self._cast(v, TensorProto.FLOAT) if v is not None and v.elem_type in HALF_TYPES else v
+            for v in inputs
+        ]
+        yielded = super().emit(op_type, wide, attributes, outputs)
+        narrow = min(halves)
+        return tuple(
+            self._cast(y, narrow) if y.elem_type == TensorProto.FLOAT else y for y in yielded
+        )
+
+    def _knows(self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int) -> bool:
+        """Whether the operator computes in half precision on these inputs."""
+        names = ["" if value is None else value.name for value in inputs]
+        node = onnx.NodeProto(op_type=op_type, domain=domain, input=names)
+        schema = None if domain == DOMAIN else self.schema(node)
+        allowed = zip(inputs, allowed_inputs(node, schema, half), strict=True)
+        return op_type not in WIDE_IN_TRAINING and all(
+            fits for value, fits in allowed if value is not None and value.elem_type in HALF_TYPES
+        )
+
+    def _cast(self, value: Value, elem_type: int) -> Value:
+        """A value in another type, each once."""
+        if value.elem_type == elem_type:
+            return value
+        known = value.name, elem_type
+        if known not in self._casts:
+            [made] = super().emit("Cast", [value], {"to": elem_type})
+            self._casts[known] = made
+            if value.elem_type == TensorProto.FLOAT and elem_type in HALF_TYPES:
+                self._casts[made.name, value.elem_type] = value
+        return self._casts[known]
+
+
+SCALE = "loss_scale"
+GOOD_STEPS = "loss_scale.good_steps"
+_FLOAT = TensorProto.FLOAT
+# The largest power of two in float32: twice that is infinite.
+_LARGEST = 2.0**127
+
+
+@dataclass(frozen=True)
+class LossScaling:
+    """How the scale moves; the defaults are those of PyTorch's ``torch.amp.GradScaler``.
+
+    A bad step multiplies it by ``backoff``, ``growth_interval`` good ones in a row by ``growth``.
+    """
+
+    initial: float = 2.0**16
+    growth: float = 2.0
+    backoff: float = 0.5
+    growth_interval: int = 2000
+
+
+def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
+    """The scale of a step's loss; None where none is needed: fp32 and bf16 have range enough.
+
+    ``scaling`` None is PyTorch's for fp16.
+    """
+    if precision != "fp16" and scaling is None:
+        return None
+    return Scale(op, scaling or LossScaling())
+
+
+class Scale:
+    """The scale of one step, a float32 scalar that is carried, and what hangs on it."""
+
+    def __init__(self, op: Builder, scaling: LossScaling) -> None:
+        self._op, self._scaling = op, scaling
+        self.before = op.input(SCALE, (), _FLOAT)
+        self._good_steps = op.input(GOOD_STEPS, (), _FLOAT)
+
+    def scaled(self, cotangents: Mapping[str, Value]) -> dict[str, Value]:
+        """Cotangents of the scaled loss; in their own types, which are half in a half file."""
+        return {name: _times(value, self.before) for name, value in cotangents.items()}
+
+    def unscaled(self, gradients: Mapping[str, Value]) -> dict[str, Value]:
+        """Gradients of the loss itself, from those of the scaled loss."""
+        inverse = 1.0 / self.before
+        return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
+
+    def moves(self, finite: Value) -> Iterator[Transition]:
+        """The next scale and the count of good steps; ``finite``: this step was one."""
+        op, said = self._op, self._scaling
+        count = self._good_steps + 1.0
+        grows = op.Equal(count, op.scalar(said.growth_interval, _FLOAT))
+        grown = op.Min(self.before * said.growth, op.scalar(_LARGEST, _FLOAT))
+        good = op.Where(grows, grown, self.before)
+        scale = op.Where(finite, good, self.before * said.backoff)
+        reset = op.scalar(0.0, _FLOAT)
+        steps = op.Where(finite, op.Where(grows, reset, count), reset)
+        yield Transition(self.before, op.rename(scale, f"{SCALE}.next"), "state", said.initial)
+        yield Transition(self._good_steps, op.rename(steps, f"{GOOD_STEPS}.next"), "state")
+
+
+def _times(value: Value, factor: Value) -> Value:
+    return (value.cast(_FLOAT) * factor).cast(value.elem_type)
+
+
+def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
+    """Whether every number of the gradients is finite: a bool scalar.
+
+    The sum of all squares is below infinity just then (it does not overflow by itself below 1e19),
+    and a norm for clipping takes the same squares.
+    """
+    squares = [
+        op.Reshape(op.ReduceSumSquare(g.cast(_FLOAT), keepdims=0), op.integers(1))
+        for g in gradients.values()
+    ]
+    total = op.Reshape(op.Sum(*squares), op.constant(np.zeros(0, np.int64)))
+    return op.Less(total, op.scalar(np.inf, total.elem_type))

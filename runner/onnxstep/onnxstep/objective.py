@@ -1,0 +1,130 @@
+"""The loss of a step: a weighted sum of terms, each of one output, and its cotangents.
+
+What a single loss is stands in ``losses``; differentiation is left to ``step``.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from onnxstep.builder import Value
+from onnxstep.errors import ModelError
+from onnxstep.forward import Forward, keep_outputs, names
+from onnxstep.graphs.choices import choose, unknown_name
+from onnxstep.graphs.tensors import FLOAT_TYPES
+from onnxstep.losses import LOSSES, Loss, LossFunction
+
+
+@dataclass(frozen=True)
+class Term:
+    """``weight`` times a loss of the model's ``output`` (None: its only float output)."""
+
+    loss: str | LossFunction = "softmax_cross_entropy"
+    output: str | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a step minimises: the scalar ``value`` and its derivative by each output in it.
+
+    ``targets`` has the graph input that each term compares with, None where it compares nothing.
+    """
+
+    value: Value
+    cotangents: Mapping[str, Value]
+    targets: tuple[Value | None, ...]
+
+    @property
+    def given(self) -> list[Value]:
+        """The graph inputs that the loss adds to the model's own."""
+        return [target for target in self.targets if target is not None]
+
+
+def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> tuple[Term, ...]:
+    """The terms that a caller asks for: one loss of ``output``, or a list of terms.
+
+    Raises ModelError for no term at all, and for a list beside an ``output``.
+    """
+    if isinstance(loss, Sequence) and not isinstance(loss, str):
+        if not loss or output is not None:
+            raise ModelError(
+                "loss: expected one loss with its output, or at least one term, each with its own "
+                f"output, got {len(loss)} terms and the output {output!r}"
+            )
+        return tuple(loss)
+    return (Term(loss, output),)
+
+
+def keep_term_outputs(
+    model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
+) -> onnx.ModelProto:
+    """The model without what serves neither a term nor a ``carried`` output.
+
+    A model that lacks such an output stays whole, so that an error can name what it has.
+    """
+    floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
+    only = floats[0] if len(floats) == 1 else ""
+    wanted = {term.output or only for term in terms} | set(carried)
+    known = {value.name for value in model.graph.output}
+    return keep_outputs(model, wanted) if wanted <= known else model
+
+
+def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
+    """The sum of the terms; the first compares with ``target``, the second with ``target_2``, ….
+
+    Raises ModelError for an unknown loss or output, and where a loss does not fit its output.
+    """
+    built = [_built(forward, term, index) for index, term in enumerate(terms)]
+    by_output: dict[str, list[Value]] = {}
+    for output, _, loss in built:
+        by_output.setdefault(output.name, []).append(loss.cotangent)
+    return Objective(
+        _total([loss.value for *_, loss in built]),
+        {name: _total(parts) for name, parts in by_output.items()},
+        tuple(target for _, target, _ in built),
+    )
+
+
+def _built(forward: Forward, term: Term, index: int) -> tuple[Value, Value | None, Loss]:
+    output = _output(forward, term.output)
+    rule = choose("loss", LOSSES, term.loss) if isinstance(term.loss, str) else term.loss
+    wanted = rule.target_of(output)
+    target = None
+    if wanted is not None:
+        name = "target" if index == 0 else f"target_{index + 1}"
+        target = forward.op.input(name, wanted.shape, wanted.elem_type)
+    loss = rule.build(forward.op, output, target)
+    if term.weight == 1.0:
+        return output, target, loss
+    return output, target, Loss(loss.value * term.weight, loss.cotangent * term.weight)
+
+
+def _total(values: Sequence[Value]) -> Value:
+    return functools.reduce(operator.add, values)
+
+
+def _output(forward: Forward, name: str | None) -> Value:
+    output = _named_output(forward, name)
+    if not output.size:
+        raise ModelError(f"output {output.name!r}: expected elements; its shape is {output.shape}")
+    return output
+
+
+def _named_output(forward: Forward, name: str | None) -> Value:
+    floats = [value for value in forward.outputs if value.is_float]
+    if name is None:
+        if len(floats) != 1:
+            raise ModelError(
+                f"expected the name of the output to train on; the model has {len(floats)} float "
+                f"outputs: {', '.join(names(floats))}"
+            )
+        return floats[0]
+    if name not in names(floats):
+        raise unknown_name("output", name, names(floats))
+    return forward.value(name)

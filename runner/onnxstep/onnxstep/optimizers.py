@@ -1,0 +1,230 @@
+"""Optimizers: how a parameter and its states move along a gradient, as ONNX nodes.
+
+Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim documentation).
+``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value
+
+
+@dataclass(frozen=True)
+class Update:
+    """The next parameter, and the next value of each state in the order of ``states``."""
+
+    parameter: Value
+    states: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What all parameters of a step share: the learning rate, and the count of this step.
+
+    ``rate`` is a scalar of the parameter's type; ``count`` a float64 scalar, 1 at the first step,
+    for the optimizers that ask for it.
+    """
+
+    rate: Value
+    count: Value | None = None
+
+
+class Optimizer:
+    """One update rule: how a parameter and its states follow from a gradient."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The names of what it keeps for each parameter, each of the parameter's shape."""
+        return ()
+
+    @property
+    def initial_state(self) -> float:
+        """What every element of its states is before the first step."""
+        return 0.0
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether it needs the number of the step."""
+        return False
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the next parameter and states; the class says by which formulas."""
+        raise NotImplementedError
+
+    def undecayed(self) -> Self:
+        """The same rule without weight decay."""
+        rule: Any = self
+        undecayed: Self = replace(rule, weight_decay=0.0)
+        return undecayed
+
+
+@dataclass(frozen=True)
+class Sgd(Optimizer):
+    """w' = w - rate · g."""
+
+    weight_decay: float = 0.0
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = _decayed(w, gradient, self.weight_decay)
+        return Update(op.Sub(w, g * pace.rate))
+
+
+@dataclass(frozen=True)
+class Momentum(Optimizer):
+    """v' = momentum · v + g; w' = w - rate · v'; Nesterov: w' = w - rate · (g + momentum · v')."""
+
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("momentum",)
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = _decayed(w, gradient, self.weight_decay)
+        velocity = op.Add(states[0] * self.momentum, g)
+        direction = g + velocity * self.momentum if self.nesterov else velocity
+        return Update(w - direction * pace.rate, (velocity,))
+
+
+@dataclass(frozen=True)
+class RmsProp(Optimizer):
+    """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
+
+    With ``momentum`` v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 has epsilon within the
+    root, starts s at one and lets v hold the rate: with the same settings its steps are others.
+    The states are s / (1 - rho) and v · √(1 - rho): a pass over memory less.
+    """
+
+    rho: float = 0.99
+    epsilon: float = 1e-8
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The mean of squares, and the velocity where there is momentum."""
+        return ("square_average", "momentum") if self.momentum else ("square_average",)
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = _decayed(w, gradient, self.weight_decay)
+        square = op.Add(states[0] * self.rho, g * g)
+        root = math.sqrt(1 - self.rho)
+        direction, rate = g / (op.Sqrt(square) + self.epsilon / root), pace.rate * (1 / root)
+        if not self.momentum:
+            return Update(w - direction * rate, (square,))
+        velocity = op.Add(states[1] * self.momentum, direction)
+        return Update(w - velocity * rate, (square, velocity))
+
+
+@dataclass(frozen=True)
+class Adagrad(Optimizer):
+    """s' = s + g², from ``initial_accumulator`` on; w' = w - rate · g / (√s' + epsilon)."""
+
+    epsilon: float = 1e-10
+    initial_accumulator: float = 0.0
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("square_sum",)
+
+    @property
+    def initial_state(self) -> float:
+        """The first sum of squares."""
+        return self.initial_accumulator
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = _decayed(w, gradient, self.weight_decay)
+        square = op.Add(states[0], g * g)
+        return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
+
+
+@dataclass(frozen=True)
+class Adadelta(Optimizer):
+    """Steps by the ratio of the running root mean squares of steps and gradients.
+
+    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
+    u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    """
+
+    rho: float = 0.9
+    epsilon: float = 1e-6
+    weight_decay: float = 0.0
+    states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = _decayed(w, gradient, self.weight_decay)
+        squares, deltas = states
+        square = op.Add(squares * self.rho, g * g * (1 - self.rho))
+        delta = op.Sqrt((deltas + self.epsilon) / (square + self.epsilon)) * g
+        moved = op.Add(deltas * self.rho, delta * delta * (1 - self.rho))
+        return Update(w - delta * pace.rate, (square, moved))
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer):
+    """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
+
+    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is
+    AdamW: the decay shrinks the parameter by rate · weight_decay and leaves the gradient alone.
+    The states are m / (1 - β₁) and v / (1 - β₂): two passes over memory less.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    decoupled: bool = False
+    states: ClassVar[tuple[str, ...]] = ("first_moment", "second_moment")
+    counts_steps: ClassVar[bool] = True
+
+    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+        """Emit the formulas of the class."""
+        g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
+        first = op.Add(states[0] * self.beta1, g)
+        second = op.Add(states[1] * self.beta2, g * g)
+        # √v' / c + epsilon over m' / c₁ is taken through c: a pass over memory less.
+        c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
+        spread = op.Sqrt(second) + c * self.epsilon
+        c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
+        length = pace.rate * c / c_1
+        kept = w * (1.0 - pace.rate * self.weight_decay) if self._shrinks else w
+        return Update(kept - first / spread * length, (first, second))
+
+    @property
+    def _shrinks(self) -> bool:
+        return self.decoupled and self.weight_decay != 0
+
+
+def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
+    """1 - betaᵗ, taken in float64: in float32 the difference would lose most of its digits."""
+    assert pace.count is not None, "an optimizer that counts steps is given the count"
+    power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
+    return op.Cast(1.0 - power, to=elem_type)
+
+
+def _decayed(w: Value, gradient: Value, weight_decay: float) -> Value:
+    return gradient + w * weight_decay if weight_decay else gradient
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
+    {
+        "sgd": Sgd(),
+        "momentum": Momentum(),
+        "nesterov": Momentum(nesterov=True),
+        "rmsprop": RmsProp(),
+        "adagrad": Adagrad(),
+        "adadelta": Adadelta(),
+        "adam": Adam(),
+        "adamw": Adam(weight_decay=0.01, decoupled=True),
+    }
+)

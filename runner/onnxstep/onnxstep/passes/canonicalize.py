@@ -1,0 +1,210 @@
+"""One form for all models before they are differentiated, and every shape static.
+
+Local functions are inlined, the default domain is called "", the opset is 13 or newer. Operators
+that ONNX itself defines by others, and that have neither a rule nor a refusal, become their body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import onnx
+from onnx import defs, helper
+
+from onnxstep import registry
+from onnxstep.errors import ModelError
+from onnxstep.graphs.binding import UnknownShapeError, bind_dimensions
+from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
+from onnxstep.graphs.functions import inline_functions
+from onnxstep.graphs.fused import unfuse
+from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
+from onnxstep.graphs.inference import check_nodes, infer_shapes
+from onnxstep.graphs.nodes import (
+    Constants,
+    constant_value,
+    constants,
+    is_standard,
+    node_attributes,
+)
+from onnxstep.graphs.tensors import HALF_TYPES, declared_values, value_types
+from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
+
+_ALIAS = "ai.onnx"
+
+
+def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
+    """A copy with local functions inlined, the default domain called "", and a recent opset.
+
+    Initializers are no inputs. Operators that ONNX Runtime fused come apart.
+
+    Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
+    """
+    plain = inline_functions(unfuse(model))
+    check_nodes(plain)
+    initializers_apart(plain)
+    for node in plain.graph.node:
+        node.domain = "" if node.domain == _ALIAS else node.domain
+    versions = {
+        "" if entry.domain == _ALIAS else entry.domain: entry.version
+        for entry in plain.opset_import
+    }
+    # A graph of contributed operators alone need not import the domain that gradients are made of.
+    versions.setdefault("", OLDEST_OPSET)
+    del plain.opset_import[:]
+    plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
+    recent = upgrade(plain, versions[""], oldest_opset)
+    drop_empty_scales(recent)
+    return recent
+
+
+# A body may again contain such operators; ONNX's definitions nest two deep.
+_DEEPEST = 8
+_DOMAIN = "epochcost.bodies"
+_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
+Versions = Mapping[str, int]
+Types = Mapping[str, onnx.TypeProto]
+
+
+def expand(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without operators that are known only by their body.
+
+    Raises ModelError where onnx cannot put a body in its place.
+    """
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    plain = model
+    for _ in range(_DEEPEST):
+        if not any(_has_only_a_body(node, versions) for node in plain.graph.node):
+            break
+        plain = inline_functions(_with_local_functions(plain, versions))
+    return plain
+
+
+def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
+    """A copy in which each such node calls a local function with the body for its inputs."""
+    local = infer_shapes(model)
+    types = value_types(local.graph)
+    labels = constants(local.graph)
+    _widen_halves(local.graph, types)
+    for node in local.graph.node:
+        if _has_only_a_body(node, versions):
+            _demand_classes(node, labels, types)
+            body = _body(node, versions, types)
+            body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
+            local.functions.append(body)
+            node.domain, node.op_type = body.domain, body.name
+    local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    return local
+
+
+def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
+    """Put casts to float32 and back where a body has constants of float32 beside half numbers."""
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
+        if not is_standard(node, "MeanVarianceNormalization") or kind not in HALF_TYPES:
+            nodes.append(node)
+            continue
+        x, y = node.input[0], node.output[0]
+        wide = helper.make_node(node.op_type, [f"{y}/input"], [f"{y}/wide"], node.name)
+        wide.attribute.extend(node.attribute)
+        nodes.append(helper.make_node("Cast", [x], wide.input, to=onnx.TensorProto.FLOAT))
+        nodes.append(wide)
+        nodes.append(helper.make_node("Cast", wide.output, [y], to=kind))
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None:
+    """Constant labels of a loss are classes: its body would count negative ones from the last."""
+    if node.op_type not in _LOSSES or node.input[1] not in held or node.input[0] not in types:
+        return
+    labels = np.asarray(constant_value(held[node.input[1]]))
+    counted = labels != node_attributes(node).get("ignore_index")
+    sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
+    classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
+    wrong = labels[counted & ((labels < 0) | (labels >= classes))]
+    if wrong.size:
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} ({node.op_type}): expected labels from 0 to "
+            f"below the number of classes, {classes}, got {wrong.flat[0]}"
+        )
+
+
+def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
+    version = versions.get(node.domain, 1)
+    if not defs.has(node.op_type, version, node.domain):
+        return False
+    schema = defs.get_schema(node.op_type, version, node.domain)
+    known = registry.answer(node.domain, node.op_type, schema.since_version)
+    return known is None and bool(_body_versions(schema))
+
+
+def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
+    """The definition of a node's operator; what the node leaves to defaults is written out."""
+    version = versions.get(node.domain, 1)
+    schema = defs.get_schema(node.op_type, version, node.domain)
+    given = {attribute.name for attribute in node.attribute}
+    node.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in given and declared.default_value.name
+    )
+    _demand_axes(node, types)
+    newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))
+    body = onnx.FunctionProto()
+    body.ParseFromString(_serialized(schema, newest, node, types))
+    del body.opset_import[:]
+    body.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
+    return body
+
+
+def _demand_axes(node: onnx.NodeProto, types: Types) -> None:
+    """Name the node whose axes its input does not have: onnx would name one of its body."""
+    kind = types.get(node.input[0], onnx.TypeProto()).tensor_type
+    rank = len(kind.shape.dim)
+    for axis in node_attributes(node).get("axes", ()) if kind.HasField("shape") else ():
+        if not -rank <= axis < rank:
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} ({node.op_type}): expected axes of an input "
+                f"of rank {rank}, got {axis}; correct the node, or export the model again"
+            )
+
+
+def _body_versions(schema: defs.OpSchema) -> list[int]:
+    plain = schema.function_opset_versions  # type: ignore[attr-defined]
+    return [*plain, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
+
+
+def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types: Types) -> bytes:
+    if version in schema.function_opset_versions:  # type: ignore[attr-defined]
+        return bytes(schema.get_function_with_opset_version(version))  # type: ignore[attr-defined]
+    inputs = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+    return bytes(
+        schema.get_context_dependent_function_with_opset_version(  # type: ignore[attr-defined]
+            version, node.SerializeToString(), inputs
+        )
+    )
+
+
+def bind(
+    model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] = ()
+) -> onnx.ModelProto:
+    """With tensors of static shapes; an operator that yields others is named, with its refusal."""
+    try:
+        bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
+    except UnknownShapeError as error:
+        raise _with_refusal(error, error.domain, error.op_type) from None
+    kinds = {value.name: value.type for value in declared_values(bound.graph)}
+    for node in bound.graph.node:
+        for name in node.output:
+            if name in kinds and not kinds[name].HasField("tensor_type"):
+                where = f"node {node.name or node.output[0]!r}: operator "
+                problem = f"{node.domain or 'ai.onnx'}::{node.op_type}: {name!r} is no tensor"
+                raise _with_refusal(ModelError(where + problem), node.domain, node.op_type)
+    return bound
+
+
+def _with_refusal(error: ModelError, domain: str, op_type: str) -> ModelError:
+    reason = registry.refusal(domain, op_type)
+    return ModelError(f"{error}; nor can it be differentiated: {reason}") if reason else error

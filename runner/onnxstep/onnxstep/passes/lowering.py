@@ -1,0 +1,36 @@
+"""Nodes of a forward pass that other operators run for, where the graph is for the CPU.
+
+Which gain and what they become is known in ``blocked_convolution`` and ``unrolled_lstm``. For
+differentiation they stay the nodes that they were.
+"""
+
+from __future__ import annotations
+
+from onnx import helper
+
+from onnxstep import blocked_convolution, unrolled_lstm
+from onnxstep.builder import Builder
+from onnxstep.graphs.nodes import is_standard
+from onnxstep.registry import Node
+
+
+def convolve_in_blocks(op: Builder) -> None:
+    """Put the convolutions among the nodes of ``op`` into the blocked layout where it pays."""
+    nodes, op.nodes = op.nodes, []
+    for proto in nodes:
+        node = Node(op, proto, frozenset())
+        y = blocked_convolution.forward(node) if is_standard(proto, "Conv") else None
+        op.append(helper.make_node("Identity", [y.name], [proto.output[0]]) if y else proto)
+
+
+def unroll_lstms(op: Builder) -> None:
+    """Unroll the LSTMs among the nodes of ``op`` over time; ``op.saved`` has what they compute."""
+    if op.provider != "cpu":
+        return
+    nodes, op.nodes = op.nodes, []
+    for proto in nodes:
+        node = Node(op, proto, frozenset())
+        if is_standard(proto, "LSTM") and unrolled_lstm.is_plain(node):
+            unrolled_lstm.unroll(node)
+        else:
+            op.nodes.append(proto)

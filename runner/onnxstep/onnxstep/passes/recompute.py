@@ -1,0 +1,320 @@
+"""Rematerialisation: segments of the forward pass are computed again in the backward pass.
+
+Runs once the backward nodes are there. Of each segment but the last, only what crosses into the
+next is kept; the rest is computed again from that, just before its first gradient. Random numbers
+are never drawn again, and no running statistic moves twice. Where the cuts are is decided on
+positions and bytes alone (``cheapest_cuts``).
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from onnxstep.builder import Builder, Value
+from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
+
+# ``allowzero`` came into Reshape at 14; it keeps ONNX Runtime from fusing a late Reshape away.
+OLDEST_OPSET = 14
+_ZERO = np.zeros(1, np.int64)
+Rematerialisation = Literal["none", "sqrt"]
+
+# What is so much smaller than its operands is kept: means, variances, maxima.
+_SMALLER = 32
+
+
+def recompute_segments(op: Builder, forward_nodes: int) -> None:
+    """Let the nodes behind the first ``forward_nodes`` read segments that are computed again.
+
+    Leaves the graph as it is where no cut saves anything.
+    """
+    forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
+    passed = _Forward(op, forward, backward)
+    cuts = cheapest_cuts(passed.alive, passed.inside)
+    if not cuts:
+        return
+    op.nodes = forward
+    again = _Again(op, passed, cuts)
+    for place, node in enumerate(backward):
+        names = [again.value(name, place) for name in node.input]
+        if names != list(node.input):
+            node.input[:] = names
+        op.nodes.append(node)
+
+
+class _Forward:
+    """A forward pass and what its backward pass reads of it, by the position of its nodes."""
+
+    def __init__(
+        self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
+    ) -> None:
+        self.op, self.nodes, self.backward = op, nodes, backward
+        self.maker = {name: p for p, node in enumerate(nodes) for name in node.output if name}
+        captured = {
+            name for node in (*nodes, *backward) for name in set(reads(node)) - set(node.input)
+        }
+        self.kept = captured | set(self._not_made_again())
+        self._root = dict(self._views())
+        read = {name for node in backward for name in node.input} & self.maker.keys()
+        self.wanted = read - self.kept
+        self.inside = self._inside()
+        self.alive = self._alive()
+
+    def _not_made_again(self) -> Iterator[str]:
+        for node in self.nodes:
+            if node.op_type == "Dropout":
+                yield from node.output[_ratio(self.op, node) is not None :]
+            elif node.op_type in RANDOM:
+                yield from node.output
+            else:
+                largest = max((self._bytes(name) for name in node.input if name), default=0)
+                yield from (n for n in node.output if n and self._bytes(n) * _SMALLER <= largest)
+
+    def _bytes(self, name: str) -> int:
+        value = self.op.values.get(name)
+        if value is None:
+            return 0
+        return value.size * value.dtype.itemsize
+
+    def _views(self) -> Iterator[tuple[str, str]]:
+        root: dict[str, str] = {}
+        for node in self.nodes:
+            if node.op_type in VIEWS:
+                root[node.output[0]] = root.get(node.input[0], node.input[0])
+                yield node.output[0], root[node.output[0]]
+
+    def _inside(self) -> list[int]:
+        """By node, the bytes of what it makes that the backward pass reads."""
+        held = {self._root.get(name, name) for name in self.wanted}
+        found = [0] * len(self.nodes)
+        for name in held & self.maker.keys():
+            found[self.maker[name]] += self._bytes(name)
+        return found
+
+    def _alive(self) -> list[int]:
+        """By position, the bytes that nodes before it make and nodes from it on read."""
+        last: dict[str, int] = {}
+        for place, node in enumerate(self.nodes):
+            for name in node.input:
+                last[self._root.get(name, name)] = place
+        change = [0] * (len(self.nodes) + 1)
+        for name, place in last.items():
+            if name in self.maker and place > self.maker[name]:
+                change[self.maker[name] + 1] += self._bytes(name)
+                change[place + 1] -= self._bytes(name)
+        total, found = 0, []
+        for difference in change[:-1]:
+            total += difference
+            found.append(total)
+        return found
+
+
+def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
+    """The share that a Dropout drops, where it is known and its mask is there."""
+    known = op.known(op.values.get(node.input[1])) if len(node.input) > 1 else None
+    has_mask = len(node.output) > 1 and bool(node.output[1])
+    return float(known) if known is not None and has_mask else None
+
+
+def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
+    """What a Dropout yields of x, by the mask that it drew the first time."""
+    x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
+    assert ratio is not None, "kept otherwise"
+    scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
+    return x * scaled
+
+
+class _Again:
+    """The second computation of each segment but the last, emitted when it is first asked for."""
+
+    def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
+        self._op, self._passed, self._cuts = op, passed, cuts
+        self._made: dict[str, str] = {}
+        self._late: dict[tuple[int, str], str] = {}
+        self._zeros: dict[int, Value] = {}
+        self._trigger = _triggers(passed)
+
+    def value(self, name: str, place: int) -> str:
+        """What the backward node at ``place`` reads instead of ``name``."""
+        segment = self._segment(name)
+        if name not in self._passed.wanted or segment == len(self._cuts):
+            return name
+        trigger = self._trigger[place]
+        if segment not in self._zeros:
+            if trigger is None:
+                return name
+            self._zeros[segment] = _zero_after(self._op, self._op.values[trigger])
+        return self._again(name, segment)
+
+    def _segment(self, name: str) -> int:
+        maker = self._passed.maker.get(name)
+        return len(self._cuts) if maker is None else bisect.bisect_right(self._cuts, maker)
+
+    def _again(self, wanted: str, segment: int) -> str:
+        """The name under which a value of a segment is there again; without recursion."""
+        stack = [wanted]
+        while stack:
+            name = stack[-1]
+            node = self._passed.nodes[self._passed.maker[name]]
+            missing = [n for n in node.input if self._is_inside(n, segment) and n not in self._made]
+            if name in self._made or not missing:
+                stack.pop()
+                if name not in self._made:
+                    self._repeat(node, segment)
+            else:
+                stack += missing
+        return self._made[wanted]
+
+    def _is_inside(self, name: str, segment: int) -> bool:
+        return (
+            name in self._passed.maker
+            and self._segment(name) == segment
+            and name not in self._passed.kept
+        )
+
+    def _repeat(self, node: onnx.NodeProto, segment: int) -> None:
+        inputs = [self._made[n] if self._is_inside(n, segment) else n for n in node.input]
+        inside = [a != b for a, b in zip(inputs, node.input, strict=True)]
+        outside = [n for n in node.input if n in self._passed.maker]
+        for place, name in enumerate(node.input):
+            # A node that reads nothing late would be taken for the first one, which it equals.
+            if name and not inside[place] and (name in outside or not (any(inside) or outside)):
+                inputs[place] = self._after(name, segment)
+        if node.op_type == "Dropout":
+            made: Sequence[Value] = [_dropped(self._op, node, inputs[0])]
+        else:
+            made = self._copy(node, inputs)
+        kept = zip(filter(None, node.output), made, strict=False)
+        self._made.update((old, new.name) for old, new in kept if old not in self._passed.kept)
+
+    def _copy(self, node: onnx.NodeProto, inputs: Sequence[str]) -> Sequence[Value]:
+        copy = copied(node)
+        copy.name = ""
+        copy.input[:] = inputs
+        copy.output[:] = [self._op.fresh(node.op_type) if name else "" for name in node.output]
+        for old, new in zip(node.output, copy.output, strict=True):
+            if old:
+                value = self._op.values[old]
+                self._op.values[new] = Value(self._op, new, value.shape, value.elem_type)
+        return self._op.append(copy)
+
+    def _after(self, name: str, segment: int) -> str:
+        """The same memory under a shape that is only known once the segment's gradient begins.
+
+        So nothing that is computed of it equals the first computation, nor runs before then.
+        """
+        value = self._op.values[name]
+        if not value.rank:
+            return name
+        if (segment, name) not in self._late:
+            shape = self._op.integers(*value.shape) + self._zeros[segment]
+            late = helper.make_node(
+                "Reshape", [name, shape.name], [self._op.fresh("late")], allowzero=1
+            )
+            self._op.values[late.output[0]] = Value(
+                self._op, late.output[0], value.shape, value.elem_type
+            )
+            self._late[segment, name] = self._op.append(late)[0].name
+        return self._late[segment, name]
+
+
+def _zero_after(op: Builder, trigger: Value) -> Value:
+    """An integer 0 [1] that is there once the trigger is; whatever it holds, NaN too, times 0."""
+    flat = op.Reshape(trigger, op.integers(-1))
+    first = op.Cast(op.Gather(flat, op.integers(0)), to=TensorProto.INT64)
+    return first * op.constant(_ZERO)
+
+
+def _triggers(passed: _Forward) -> list[str | None]:
+    """By backward node, the newest float value made before it that it or a later one reads."""
+    last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
+    found: list[str | None] = []
+    newest: list[str] = []
+    for place, node in enumerate(passed.backward):
+        while newest and last.get(newest[-1], -1) < place:
+            newest.pop()
+        found.append(newest[-1] if newest else None)
+        newest += [n for n in node.output if n and _can_wait(passed.op, n)]
+    return found
+
+
+def _can_wait(op: Builder, name: str) -> bool:
+    value = op.values[name]
+    return value.is_float and math.prod(value.shape) > 0
+
+
+# Parts of a pass with a cut to try in each.
+_MOST_CUTS = 160
+# Sizes of the largest segment that are tried, each so many times the one before.
+_FINER = 1.2
+
+
+def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
+    """Positions to cut at, in order; none where no cut saves anything.
+
+    ``alive[p]`` are the bytes that a cut before node ``p`` keeps, ``inside[p]`` those that node
+    ``p`` makes and a backward pass reads. Least is what all cuts keep and the largest segment
+    holds: on a chain of n equal nodes √n segments (Chen et al., "Training deep nets with sublinear
+    memory cost", 2016).
+    """
+    before = [0, *itertools.accumulate(inside)]
+    tried = _candidates(alive, before)
+    best: tuple[int, ...] = ()
+    best_bytes = before[-1]
+    limit = max(inside, default=0)
+    while 0 < limit < before[-1]:
+        cuts = _cuts_within(limit, tried, alive, before)
+        if cuts is not None:
+            held = sum(alive[cut] for cut in cuts) + _largest(cuts, before)
+            if held < best_bytes:
+                best, best_bytes = cuts, held
+        limit = math.ceil(limit * _FINER)
+    return best
+
+
+def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
+    """Positions all along what is inside: of each equal part the one where least is alive."""
+    narrowest: dict[int, int] = {}
+    for place in range(1, len(alive)):
+        part = before[place] * _MOST_CUTS // max(1, before[-1])
+        if alive[place] <= alive[narrowest.get(part, place)]:
+            narrowest[part] = place
+    return sorted(narrowest.values())
+
+
+def _cuts_within(
+    limit: int, tried: Sequence[int], alive: Sequence[int], before: Sequence[int]
+) -> tuple[int, ...] | None:
+    """The cuts that keep least while no segment holds more than ``limit``; None: there are none."""
+    ends = [0, *tried, len(before) - 1]
+    kept: list[float] = [0]
+    previous = [0]
+    for place in range(1, len(ends)):
+        choices = range(place - 1, -1, -1)
+        near = itertools.takewhile(
+            lambda other: before[ends[place]] - before[ends[other]] <= limit,  # noqa: B023
+            choices,
+        )
+        cost, source = min(((kept[other], other) for other in near), default=(math.inf, -1))
+        here = alive[ends[place]] if place < len(ends) - 1 else 0
+        kept.append(cost + here)
+        previous.append(source)
+    if math.isinf(kept[-1]):
+        return None
+    cuts, place = [], previous[-1]
+    while place > 0:
+        cuts.append(ends[place])
+        place = previous[place]
+    return tuple(reversed(cuts))
+
+
+def _largest(cuts: Sequence[int], before: Sequence[int]) -> int:
+    ends = [0, *cuts, len(before) - 1]
+    return max(before[b] - before[a] for a, b in itertools.pairwise(ends))

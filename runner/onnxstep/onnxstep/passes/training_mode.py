@@ -1,0 +1,221 @@
+"""Putting a graph into training mode, or out of it: exporters write either form.
+
+Dropout is rewritten in the model. BatchNormalization is first brought to inference form, then put
+into training form in the opened graph: batch statistics in, running statistics carried along.
+Without running statistics exporters compute the batch's own before the node: that stays as written.
+A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
+of its own (docs/decisions/0004-batch-normalization.md). For differentiation it stays one node, so
+that its derivative is the closed form of ``rules.normal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
+from onnxstep.forward import Forward
+from onnxstep.graphs.nodes import copied, is_standard, live_nodes
+from onnxstep.graphs.parameters import STATISTICS, is_batch_normalization, origins
+from onnxstep.registry import Node
+from onnxstep.rules.normal import Normalized, normalized, per_channel, wide
+from onnxstep.update import First, Transition
+
+_TRUE = "epochcost/training_mode"
+
+
+def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
+    """A copy whose Dropout nodes drop, with a fresh mask at each run.
+
+    BatchNormalization is brought to inference form, from which ``train_on_batches`` begins.
+    ``seed`` makes the sequence of masks repeatable.
+    """
+    trained = copied(model)
+    dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
+    for index, node in enumerate(dropouts):
+        _drop(node, None if seed is None else seed + index)
+    _normalize_by_given(trained.graph)
+    if dropouts:
+        trained.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRUE))
+    return trained
+
+
+def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy whose Dropout keeps everything and whose BatchNormalization has fixed statistics."""
+    plain = copied(model)
+    for node in plain.graph.node:
+        if is_standard(node, "Dropout"):
+            del node.input[2:]
+    _normalize_by_given(plain.graph)
+    return plain
+
+
+def _normalize_by_given(graph: onnx.GraphProto) -> None:
+    """Put BatchNormalization into inference form, which has one output.
+
+    Statistics among the outputs of the graph go with those of the node.
+    """
+    gone: set[str] = set()
+    for node in graph.node:
+        if is_batch_normalization(node):
+            gone.update(node.output[1:])
+            del node.output[1:]
+            _set(node, "training_mode", None)
+    for value in [value for value in graph.output if value.name in gone]:
+        graph.output.remove(value)
+
+
+def _drop(node: onnx.NodeProto, seed: int | None) -> None:
+    ratio = node.input[1] if len(node.input) > 1 else ""
+    del node.input[1:]
+    node.input.extend([ratio, _TRUE])
+    if seed is not None:
+        _set(node, "seed", seed)
+
+
+def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
+    """Give an attribute another value; None takes it away."""
+    kept = [attribute for attribute in node.attribute if attribute.name != name]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    if value is not None:
+        node.attribute.append(onnx.helper.make_attribute(name, value))
+
+
+# PyTorch writes it for momentum=None: an average over all batches, not one that forgets.
+_CUMULATIVE = 1.0
+
+
+def train_on_batches(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
+    """Put BatchNormalization, which is in inference form, into the training form.
+
+    ``carried`` names the tensors that can be running statistics; a node of which ``kept`` names one
+    stays as it is, and so does one whose statistics are computed from what it normalizes. What is
+    computed from something else is not carried on. Raises ModelError where another statistic cannot
+    be carried, and where a channel has a single value, which has no variance.
+    """
+    op = forward.op
+    nodes, op.nodes = op.nodes, []
+    origin = origins(nodes)
+    made = {name for node in nodes for name in node.output}
+    latest: dict[str, Value] = {}
+    differentiated: list[onnx.NodeProto] = []
+    for proto in nodes:
+        names = _statistics(proto, origin)
+        if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, differentiated):
+            _require_carried(proto, names, {*carried, *made})
+            differentiated.append(_trained(op, proto, names, latest))
+        else:
+            op.nodes.append(proto)
+            differentiated.append(proto)
+    moves = (_move(op, name, latest[name], carried) for name in latest if name not in made)
+    return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
+
+
+def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
+    """The tensors that hold a BatchNormalization's running mean and variance."""
+    if not is_batch_normalization(proto):
+        return []
+    names = [proto.input[index] for index in STATISTICS]
+    return [origin.get(name, name) for name in names]
+
+
+def _trained(
+    op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
+) -> onnx.NodeProto:
+    """Emit the training form; ``latest`` keeps the newest value of each running statistic.
+
+    Returns the node to differentiate.
+    """
+    node = Node(op, proto, frozenset())
+    batch = _forward(op, node)
+    momentum: Value | float = node.attribute("momentum")
+    if momentum == _CUMULATIVE:
+        momentum = _share_of_the_past(op, f"{names[0]}.batches", latest)
+    for name, seen in zip(names, _unbiased(node, batch), strict=True):
+        latest[name] = _moved(latest.get(name) or op.values[name], seen, momentum)
+    return _composite(proto, batch)
+
+
+def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
+    """Whether both statistics are computed from what the node normalizes."""
+    made = {name for node in before for name in node.output}
+    return made.issuperset(names) and all(
+        any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
+    )
+
+
+def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
+    """The n of n + 1 batches that are past; ``counter`` is a state, which starts at 0.
+
+    PyTorch's exporters leave out how many batches its module had seen.
+    """
+    seen = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
+    latest[counter] = seen + 1.0
+    return seen / latest[counter]
+
+
+def _forward(op: Builder, node: Node) -> Normalized:
+    """Y = (X - mean) / √(variance + epsilon) · scale + B, under the node's own output name."""
+    x = wide(node.x)
+    batch = normalized(x, node.attribute("epsilon"))
+    gain = batch.inverse * per_channel(x, node.input(1))
+    y = batch.deviation * gain + per_channel(x, node.input(2))
+    cast = helper.make_node("Cast", [y.name], [node.y.name], to=node.y.elem_type)
+    same = helper.make_node("Identity", [y.name], [node.y.name])
+    op.append(cast if y.elem_type != node.y.elem_type else same)
+    return batch
+
+
+def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
+    """The node whose further outputs are the batch's own statistics: momentum 0 forgets others."""
+    node = helper.make_node(
+        proto.op_type,
+        proto.input,
+        [proto.output[0], batch.mean.name, batch.variance.name],
+        name=proto.name,
+        momentum=0.0,
+    )
+    node.attribute.extend(a for a in proto.attribute if a.name != "momentum")
+    return node
+
+
+def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
+    """The batch's mean, and its variance as an estimate of the population's: n / (n - 1) of it."""
+    count = node.x.size // node.x.shape[1]
+    if count == 1:
+        raise ModelError(
+            f"{node.label}: expected two or more values in each channel to train on, got one: "
+            "take a larger batch"
+        )
+    return batch.mean, batch.variance * (count / (count - 1))
+
+
+def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
+    """Momentum · running + (1 - momentum) · batch."""
+    if isinstance(momentum, Value):
+        momentum = momentum.cast(old.elem_type)
+    return old * momentum + seen.cast(old.elem_type) * (1 - momentum)
+
+
+def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
+    """What the file or its metadata knows starts as they say, and a counter at 0."""
+    first: First = "model" if name in carried else 0.0
+    return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
+
+
+def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:
+    for name in names:
+        if name not in carried:
+            raise ModelError(
+                f"node {proto.name or proto.output[0]!r} (BatchNormalization): expected running "
+                "statistics of its own, to be carried from step to step, or statistics that are "
+                f"computed; {name!r} is fed as data, or used for something else too. "
+                "Export without folding or merging tensors; a weightless file lists them in its "
+                "metadata under epochcost.state"
+            )

@@ -1,0 +1,142 @@
+"""Models of an opset before 13 brought up to it, with what their operators meant.
+
+onnx converts them, but not always to the same function. Hardmax before 13 takes everything from its
+axis on for one row. Resize 10, which Upsample becomes, counts coordinates from the corner and
+rounds them towards the larger image; from 11 on both are attributes with other defaults. The bounds
+of Clip 6 are attributes, which onnx makes float32 whatever is clipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper, version_converter
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.fused import element_types
+from onnxstep.graphs.inference import require_operators
+from onnxstep.graphs.nodes import (
+    constant_value,
+    constants,
+    is_standard,
+    nested_nodes,
+    node_attributes,
+)
+from onnxstep.graphs.tensors import graphs, without_shapes
+
+# The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
+# Unsqueeze are inputs, so rules need only one way to write them.
+OLDEST_OPSET = 13
+_ROWS_ARE_ONE_AXIS = 13
+_SCANS_HAVE_NO_BATCH = 9
+_COORDINATES_ARE_CHOSEN = _BOUNDS_ARE_INPUTS = 11
+_SCALES = 2
+_REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
+
+
+def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
+    """A copy of a model of opset ``version`` at opset ``oldest``; itself if it is as new.
+
+    Raises ModelError where onnx cannot convert it.
+    """
+    if version >= oldest:
+        return model
+    _demand_new_scans(model.graph, version)
+    try:
+        upgraded = _converted(model, oldest)
+    except _REFUSALS as error:
+        require_operators(model)
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"opset {version}: expected {oldest} or newer, and onnx cannot convert "
+            f"this model ({reason}); export it again at a newer opset"
+        ) from None
+    for graph in graphs(upgraded):
+        types = element_types(graph)
+        nodes = [part for node in graph.node for part in _as_meant(node, graph, types, version)]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return upgraded
+
+
+def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
+    """Refuse the first form of Scan: onnx gives the inputs other shapes when it converts one."""
+    for node in nested_nodes(graph.node):
+        if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
+            raise ModelError(
+                f"node {node.name or node.output[0]!r} (Scan): a Scan of opset {version}, over "
+                "batches, is not converted; export the model again at a newer opset"
+            )
+
+
+def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The model as onnx converts it, without declared shapes where these contradict its nodes."""
+    try:
+        return version_converter.convert_version(model, opset)
+    except _REFUSALS:
+        return version_converter.convert_version(without_shapes(model), opset)
+
+
+def _as_meant(
+    node: onnx.NodeProto, graph: onnx.GraphProto, types: Mapping[str, int], version: int
+) -> Iterator[onnx.NodeProto]:
+    if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
+        yield from _hardmax_of_rows(node)
+    elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
+        yield from _resize_from_corner(node, graph)
+    elif is_standard(node, "Clip") and version < _BOUNDS_ARE_INPUTS:
+        yield from _clip_by_own_type(node, types)
+    else:
+        yield node
+
+
+def _hardmax_of_rows(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """Hardmax of the input as a matrix whose rows are what lies from ``axis`` on."""
+    x, y = node.input[0], node.output[0]
+    axis = node_attributes(node).get("axis", 1)
+    yield helper.make_node("Shape", [x], [f"{y}/shape"])
+    yield helper.make_node("Flatten", [x], [f"{y}/rows"], axis=axis)
+    yield helper.make_node("Hardmax", [f"{y}/rows"], [f"{y}/flat"], name=node.name, axis=1)
+    yield helper.make_node("Reshape", [f"{y}/flat", f"{y}/shape"], [y])
+
+
+def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterator[onnx.NodeProto]:
+    kind = types.get(node.input[0], onnx.TensorProto.FLOAT)
+    for place, bound in enumerate(node.input):
+        if bound and types.get(bound, kind) != kind:
+            node.input[place] = f"{node.output[0]}/bound_{place}"
+            yield helper.make_node("Cast", [bound], [node.input[place]], to=kind)
+    yield node
+
+
+def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Resize with asymmetric coordinates; the nearest element as ONNX Runtime chooses it.
+
+    It rounds down along axes that grow and up along those that shrink. A scale that is no
+    constant is taken for one that grows: exporters compute the scales of decoders.
+    """
+    mode = node_attributes(node).get("mode", b"nearest")
+    scales = constant_value(constants(graph).get(node.input[_SCALES]))
+    if mode != b"nearest" or scales is None or (scales >= 1).all():
+        yield _resize(node, node.input[0], node.output[0], node.input[_SCALES], "floor")
+    elif (scales <= 1).all():
+        yield _resize(node, node.input[0], node.output[0], node.input[_SCALES], "ceil")
+    else:
+        grown = f"{node.output[0]}/grown"
+        yield _constant(f"{grown}/scales", np.maximum(scales, 1))
+        yield _resize(node, node.input[0], grown, f"{grown}/scales", "floor")
+        yield _constant(f"{grown}/rest", np.minimum(scales, 1))
+        yield _resize(node, grown, node.output[0], f"{grown}/rest", "ceil")
+
+
+def _resize(node: onnx.NodeProto, x: str, y: str, scales: str, nearest_mode: str) -> onnx.NodeProto:
+    given = {"mode": "nearest"} | node_attributes(node)
+    given |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest_mode}
+    inputs: Sequence[str] = [x, node.input[1], scales]
+    return helper.make_node("Resize", inputs, [y], name=node.name, **given)
+
+
+def _constant(name: str, array: np.ndarray) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array, name))

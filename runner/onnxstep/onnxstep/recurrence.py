@@ -1,0 +1,403 @@
+"""What LSTM, GRU and RNN share: directions, layouts, lengths, and the products batched over time.
+
+A rule sees one direction at a time, its steps in the order in which they are processed and its
+tensors as rows [T·B, ...]: a reverse direction is flipped before and after, and where sequences
+have lengths of their own each is flipped within its length. Beyond the end of a sequence nothing is
+received, so the cotangents of the steps there are zeros without any mask in the sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.axes import flip
+from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node
+
+# From this opset on Split demands either the sizes or the number of parts.
+_SPLIT_COUNTS = 18
+_MOST_STEPS = 4096
+_DEFAULT_ACTIVATIONS = {
+    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+    "GRU": ("Sigmoid", "Tanh"),
+    "RNN": ("Tanh",),
+}
+# The derivative times a factor, from the function's value y and the product p = factor · y.
+_SLOPES: dict[str, Callable[[Value, Value, Value], Value]] = {
+    "Sigmoid": lambda _, y, p: p - p * y,
+    "Tanh": lambda factor, y, p: factor - p * y,
+    "Relu": lambda factor, y, _: (
+        factor * y.op.Cast(y.op.Cast(y, to=TensorProto.BOOL), to=y.elem_type)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A function of a gate whose derivative its own value tells."""
+
+    name: str
+
+    def __call__(self, x: Value) -> Value:
+        """Emit the function."""
+        return x.op.emit(self.name, [x])[0]
+
+    def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
+        """``factor`` times the derivative where the function's value is ``y``.
+
+        ``product`` is factor · y where it is known already.
+        """
+        return _SLOPES[self.name](factor, y, factor * y if product is None else product)
+
+
+class DirectionInputs(NamedTuple):
+    """What goes into one direction: x [T·B, I], weights, the biases added up [G·H], states."""
+
+    x: Value
+    w: Value
+    r: Value
+    bias: Value | None
+    h0: Value
+    c0: Value
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a recurrent node, T steps of B sequences with H hidden units and G gates.
+
+    ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` of x Wᵀ and of h Rᵀ [G·H] or none,
+    ``h`` and ``h_before`` [T·B, H] the hidden states after and before each step, ``c0`` [B, H],
+    ``peepholes`` three of [H]; ``coupled`` forget gates are 1 - i, and
+    ``clip`` bounds what goes into gates. ``dh`` and ``dc`` are what the
+    states after each step receive from outside, T values of [B, H] or None.
+    """
+
+    op: Builder
+    steps: int
+    activations: tuple[Activation, ...]
+    x: Value
+    w: Value
+    r: Value
+    biases: Sequence[Value]
+    h: Value
+    h_before: Value
+    c0: Value
+    peepholes: Sequence[Value]
+    coupled: bool
+    clip: float
+    dh: Sequence[Value | None]
+    dc: Sequence[Value | None]
+
+    def per_step(self, rows: Value) -> list[Value]:
+        """[T·B, n] as T values of [B, n]."""
+        return split(rows, self.steps, axis=0)
+
+    def over_steps(self, values: Sequence[Value]) -> Value:
+        """T values of [B, n], the last step first, as [T·B, n] in the order of the steps."""
+        return concat(values[::-1], axis=0)
+
+    def received(self, step: int) -> Value:
+        """What the hidden state after a step receives from outside, zeros for nothing."""
+        given = self.dh[step]
+        return self.op.zeros(self.c0.shape, self.c0.elem_type) if given is None else given
+
+
+@dataclass(frozen=True)
+class DirectionCotangents:
+    """The cotangents that the sweep of a direction yields.
+
+    ``z`` [T·B, G·H] is that of x Wᵀ; the others belong to the weights [G·H, I] and [G·H, H], the
+    biases [G·H], the initial states [B, H] and the peepholes [3·H].
+    """
+
+    z: Value
+    w: Value
+    r: Value
+    biases: Sequence[Value]
+    h0: Value
+    c0: Value | None = None
+    peepholes: Value | None = None
+
+
+def through_time(
+    node: Node, sweep: Callable[[Direction], DirectionCotangents], *received: Value | None
+) -> Cotangents:
+    """The cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P.
+
+    ``received`` are those of Y, Y_h and Y_c; ``sweep`` goes back through the steps of a direction.
+    Raises ModelError for clipped gates, but those of an LSTM, and for activations whose value does
+    not tell their slope.
+    """
+    if node.attribute("clip") and node.proto.op_type != "LSTM":
+        raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
+    ranks = [node.input(index).rank for index in range(3)]
+    if ranks != [3, 3, 3]:
+        raise ModelError(f"{node.label}: expected X, W and R of rank 3, got ranks {ranks}")
+    view = Directions(node)
+    if view.directions not in (1, 2):
+        got = view.directions
+        raise ModelError(f"{node.label}: expected weights of one or two directions, got {got}")
+    runs = [view.direction(index, *received) for index in range(view.directions)]
+    swept = [sweep(run) for run in runs]
+    both = list(zip(runs, swept, strict=True))
+    dx = [view.sequence(index, node.op.MatMul(s.z, run.w)) for index, (run, s) in enumerate(both)]
+    return (
+        dx[0] if len(dx) == 1 else dx[0] + dx[1],
+        view.stacked([s.w for s in swept]),
+        view.stacked([s.r for s in swept]),
+        view.stacked([concat(s.biases, axis=0) for s in swept if s.biases]),
+        None,
+        view.states([s.h0 for s in swept]),
+        view.states([s.c0 for s in swept if s.c0 is not None]),
+        view.stacked([s.peepholes for s in swept if s.peepholes is not None]),
+    )
+
+
+def split(x: Value, count: int, axis: int) -> list[Value]:
+    """X in ``count`` equal parts along an axis."""
+    if count == 1:
+        return [x]
+    attributes = {"axis": axis} | ({"num_outputs": count} if x.op.opset >= _SPLIT_COUNTS else {})
+    return list(x.op.emit("Split", [x], attributes, outputs=count))
+
+
+def concat(values: Sequence[Value], axis: int) -> Value:
+    """The values one after the other along an axis."""
+    return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
+
+
+def sum_rows(x: Value) -> Value:
+    """[rows, n] summed to [n]."""
+    return x.op.ReduceSum(x, x.op.integers(0), keepdims=0)
+
+
+def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
+    """The sum of x Wᵀ over the columns x [rows, n] and weights W [m, n], plus the bias [m].
+
+    One product: a column of ones carries the bias, and in ``weight_cotangents`` its cotangent.
+    """
+    op = columns[0].op
+    if bias is not None:
+        weights = [*weights, op.Unsqueeze(bias, op.integers(1))]
+    rows = _with_ones(columns, present=bias is not None)
+    return op.Gemm(rows, concat(weights, axis=1), transB=1)
+
+
+def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
+    """Those of the weights of ``affine`` and, last, of its bias where it has one."""
+    op = dz.op
+    all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
+    widths = [column.shape[1] for column in columns] + [1] * biased
+    if len(widths) == 1:
+        return [all_of_them]
+    parts = list(
+        op.emit("Split", [all_of_them, op.integers(*widths)], {"axis": 1}, outputs=len(widths))
+    )
+    return [*parts[:-1], op.Squeeze(parts[-1], op.integers(1))] if biased else parts
+
+
+def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
+    if not present:
+        return concat(columns, axis=1)
+    op, rows = columns[0].op, columns[0].shape[0]
+    one = op.constant(np.ones((1, 1), columns[0].dtype))
+    return concat([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
+
+
+def _demand_square(node: Node) -> None:
+    """Refuse a recurrence whose state has another width than its gates.
+
+    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so; ONNX has no such LSTM.
+    """
+    w, r = node.input(1), node.input(2)
+    gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
+    if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
+        raise ModelError(
+            f"{node.label}: expected recurrent weights with {r.shape[1] // gates} columns, as many "
+            f"as a gate has rows, got the shape {list(r.shape)}; ONNX has no LSTM with a "
+            "projection (PyTorch's proj_size): export it as a layer of its own"
+        )
+
+
+class Directions:
+    """A recurrent node's tensors by direction, and the way back to their layout."""
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._op = node, node.op
+        self._batch_first: int = node.attribute("layout", 0)
+        self._x = self._time_first(node.x)
+        self.steps, self._batch = self._x.shape[:2]
+        if self.steps > _MOST_STEPS:
+            raise ModelError(
+                f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
+                f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
+            )
+        _demand_square(node)
+        self._lengths = self._own_lengths(node.optional_input(4))
+        self.directions = node.input(1).shape[0]
+
+    def direction(
+        self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
+    ) -> Direction:
+        """One direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
+        node, op = self._node, self._op
+        h = self._rows(index, self._outputs(index, node.y))
+        h0 = self.state(index, node.optional_input(5))
+        bias, peepholes = self._weights(index, 3), self._weights(index, 7)
+        earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
+        w, r = self._demanded(index, 1), self._demanded(index, 2)
+        return Direction(
+            op=op,
+            steps=self.steps,
+            activations=self._activations(index),
+            x=self._rows(index, self._x),
+            w=w,
+            r=r,
+            biases=[] if bias is None else split(bias, 2, axis=0),
+            h=h,
+            h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
+            c0=self.state(index, node.optional_input(6)),
+            peepholes=[] if peepholes is None else split(peepholes, 3, axis=0),
+            coupled=bool(node.attribute("input_forget")),
+            clip=float(node.attribute("clip") or 0),
+            dh=self._received(index, dy, dy_h),
+            dc=self._received(index, None, dy_c),
+        )
+
+    def given(self, index: int) -> DirectionInputs:
+        """What goes into a direction of a node with whole sequences."""
+        w, r, both = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
+        halves = [] if both is None else split(both, 2, axis=0)
+        return DirectionInputs(
+            x=self._rows(index, self._x),
+            w=w,
+            r=r,
+            bias=halves[0] + halves[1] if halves else None,
+            h0=self.state(index, self._node.optional_input(5)),
+            c0=self.state(index, self._node.optional_input(6)),
+        )
+
+    def sequence(self, index: int, rows: Value) -> Value:
+        """Rows of one direction [T·B, n] in the order and layout of X."""
+        shape = (self.steps, self._batch, rows.shape[1])
+        return self._time_first(
+            self._flipped(index, self._op.Reshape(rows, self._op.integers(*shape)))
+        )
+
+    def stacked(self, values: Sequence[Value]) -> Value | None:
+        """Weights of each direction along a new first axis; None where there are none."""
+        op = self._op
+        return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
+
+    def states(self, values: Sequence[Value]) -> Value | None:
+        """States [B, H] of each direction as initial_h and initial_c have them."""
+        stacked = self.stacked(values)
+        return None if stacked is None else self._time_first(stacked)
+
+    def _activations(self, index: int) -> tuple[Activation, ...]:
+        default = _DEFAULT_ACTIVATIONS[self._node.proto.op_type]
+        given = [name.decode() for name in self._node.attribute("activations") or []]
+        names = [name.capitalize() for name in given] or default * self.directions
+        for name in names:
+            if name not in _SLOPES:
+                raise ModelError(
+                    f"{self._node.label}: expected activations among {', '.join(_SLOPES)}, "
+                    f"got {name!r}"
+                )
+        own = names[index * len(default) : (index + 1) * len(default)]
+        return tuple(Activation(name) for name in own)
+
+    def _received(
+        self, index: int, all_steps: Value | None, last_step: Value | None
+    ) -> list[Value | None]:
+        """What a state receives from outside after each step, in the order of processing."""
+        every = None if all_steps is None else self.ordered(index, all_steps)
+        last = None if last_step is None else self.state(index, last_step)
+        if self._lengths is not None:
+            every, last = self._within_lengths(every, last), None
+        steps: list[Value | None] = [None] * self.steps
+        if every is not None:
+            steps = [*split(self._as_rows(every), self.steps, axis=0)]
+        if last is not None:
+            final = steps[-1]
+            steps[-1] = last if final is None else final + last
+        return steps
+
+    def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
+        """What each step receives: nothing beyond a sequence's end, ``last`` [B, H] at its end."""
+        op = self._op
+        times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
+        terms = []
+        if every is not None:
+            terms.append(every * self._mask(op.LessOrEqual(times, self._lengths), every))
+        if last is not None:
+            terms.append(last * self._mask(op.Equal(times, self._lengths), last))
+        return terms[0] + terms[1] if len(terms) == 2 else next(iter(terms), None)
+
+    def _mask(self, chosen: Value, like: Value) -> Value:
+        op = self._op
+        return op.Cast(op.Unsqueeze(chosen, op.integers(-1)), to=like.elem_type)
+
+    def _own_lengths(self, lengths: Value | None) -> Value | None:
+        """The lengths [B] as int64; None where every sequence is known to be as long as X."""
+        known = self._op.known(lengths)
+        if lengths is None or (known is not None and bool(np.all(known == self.steps))):
+            return None
+        return self._op.Cast(lengths, to=TensorProto.INT64)
+
+    def _outputs(self, index: int, y: Value) -> Value:
+        """Y, or its cotangent, of one direction as [T, B, H]."""
+        return self._time_first(_selected(y, 2 if self._batch_first else 1, index))
+
+    def ordered(self, index: int, y: Value) -> Value:
+        """Y, or its cotangent, of one direction as [T, B, H] in the order of processing."""
+        return self._flipped(index, self._outputs(index, y))
+
+    def _rows(self, index: int, value: Value) -> Value:
+        """[T, B, n] as [T·B, n] in the order of processing."""
+        return self._as_rows(self._flipped(index, value))
+
+    def _as_rows(self, value: Value) -> Value:
+        return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
+
+    def _flipped(self, index: int, value: Value) -> Value:
+        """Between time's order and the order of processing, for [T, B, n]."""
+        if index == 0 and self._node.attribute("direction") != "reverse":
+            return value
+        if self._lengths is None:
+            return flip(value, [0])
+        return self._op.ReverseSequence(value, self._lengths, time_axis=0, batch_axis=1)
+
+    def _demanded(self, index: int, place: int) -> Value:
+        return _selected(self._node.input(place), 0, index)
+
+    def _weights(self, index: int, place: int) -> Value | None:
+        value = self._node.optional_input(place)
+        return None if value is None else _selected(value, 0, index)
+
+    def state(self, index: int, value: Value | None) -> Value:
+        """A state [B, H] of one direction, zeros where it is left out."""
+        if value is None:
+            hidden = self._node.input(2).shape[-1]
+            return self._op.zeros((self._batch, hidden), self._x.elem_type)
+        return _selected(value, 1 if self._batch_first else 0, index)
+
+    def _time_first(self, value: Value) -> Value:
+        """The first two axes swapped where the batch comes first, and back."""
+        if not self._batch_first:
+            return value
+        return self._op.Transpose(value, perm=[1, 0, *range(2, value.rank)])
+
+
+def _selected(value: Value, axis: int, index: int) -> Value:
+    """The part at an index of an axis, without the axis."""
+    op = value.op
+    if value.shape[axis] == 1:
+        return op.Squeeze(value, op.integers(axis))
+    return op.Gather(value, op.constant(np.array(index, dtype=np.int64)), axis=axis)

@@ -1,0 +1,196 @@
+"""Activation functions. At a kink the derivative is PyTorch's."""
+
+from __future__ import annotations
+
+import math
+
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value
+from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.rules.math import indicator
+
+# The tanh form of Gelu is x sigmoid(a x + b x³), since (1 + tanh u) / 2 = sigmoid(2 u).
+_GELU_LINEAR = 2 * math.sqrt(2 / math.pi)
+_GELU_CUBIC = _GELU_LINEAR * 0.044715
+
+
+@gradient("Relu", versions=(6, 13, 14))
+def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(max(x, 0)) = [y ≠ 0] dx; at 0 the derivative is taken as 0.
+
+    Two casts beat Sign and Greater with Where on the CPU provider (benchmarks/rules/relu.py).
+    """
+    active = op.Cast(op.Cast(node.y, to=TensorProto.BOOL), to=dy.elem_type)
+    return dy * active
+
+
+@gradient("LeakyRelu", versions=(6, 16))
+def leaky_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = 1 for x > 0, else α."""
+    return dy * _by_sign(op, node.x, op.scalar(node.attribute("alpha"), dy.elem_type))
+
+
+@gradient("PRelu", versions=(7, 9, 16))
+def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(max(x, 0) + s min(x, 0)) = (1 for x > 0, else s) dx + min(x, 0) ds."""
+    x, slope = node.input(0), node.input(1)
+    ds = dy * _negative_part(op, x) if node.wants(1) else None
+    return dy * _by_sign(op, x, slope), ds
+
+
+@gradient("ThresholdedRelu", versions=(10, 22))
+def thresholded_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = [x > α]."""
+    return dy * indicator(_above(op, node.x, node.attribute("alpha")), dy)
+
+
+@gradient("Elu", versions=(6, 22))
+def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = 1 for x > 0, else α eˣ = y + α."""
+    alpha: float = node.attribute("alpha")
+    if alpha == 1:
+        return dy * (_negative_part(op, node.y) + 1.0)
+    return dy * _by_sign(op, node.x, node.y + alpha)
+
+
+@gradient("Celu", versions=(12, 28))
+def celu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = 1 for x > 0, else exp(x / α) = y / α + 1."""
+    alpha: float = node.attribute("alpha")
+    return dy * (_negative_part(op, node.y) * (1 / alpha) + 1.0)
+
+
+@gradient("Selu", versions=(6, 22))
+def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = γ for x > 0, else γ α eˣ = y + γ α."""
+    gamma: float = node.attribute("gamma")
+    alpha: float = node.attribute("alpha")
+    positive = op.scalar(gamma, dy.elem_type)
+    return dy * op.Where(_above(op, node.x, 0.0), positive, node.y + gamma * alpha)
+
+
+@gradient("Shrink", versions=(9,))
+def shrink(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = [|x| > λ]; the bias shifts what is left and has no part in it."""
+    return dy * indicator(_above(op, op.Abs(node.x), node.attribute("lambd")), dy)
+
+
+@gradient("HardSigmoid", versions=(6, 22))
+def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D = α where 0 < y < 1, else 0."""
+    alpha: float = node.attribute("alpha")
+    below_one = op.Less(node.y, op.scalar(1.0, dy.elem_type))
+    inside = op.And(_above(op, node.y, 0.0), below_one)
+    return dy * (indicator(inside, dy) * alpha)
+
+
+@gradient("HardSwish", versions=(14, 22))
+def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x h) = h + [|x| < 3] x / 6 with h = min(max(x / 6 + 1/2, 0), 1)."""
+    sixth = node.x * (1 / 6)
+    h = op.Clip(sixth + 0.5, op.scalar(0.0, dy.elem_type), op.scalar(1.0, dy.elem_type))
+    inside = op.Less(op.Abs(node.x), op.scalar(3.0, dy.elem_type))
+    return dy * (h + sixth * indicator(inside, dy))
+
+
+@gradient("Sigmoid", versions=(6, 13))
+def sigmoid(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(σ(x)) = σ (1 - σ) dx."""
+    return dy * (node.y * (1.0 - node.y))
+
+
+@gradient("Tanh", versions=(6, 13))
+def tanh(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(tanh x) = (1 - tanh²) dx."""
+    return dy * (1.0 - node.y * node.y)
+
+
+@gradient("Softplus", versions=(1, 22))
+def softplus(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(ln(1 + eˣ)) = σ(x) dx."""
+    return dy * op.Sigmoid(node.x)
+
+
+@gradient("Softsign", versions=(1, 22))
+def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x / (1 + |x|)) = dx / (1 + |x|)²."""
+    denominator = op.Abs(node.x) + 1.0
+    return dy / (denominator * denominator)
+
+
+@gradient("Swish", versions=(24,))
+def swish(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x σ(α x)) = (σ + α y (1 - σ)) dx with y = x σ."""
+    alpha = node.attribute("alpha")
+    s = op.Sigmoid(_scaled(node.x, alpha))
+    return dy * (s + _scaled(node.y, alpha) * (1.0 - s))
+
+
+@gradient("Mish", versions=(18, 22))
+def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x t) = (t + x σ (1 - t²)) dx with t = tanh(ln(1 + eˣ)).
+
+    By the sigmoid, t = m / (2 - m) with m = σ (2 - σ): cheaper than Softplus, and no overflow.
+    """
+    s = op.Sigmoid(node.x)
+    m = s * (2.0 - s)
+    t = m / (2.0 - m)
+    return dy * (t + node.x * s * (1.0 - t * t))
+
+
+@gradient("Gelu", versions=(20,))
+def gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x Φ(x)) = (Φ + x φ) dx with the normal distribution, or its approximation by tanh."""
+    x = node.x
+    return dy * (_gelu_tanh(op, x) if node.attribute("approximate") == "tanh" else _gelu(op, x))
+
+
+def _gelu(op: Builder, x: Value) -> Value:
+    """Φ + x φ, where Φ = (1 + erf(x / √2)) / 2 and φ = exp(-x² / 2) / √(2 π)."""
+    distribution = op.Erf(x * math.sqrt(0.5)) * 0.5 + 0.5
+    density = op.Exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return distribution + x * density
+
+
+def _gelu_tanh(op: Builder, x: Value) -> Value:
+    """D(x σ(u)) = σ (1 + (1 - σ) x u') with u = a x + b x³, so x u' = 3 u - 2 a x."""
+    u = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
+    s = op.Sigmoid(u)
+    return s * ((1.0 - s) * (u * 3.0 - x * (2 * _GELU_LINEAR)) + 1.0)
+
+
+@gradient("Softmax", versions=(13,))
+def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(p) = p (dx - Σ p dx) along the axis."""
+    weighted = dy * node.y
+    axis = op.integers(node.attribute("axis"))
+    return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
+
+
+@gradient("LogSoftmax", versions=(13,))
+def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(log p) = dx - p Σ dx along the axis."""
+    axis = op.integers(node.attribute("axis"))
+    return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
+
+
+def _above(op: Builder, x: Value, threshold: float) -> Value:
+    return op.Greater(x, op.scalar(threshold, x.elem_type))
+
+
+def _by_sign(op: Builder, x: Value, other: Value) -> Value:
+    """1 where x > 0, else ``other``."""
+    return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), other)
+
+
+def _negative_part(op: Builder, y: Value) -> Value:
+    """The minimum of y and 0; on the CPU provider Clip takes less than half of Min's time."""
+    return op.Clip(y, None, op.scalar(0.0, y.elem_type))
+
+
+def _scaled(x: Value, factor: float) -> Value:
+    return x if factor == 1 else x * factor
+
+
+zero("Hardmax", versions=(1, 11, 13))

@@ -1,0 +1,321 @@
+"""Operators that ONNX Runtime contributes (com.microsoft) and its optimizers leave in a model.
+
+Their definitions are those of ONNX Runtime's ContribOperators.md. What is emitted is standard ONNX.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.attention_math import (
+    Attention,
+    AttentionCotangents,
+    RotaryLayout,
+    attention_backward,
+    band_masks,
+    merge_heads,
+    split_heads,
+)
+from onnxstep.builder import Builder, Value, ascending
+from onnxstep.cotangent_sums import unbroadcast
+from onnxstep.errors import ModelError
+from onnxstep.graphs.contrib import DOMAIN, VERSION
+from onnxstep.graphs.nodes import node_attributes
+from onnxstep.registry import Cotangents, Node, gradient
+from onnxstep.rules.linear import matmul_cotangents
+
+contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
+_TANH_SCALE, _TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
+_EPSILON = 1e-12
+_MASKED = -10000.0
+_SCATTERS_ADD = 16
+_SEQUENCE = 3
+_MATRIX = 2
+
+
+@contributed("Gelu")
+def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x Φ(x)) = (Φ(x) + x φ(x)) dx with the normal distribution Φ and its density φ."""
+    return dy * _normal_slope(node.x)
+
+
+@contributed("BiasGelu")
+def bias_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gelu of x + b."""
+    dx = dy * _normal_slope(node.x + node.input(1))
+    return dx, dx
+
+
+@contributed("FastGelu")
+def fast_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """½ x (1 + t) with t = tanh(u), u = √(2/π) (x + 0.044715 x³), of x or x + b:
+
+    ½ (1 + t) + ½ x (1 - t²) u'.
+    """  # noqa: D400, D415 - a formula
+    bias = node.optional_input(1)
+    x = node.x if bias is None else node.x + bias
+    square = x * x
+    t = op.Tanh(x * (square * (_TANH_SCALE * _TANH_CUBIC) + _TANH_SCALE))
+    du = square * (3 * _TANH_SCALE * _TANH_CUBIC) + _TANH_SCALE
+    dx = dy * (((1.0 - t * t) * x * du + t + 1.0) * 0.5)
+    return dx, dx
+
+
+@contributed("QuickGelu")
+def quick_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x s) = (s + α x s (1 - s)) dx with s = σ(α x)."""
+    alpha: float = node.attribute("alpha", 1.702)
+    s = op.Sigmoid(node.x * alpha)
+    return dy * (s + node.y * (1.0 - s) * alpha)
+
+
+def _normal_slope(x: Value) -> Value:
+    """Φ(x) + x φ(x)."""
+    op = x.op
+    density = op.Exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return (op.Erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density
+
+
+@contributed("SkipLayerNormalization")
+def skip_layer_normalization(
+    op: Builder, node: Node, dy: Value | None, *received: Value | None
+) -> Cotangents:
+    """y = x̂ γ + β of s = input + skip (+ bias), which is an output too, over the last axis:
+
+    ds = r (g - mean g - x̂ mean(g x̂)) with g = dy γ and r = 1 / √(variance + ε).
+    """  # noqa: D400, D403, D415 - a formula
+    bias = node.optional_input(4)
+    total = _skip_sum(node, bias)
+    deviation = total - _mean(op, total)
+    r = _reciprocal_root(op, _mean(op, deviation * deviation), node.attribute("epsilon", _EPSILON))
+    unit = deviation * r
+    ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=True)
+    ds = _with_outputs(ds, received, -r * r * unit, centred=True)
+    return ds, ds, d_gamma, dy, ds
+
+
+@contributed("SkipSimplifiedLayerNormalization")
+def skip_simplified_layer_normalization(
+    op: Builder, node: Node, dy: Value | None, *received: Value | None
+) -> Cotangents:
+    """The same by the root mean square: x̂ = s r, r = 1 / √(mean s² + ε), no mean and no β."""
+    total = _skip_sum(node, node.optional_input(3))
+    epsilon = node.attribute("epsilon", _EPSILON)
+    r = _reciprocal_root(op, _mean(op, total * total), epsilon)
+    unit = total * r
+    ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=False)
+    ds = _with_outputs(ds, received, -r * r * unit, centred=False)
+    return ds, ds, d_gamma, ds
+
+
+def _skip_sum(node: Node, bias: Value | None) -> Value:
+    total = node.x + node.input(1)
+    return total if bias is None else total + bias
+
+
+def _with_outputs(
+    ds: Value, received: tuple[Value | None, ...], slope: Value, *, centred: bool
+) -> Value:
+    """Ds with what mean, r and the sum receive as outputs; ``slope`` is n dr/ds = -r² x̂.
+
+    What is not centred has a mean of zero.
+    """
+    mean, inverse, total = [*received, None, None, None][:3]
+    width = float(ds.shape[-1])
+    if inverse is not None:
+        ds = ds + inverse.cast(ds.elem_type) * slope / width
+    if mean is not None and centred:
+        ds = ds + mean.cast(ds.elem_type) / width
+    return ds if total is None else ds + total
+
+
+def _mean(op: Builder, x: Value) -> Value:
+    return op.reduce("ReduceMean", x, [x.rank - 1], keepdims=True)
+
+
+def _reciprocal_root(op: Builder, variance: Value, epsilon: float) -> Value:
+    return op.Reciprocal(op.Sqrt(variance + epsilon))
+
+
+def _through_norm(
+    op: Builder, node: Node, unit: Value, r: Value, dy: Value | None, *, centred: bool
+) -> tuple[Value, Value]:
+    """The cotangents of what is normalized and of γ; ``unit`` is x̂."""
+    received = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
+    g = received * node.input(2)
+    inner = g - unit * _mean(op, g * unit)
+    return (inner - _mean(op, g) if centred else inner) * r, received * unit
+
+
+@contributed("FusedMatMul")
+@contributed("TransposeMatMul")
+def fused_matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(α A' B') = α (dA' B' + A' dB'), each operand with axes permuted beforehand."""
+    a, b, alpha = _turned(node, 0), _turned(node, 1), node.attribute("alpha", 1.0)
+    da, db = matmul_cotangents(a, b, dy if alpha == 1 else dy * alpha)
+    return [
+        _turned_back(node, 0, unbroadcast(da, a.shape)),
+        _turned_back(node, 1, unbroadcast(db, b.shape)),
+    ]
+
+
+def _order(node: Node, place: int) -> list[int]:
+    """The permutation of an operand's axes: the first behind the batch, then the last two."""
+    rank, side = node.input(place).rank, "AB"[place]
+    order = list(range(rank))
+    if rank >= _MATRIX and node.attribute(f"transBatch{side}"):
+        order = [*order[1:-1], order[0], order[-1]]
+    if rank >= _MATRIX and node.attribute(f"trans{side}"):
+        order[-2:] = order[:-3:-1]
+    return order
+
+
+def _turned(node: Node, place: int) -> Value:
+    x, order = node.input(place), _order(node, place)
+    return x if order == sorted(order) else node.op.Transpose(x, perm=order)
+
+
+def _turned_back(node: Node, place: int, cotangent: Value) -> Value:
+    order = _order(node, place)
+    if order == sorted(order):
+        return cotangent
+    return node.op.Transpose(cotangent, perm=[int(axis) for axis in np.argsort(order)])
+
+
+@contributed("MultiHeadAttention")
+def multi_head_attention(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_keys: Value | None = None,
+    d_values: Value | None = None,
+) -> Cotangents:
+    """Attention of queries, keys and values [B, L, heads · E], each with its part of a bias."""
+    if any(x is None or x.rank != _SEQUENCE for x in [*node.inputs, None, None][:3]):
+        raise ModelError(f"{node.label}: expected queries, keys and values of rank 3, not packed")
+    if any(node.optional_input(place) for place in (6, 7)):
+        raise ModelError(f"{node.label}: past keys and values are not differentiated")
+    operands = [node.input(place) for place in range(3)]
+    widths = [x.shape[-1] for x in operands]
+    bias = node.optional_input(3)
+    parts = [None] * 3 if bias is None else _parts(bias, widths)
+    shifted = [x if b is None else x + b for x, b in zip(operands, parts, strict=True)]
+    pulled = _pull_heads(op, node, shifted, (4, 5), dy)
+    dq, dk, dv = _together(pulled, d_keys, d_values)
+    d_bias = [_over_positions(d) for d in (dq, dk, dv)]
+    return dq, dk, dv, op.Concat(*d_bias, axis=0), None, pulled.bias
+
+
+@contributed("Attention")
+def packed_attention(
+    op: Builder, node: Node, dy: Value | None, d_present: Value | None = None
+) -> Cotangents:
+    """Attention of x W + b, which holds queries, keys and values side by side."""
+    if node.optional_input(4) is not None or d_present is not None:
+        raise ModelError(f"{node.label}: past and present keys and values are not differentiated")
+    if node.attribute("do_rotary"):
+        raise ModelError(f"{node.label}: rotation inside attention is not differentiated")
+    x, weights, bias = node.x, node.input(1), node.optional_input(2)
+    third = weights.shape[1] // 3
+    widths = list(node.attribute("qkv_hidden_sizes") or [third] * 3)
+    product = op.MatMul(x, weights)
+    shifted = _parts(product if bias is None else product + bias, widths)
+    pulled = _pull_heads(op, node, shifted, (3, 5), dy)
+    dz = op.Concat(*_together(pulled), axis=-1)
+    dx, d_weights = matmul_cotangents(x, weights, dz)
+    return dx, d_weights, _over_positions(dz), None, None, pulled.bias
+
+
+def _pull_heads(
+    op: Builder, node: Node, qkv: list[Value], masks: tuple[int, int], dy: Value | None
+) -> AttentionCotangents:
+    """Through the attention itself; ``masks`` are the places of padding mask and added bias."""
+    heads = int(node.attribute("num_heads"))
+    q, k, v = (split_heads(x, heads) for x in qkv)
+    padding, added = (node.optional_input(place) for place in masks)
+    biases = [b for b in (_padding(node, padding, k.shape[2], q.elem_type), added) if b is not None]
+    causal = (
+        band_masks(q, q.shape[2], k.shape[2], 0, (-1, 0))
+        if node.attribute("unidirectional")
+        else []
+    )
+    of = Attention(
+        q=q,
+        k=k,
+        v=v,
+        scale=node.attribute("scale") or 1 / math.sqrt(q.shape[-1]),
+        bias=functools.reduce(operator.add, biases) if biases else None,
+        allowed=causal[0] if causal else None,
+    )
+    y = split_heads(node.y, heads)
+    received = op.zeros(y.shape, y.elem_type) if dy is None else split_heads(dy, heads)
+    return attention_backward(of, y, received)
+
+
+def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value | None:
+    """What is added to the scores of padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
+    if mask is None:
+        return None
+    op, batch = node.op, node.x.shape[0]
+    if mask.rank == 1 and mask.shape[0] == batch:
+        positions = op.constant(ascending(keys))
+        lengths = op.Reshape(op.Cast(mask, to=TensorProto.INT64), op.integers(batch, 1, 1, 1))
+        kept = op.Less(positions, lengths)
+    elif mask.rank in (_MATRIX, _SEQUENCE):
+        rows = mask.shape[1] if mask.rank == _SEQUENCE else 1
+        kept = op.Reshape(op.Cast(mask, to=TensorProto.BOOL), op.integers(batch, 1, rows, keys))
+    else:
+        raise ModelError(f"{node.label}: a mask of shape {list(mask.shape)} is not differentiated")
+    filler = op.scalar(node.attribute("mask_filter_value", _MASKED), elem_type)
+    return op.Where(kept, op.scalar(0.0, elem_type), filler)
+
+
+def _parts(x: Value, widths: list[int]) -> list[Value]:
+    """X cut along its last axis."""
+    op = x.op
+    return list(op.emit("Split", [x, op.integers(*widths)], {"axis": -1}, outputs=len(widths)))
+
+
+def _together(
+    pulled: AttentionCotangents, d_keys: Value | None = None, d_values: Value | None = None
+) -> list[Value]:
+    """The cotangents of queries, keys and values, with what present keys and values receive."""
+    dk = pulled.k if d_keys is None else pulled.k + d_keys
+    dv = pulled.v if d_values is None else pulled.v + d_values
+    return [merge_heads(x) for x in (pulled.q, dk, dv)]
+
+
+def _over_positions(x: Value) -> Value:
+    """[B, L, n] summed to [n]."""
+    return x.op.ReduceSum(x, x.op.integers(0, 1), keepdims=0)
+
+
+@contributed("RotaryEmbedding")
+def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """As ONNX's RotaryEmbedding, which came later: the same pairs turn back by the same angles.
+
+    The positions are the second input: one for each token [B, L], or that of the first [1].
+    """
+    x, positions, cos, sin = (node.input(place) for place in range(4))
+    attributes = node_attributes(node.proto)
+    backwards = [dy, positions, cos, -sin]
+    [dx] = op.emit("RotaryEmbedding", backwards, attributes | {"domain": DOMAIN})
+    if not (node.wants(2) or node.wants(3)):
+        return (dx,)
+    if op.opset < _SCATTERS_ADD:
+        raise ModelError(f"{node.label}: expected opset {_SCATTERS_ADD} or newer, or frozen angles")
+    turning = RotaryLayout(
+        heads=int(node.attribute("num_heads", 0)) or x.shape[-1] // (2 * cos.shape[1]),
+        width=int(node.attribute("rotary_embedding_dim", 0)),
+        interleaved=bool(node.attribute("interleaved", 0)),
+    )
+    length = x.shape[1] if x.rank == _SEQUENCE else x.shape[2]
+    if positions.shape == (1,):
+        steps = op.constant(ascending(length))
+        positions = op.Expand(positions + steps, op.integers(x.shape[0], length))
+    return dx, None, *turning.cache_cotangents(x, dy, positions, cos)

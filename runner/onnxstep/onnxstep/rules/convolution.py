@@ -1,0 +1,162 @@
+"""Convolution and transposed convolution, each the adjoint of the other."""
+
+from __future__ import annotations
+
+import math
+
+from onnxstep import blocked_convolution as blocked
+from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.windows import (
+    Window,
+    convolve,
+    convolve_transposed,
+    crop_uncovered,
+    one_hot_kernels,
+    transposed_window,
+    window,
+)
+
+# Elements of a constant that the file may hold for one convolution: one megabyte in float32.
+_LARGEST_CONSTANT = 2**18
+
+
+@gradient("Conv", versions=(1, 11, 22))
+def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y = X * W + b is linear in each: dX by the transposed convolution, dW by patches, db by sum.
+
+    x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
+    """
+    x, w = node.input(0), node.input(1)
+    view = window(node, w.shape[2:])
+    group = _group(node)
+    dx = input_cotangent(x, w, dy, view, group) if node.wants(0) else None
+    dw = weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
+    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+
+
+@gradient("ConvTranspose", versions=(1, 11, 22))
+def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The adjoint of a convolution from Y to X: dX by that convolution, dW as if of it.
+
+    x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    """
+    x, w = node.input(0), node.input(1)
+    view = transposed_window(node, w.shape[2:])
+    group = _group(node)
+    dx = convolve(dy, w, view, x.shape[2:], group) if node.wants(0) else None
+    dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
+    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+
+
+def _group(node: Node) -> int:
+    """Inference of shapes lets any number pass."""
+    group: int = node.attribute("group", 1)
+    if group < 1:
+        raise ModelError(f"{node.label}: expected a group of 1 or more, got {group}")
+    return group
+
+
+def _bias_cotangent(op: Builder, dy: Value) -> Value:
+    return op.reduce("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
+
+
+def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """In blocks where they pay; one tap at single steps is a product; else transposed."""
+    dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
+    if dx is not None:
+        return dx
+    if group == 1 and _is_product(view):
+        return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
+    return convolve_transposed(dy, w, view, x.shape[2:], group)
+
+
+def _is_product(view: Window) -> bool:
+    """Whether each position is multiplied by one matrix of weights."""
+    return math.prod(view.kernel) == 1 and view.is_partition
+
+
+def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """As a product, in blocks or by patches, the first that the shapes allow.
+
+    Unless cutting the patches out takes too large a constant.
+    """
+    dw = blocked.weight_cotangent(x, dy, view, group)
+    if dw is not None:
+        return dw
+    if group == 1 and _is_product(view):
+        return _by_positions(op, x, w, dy)
+    small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
+    return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
+
+
+def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
+    """dY Xᵀ, summed over the batch: after the products, or by them where these would be larger.
+
+    For one product over batch and positions, dY and X are transposed to have channels first.
+    """  # noqa: D403 - a formula
+    batch, channels, *space = x.shape
+    wide, positions = dy.shape[1], math.prod(space)
+    if channels * wide < (channels + wide) * positions:
+        rows = op.Reshape(dy, op.integers(batch, wide, positions))
+        columns = op.Reshape(x, op.integers(batch, channels, positions))
+        products = op.MatMul(rows, op.Transpose(columns, perm=[0, 2, 1]))
+        dw = op.ReduceSum(products, op.integers(0), keepdims=0)
+    else:
+        first = [1, 0, *range(2, x.rank)]
+        rows = op.Reshape(op.Transpose(dy, perm=first), op.integers(wide, batch * positions))
+        columns = op.Reshape(op.Transpose(x, perm=first), op.integers(channels, batch * positions))
+        dw = op.Gemm(rows, columns, transB=1)
+    return op.Reshape(dw, op.integers(*w.shape))
+
+
+def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
+    """Sum dYₙ Pₙᵀ over the batch, P [N, group, C/group · taps, positions] being the patches of X.
+
+    A depthwise convolution with one-hot kernels cuts the patches out; runtimes do it well.
+    """
+    taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
+    batch, channels = x.shape[:2]
+    one_hot = one_hot_kernels(x, channels, view.kernel)
+    patches = convolve(x, one_hot, view, dy.shape[2:], channels)
+    rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
+    columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
+    products = op.MatMul(rows, op.Transpose(columns, perm=[0, 1, 3, 2]))
+    return op.Reshape(op.ReduceSum(products, op.integers(0), keepdims=0), op.integers(*w.shape))
+
+
+def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
+    """X convolved with dY, batch and channels, strides and dilations having changed places.
+
+    X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
+    """
+    fitted = view.fitted(x.shape[2:], dy.shape[2:])
+    x = crop_uncovered(x, fitted)
+    batch, channels, *into = x.shape
+    space = list(range(2, x.rank))
+    split = op.Reshape(x, op.integers(batch, group, channels // group, *into))
+    exchanged = op.Transpose(split, perm=[2, 1, 0, *(axis + 1 for axis in space)])
+    dw = op.Conv(
+        op.Reshape(exchanged, op.integers(channels // group, group * batch, *into)),
+        op.Transpose(dy, perm=[1, 0, *space]),
+        group=group,
+        strides=view.dilations,
+        dilations=view.strides,
+        pads=[max(pad, 0) for pad in fitted.pads],
+    )
+    return op.Transpose(dw, perm=[1, 0, *space])
+
+
+refused(
+    "DeformConv",
+    versions=(19, 22),
+    reason="its samples lie between elements, at offsets that are trained as well, and ONNX Runtime"
+    " has no CUDA kernel for it",
+)
+for _op_type in ("ConvInteger", "QLinearConv"):
+    refused(
+        _op_type,
+        versions=(10,),
+        reason="it convolves integers; train the float model and quantize afterwards",
+    )

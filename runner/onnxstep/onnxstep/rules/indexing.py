@@ -1,0 +1,251 @@
+"""Operators that read or write elements at given places.
+
+What was read several times receives the sum. Scatters add up from opset 16 on; before it, products
+with one-hot tensors do, whose cost grows with the table: large vocabularies want opset 16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.axes import pad
+from onnxstep.builder import Builder, Value, ascending
+from onnxstep.cotangent_sums import scatter_rows
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient, refused, zero
+
+_SCATTERS_ADD = 16
+
+
+@gradient("Gather", versions=(1, 11, 13))
+def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each row's cotangent is added to the row that was read; rows never read have zeros."""
+    x, places = node.x, node.input(1)
+    axis = node.attribute("axis") % x.rank
+    known = op.known(places)
+    if known is not None and known.ndim == 0:
+        return _one_row(op, dy, x, axis, int(known))
+    first = [*range(axis, axis + places.rank)]
+    others = [other for other in range(dy.rank) if other not in first]
+    rows = op.Transpose(dy, perm=[*first, *others]) if axis else dy
+    table = (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :])
+    summed = _added_rows(op, table, places.cast(TensorProto.INT64), rows)
+    back = [*range(1, axis + 1), 0, *range(axis + 1, x.rank)]
+    return op.Transpose(summed, perm=back) if axis else summed
+
+
+@gradient("GatherElements", versions=(11, 13))
+def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each cotangent is added to the element that was read."""
+    x, places, axis = node.x, node.input(1), node.attribute("axis") % dy.rank
+    if op.opset >= _SCATTERS_ADD:
+        zeros = op.zeros(x.shape, dy.elem_type)
+        return op.ScatterElements(zeros, places, dy, axis=axis, reduction="add")
+    hot = _one_hot(op, places, x.shape[axis], axis, dy.elem_type)
+    received = hot * op.Unsqueeze(dy, op.integers(axis))
+    summed = op.reduce("ReduceSum", received, [axis + 1], keepdims=False)
+    rest = [length - read for length, read in zip(x.shape, summed.shape, strict=True)]
+    return pad(summed, [0] * x.rank, rest)
+
+
+@gradient("GatherND", versions=(11, 12, 13))
+def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each block's cotangent is added to the block that was read."""
+    x = node.x
+    places = _with_batch_places(op, node.input(1), node.attribute("batch_dims", 0))
+    if op.opset >= _SCATTERS_ADD:
+        return op.ScatterND(op.zeros(x.shape, dy.elem_type), places, dy, reduction="add")
+    indexed = x.shape[: places.shape[-1]]
+    steps = [math.prod(indexed[axis + 1 :]) for axis in range(len(indexed))]
+    from_front = op.Mod(places, op.integers(*indexed)) * op.integers(*steps)
+    rows = op.reduce("ReduceSum", from_front, [places.rank - 1], keepdims=False)
+    table = (math.prod(indexed), *x.shape[len(indexed) :])
+    return op.Reshape(_added_rows(op, table, rows, dy), op.integers(*x.shape))
+
+
+@gradient("ScatterElements", versions=(11, 13, 16, 18))
+def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The cotangent splits into what was written and what was there before, as elements go."""
+    places, axis = node.input(1), node.attribute("axis") % dy.rank
+
+    def read(x: Value) -> Value:
+        return op.GatherElements(x, places, axis=axis)
+
+    def write(x: Value, updates: Value, **reduction: str) -> Value:
+        return op.ScatterElements(x, places, updates, axis=axis, **reduction)
+
+    return _scattered(op, node, dy, read, write)
+
+
+@gradient("ScatterND", versions=(11, 13, 16, 18))
+def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The cotangent splits into what was written and what was there before, as blocks go."""
+    places = node.input(1)
+
+    def read(x: Value) -> Value:
+        return op.GatherND(x, places)
+
+    def write(x: Value, updates: Value, **reduction: str) -> Value:
+        return op.ScatterND(x, places, updates, **reduction)
+
+    return _scattered(op, node, dy, read, write)
+
+
+@gradient("TensorScatter", versions=(24,))
+def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """What was written reads its cotangent; what was there before has it elsewhere."""
+    update, start = node.input(1), node.optional_input(2)
+    axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
+    along = [1] * dy.rank
+    along[axis] = update.shape[axis]
+    places = op.constant(ascending(update.shape[axis]).reshape(along))
+    if start is not None:
+        places = places + op.Reshape(start, op.integers(-1, *[1] * (dy.rank - 1)))
+    if mode == "circular":
+        places = op.Mod(places, op.integers(dy.shape[axis]))
+    before = [dy, op.zeros(update.shape, dy.elem_type), start]
+    return (
+        op.emit("TensorScatter", before, {"axis": axis, "mode": mode})[0],
+        op.GatherElements(dy, op.Expand(places, op.integers(*update.shape)), axis=axis),
+    )
+
+
+@gradient("TopK", versions=(10, 11, 24))
+def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each cotangent goes to the element that was chosen; none is chosen twice."""
+    zeros = op.zeros(node.x.shape, dy.elem_type)
+    return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
+
+
+@gradient("Compress", versions=(9, 11, 28))
+def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each element kept reads its cotangent again, the others have zeros.
+
+    The place among the kept is the number of those kept before: no length depends on data.
+    """
+    x, condition, axis = node.x, node.input(1), node.attribute("axis")
+    shape = (x.size,) if axis is None else x.shape
+    axis = 0 if axis is None else axis % x.rank
+    ignored = shape[axis] - condition.size
+    kept = op.Cast(condition, to=TensorProto.INT32)
+    kept = op.Concat(kept, op.zeros([ignored], TensorProto.INT32), axis=0) if ignored else kept
+    before = op.CumSum(kept, op.constant(np.array(0)), exclusive=1)
+    last = op.constant(np.array(max(dy.shape[axis] - 1, 0), np.int32))
+    spread_out = op.Gather(dy, op.Min(before, last), axis=axis)
+    mask = op.Reshape(kept, op.integers(-1, *[1] * (len(shape) - axis - 1)))
+    dx = spread_out * op.Cast(mask, to=dy.elem_type)
+    return op.Reshape(dx, op.integers(*x.shape))
+
+
+@gradient("OneHot", versions=(9, 11, 28))
+def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y = off + (on - off) h with h the one-hot of the indices; h itself has no derivative."""
+    axis, axes = node.attribute("axis"), range(dy.rank)
+    hot = _one_hot(op, node.input(0), dy.shape[axis], axis, dy.elem_type)
+    on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
+    off = op.reduce("ReduceSum", dy, axes, keepdims=False) - on
+    both = [op.Reshape(value, op.integers(1)) for value in (off, on)]
+    return None, None, op.Concat(*both, axis=0)
+
+
+def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
+    """The adjoint of reading one row, whose place is known: zeros before and after it."""
+    place %= x.shape[axis]
+    begins, ends = [0] * x.rank, [0] * x.rank
+    begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
+    return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
+
+
+def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value) -> Value:
+    """Zeros of ``shape`` with rows [*places.shape, *shape[1:]] added at their places."""
+    if op.opset >= _SCATTERS_ADD:
+        return scatter_rows(op, shape, rows.elem_type, places, rows)
+    hot = _one_hot(op, op.Reshape(places, op.integers(-1)), shape[0], 0, rows.elem_type)
+    flat = op.Reshape(rows, op.integers(places.size, -1))
+    return op.Reshape(op.MatMul(hot, flat), op.integers(*shape))
+
+
+def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
+    """One at each place along a new axis, by way of float32, which every runtime has."""
+    zero_one = op.constant(np.array([0, 1], np.float32))
+    hot = op.OneHot(
+        places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
+    )
+    return op.Cast(hot, to=elem_type)
+
+
+def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
+    """The indices [*batch, ..., n] with those of the batch before them: [..., batch_dims + n]."""
+    if not batch_dims:
+        return places
+    columns = [*places.shape[:-1], 1]
+    counts = []
+    for axis in range(batch_dims):
+        count = ascending(columns[axis]).reshape(-1, *[1] * (len(columns) - axis - 1))
+        counts.append(op.Expand(op.constant(count), op.integers(*columns)))
+    return op.Concat(*counts, places, axis=-1)
+
+
+def _scattered(
+    op: Builder,
+    node: Node,
+    dy: Value,
+    read: Callable[[Value], Value],
+    write: Callable[..., Value],
+) -> Cotangents:
+    """The cotangents of data and updates, given how to read and write at the places."""
+    updates = node.input(2)
+    match node.attribute("reduction", "none"):
+        case "none":
+            return write(dy, op.zeros(updates.shape, dy.elem_type)), None, read(dy)
+        case "add":
+            return dy, None, read(dy)
+        case "max" | "min":
+            return _extreme(op, node, dy, read, write)
+        case "mul":
+            return _product(op, node, dy, read, write)
+        case other:
+            raise ModelError(f"{node.label}: reduction {other!r} is unknown")
+
+
+def _extreme(
+    op: Builder,
+    node: Node,
+    dy: Value,
+    read: Callable[[Value], Value],
+    write: Callable[..., Value],
+) -> Cotangents:
+    """Those that are the extreme share its cotangent equally, as PyTorch's scatter_reduce does."""
+    won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
+    won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
+    share = dy / write(won, won_by_updates, reduction="add")
+    return share * won, None, read(share) * won_by_updates
+
+
+def _product(
+    op: Builder,
+    node: Node,
+    dy: Value,
+    read: Callable[[Value], Value],
+    write: Callable[..., Value],
+) -> Cotangents:
+    """D(x Π u) = Π u dx + Σ (y / u) du; an update of zero has the product of all the others.
+
+    That is the product without zeros, unless another zero is at the place.
+    """
+    updates = node.input(2)
+    is_zero = op.Cast(op.Equal(updates, op.scalar(0.0, dy.elem_type)), to=dy.elem_type)
+    filled = updates + is_zero
+    without_zeros = write(node.x, filled, reduction="mul")
+    zeros = write(op.zeros(node.x.shape, dy.elem_type), is_zero, reduction="add")
+    others_have_none = op.Cast(op.Equal(read(zeros), is_zero), to=dy.elem_type)
+    du = read(dy) * others_have_none * read(without_zeros) / filled
+    return write(dy, updates, reduction="mul"), None, du
+
+
+zero("NonZero", versions=(9, 13))
+refused("Unique", (11, 28), reason="the number of its outputs depends on data")

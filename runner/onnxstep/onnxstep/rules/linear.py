@@ -1,0 +1,194 @@
+"""Products of matrices, and Einsum with its equation: one letter for each axis, none implied."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from onnxstep.axes import materialized_transpose
+from onnxstep.builder import Builder, Value, ascending
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient
+
+# Columns and positions of a panel of MLAS's product of float32 matrices.
+_PANEL = 128
+# From so many rows for a column on, a panel of the result is too tall for a cache.
+_TALL = 4
+
+
+@gradient("Gemm", versions=(7, 9, 11, 13))
+def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(α A' B' + β C) = α dA' B' + α A' dB' + β dC, with A' = A or Aᵀ and B' likewise."""
+    a, b = node.input(0), node.input(1)
+    alpha, beta = node.attribute("alpha"), node.attribute("beta")
+    ta, tb = node.attribute("transA"), node.attribute("transB")
+    da = (
+        op.Gemm(b, dy, alpha=alpha, transA=tb, transB=1)
+        if ta
+        else op.Gemm(dy, b, alpha=alpha, transB=int(not tb))
+    )
+    plain = alpha == 1 and not ta
+    if plain:
+        db = summed_over_rows(dy, a) if tb else summed_over_rows(a, dy)
+    elif tb:
+        db = op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)
+    else:
+        db = op.Gemm(a, dy, alpha=alpha, transA=int(not ta))
+    return da, db, dy if beta == 1 else dy * beta
+
+
+@gradient("MatMul", versions=(1, 9, 13))
+def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(A B) = dA B + A dB; a vector operand counts as a matrix with one row or column."""
+    return matmul_cotangents(node.input(0), node.input(1), dy)
+
+
+def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
+    """Those of A and B from that of A B, of the broadcast shape; vectors have no batch axes."""
+    op = dy.op
+    rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
+    columns = op.Unsqueeze(b, op.integers(1)) if b.rank == 1 else b
+    if a.rank == 1:
+        dy = op.Unsqueeze(dy, op.integers(-1 if b.rank == 1 else -2))
+    if b.rank == 1:
+        dy = op.Unsqueeze(dy, op.integers(-1))
+    da = op.MatMul(dy, transposed(columns))
+    return _reduced(da, a), _reduced(_right(op, rows, columns, dy), b)
+
+
+def transposed(value: Value) -> Value:
+    """The last two axes swapped."""
+    order = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
+    return value.op.Transpose(value, perm=order)
+
+
+def summed_over_rows(a: Value, b: Value) -> Value:
+    """Aᵀ B [M, N] of a [K, M] and b [K, N]: the gradient of a weight, over K positions.
+
+    On the CPU a product turns its left side anew for every panel of columns, so that it is better
+    turned beforehand; and of a tall result it goes over a panel again for every panel of positions,
+    so that a wide one is better turned afterwards (benchmarks/rules/weight_products.py).
+    """
+    op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
+    if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
+        return op.Gemm(a, b, transA=1)
+    if rows >= _TALL * columns and positions >= 2 * _PANEL:
+        return materialized_transpose(op.Gemm(materialized_transpose(b), a))
+    return op.Gemm(materialized_transpose(a), b)
+
+
+def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
+    """Aᵀ dY; one product over all positions where B is one matrix for a whole batch of A."""
+    if b.rank == 2 and a.rank > 2:
+        flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
+        flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
+        return summed_over_rows(flat_a, flat_dy)
+    return op.MatMul(transposed(a), dy)
+
+
+def _reduced(cotangent: Value, operand: Value) -> Value:
+    """A vector operand's cotangent without the axis that it was lent."""
+    if operand.rank != 1:
+        return cotangent
+    leading = tuple(range(cotangent.rank - 2))
+    op = cotangent.op
+    summed = op.ReduceSum(cotangent, op.integers(*leading), keepdims=0) if leading else cotangent
+    return op.Reshape(summed, op.integers(*operand.shape))
+
+
+@gradient("Einsum", versions=(12, 28))
+def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """A product of operands summed over the axes that the result lacks is linear in each operand:
+
+    its cotangent is the product of dy and the other operands, summed over the axes that it lacks.
+    """  # noqa: D400, D415 - a formula
+    operands = [node.input(place) for place in range(len(node.inputs))]
+    equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
+    return [
+        _operand_cotangent(op, equation, operands, place, dy) if node.wants(place) else None
+        for place in range(len(operands))
+    ]
+
+
+def _operand_cotangent(
+    op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
+) -> Value:
+    """The axes of the operand that nothing else has are filled with copies."""
+    terms, values = list(equation.terms), list(operands)
+    own, sizes = terms.pop(place), values.pop(place).shape
+    apart, diagonals = _apart(own, equation)
+    eyes = [_eye(dy, sizes[own.index(pair[0])]) for pair in diagonals]
+    terms = [equation.result, *terms, *diagonals]
+    given = "".join(letter for letter in apart if any(letter in term for term in terms))
+    product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{given}")
+    missing = [axis for axis, letter in enumerate(apart) if letter not in given]
+    if not missing:
+        return product
+    wide = op.Unsqueeze(product, op.integers(*missing))
+    filled = [n if axis in missing else wide.shape[axis] for axis, n in enumerate(sizes)]
+    return op.Expand(wide, op.integers(*filled))
+
+
+def _apart(term: str, equation: Equation) -> tuple[str, list[str]]:
+    """A term without repeated letters, and the pairs of letters that stood for a diagonal."""
+    spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
+    letters, pairs = "", []
+    for letter in term:
+        letters += next(spare) if letter in letters else letter
+        if letters[-1] != letter:
+            pairs.append(letter + letters[-1])
+    return letters, pairs
+
+
+def _eye(like: Value, size: int) -> Value:
+    """The identity [size, size], which the file does not store."""
+    op, numbers = like.op, ascending(size)
+    equal = op.Equal(op.constant(numbers.reshape(-1, 1)), op.constant(numbers))
+    return op.Cast(equal, to=like.elem_type)
+
+
+_ELLIPSIS = "..."
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The letters of each operand's axes and of the result's, such as ("ij", "jk") and "ik"."""
+
+    terms: tuple[str, ...]
+    result: str
+
+
+def parse(text: str, ranks: Sequence[int]) -> Equation:
+    """The equation for operands of these ranks; raises ModelError where the two do not fit.
+
+    Letters that are not used yet stand for an ellipsis, counted from its last axis. Without an
+    arrow, the result has the ellipsis and then, in alphabetical order, the letters that occur once.
+    """
+    left, arrow, right = text.replace(" ", "").partition("->")
+    terms = left.split(",")
+    covered = [
+        rank - len(term.replace(_ELLIPSIS, "")) for term, rank in zip(terms, ranks, strict=False)
+    ]
+    if len(terms) != len(ranks) or any(
+        count if _ELLIPSIS not in term else count < 0
+        for term, count in zip(terms, covered, strict=True)
+    ):
+        raise ModelError(f"equation {text!r} does not fit operands of ranks {list(ranks)}")
+    implied = fresh_letters(left + right, max([*covered, 0]))
+    if not arrow:
+        once = sorted(c for c in string.ascii_letters if left.count(c) == 1)
+        right = _ELLIPSIS + "".join(once)
+    return Equation(
+        tuple(
+            term.replace(_ELLIPSIS, implied[len(implied) - count :])
+            for term, count in zip(terms, covered, strict=True)
+        ),
+        right.replace(_ELLIPSIS, implied),
+    )
+
+
+def fresh_letters(used: Iterable[str], count: int) -> str:
+    """Letters that do not occur in ``used``."""
+    taken = set(used)
+    return "".join(c for c in string.ascii_letters if c not in taken)[:count]

@@ -1,0 +1,343 @@
+"""Arithmetic, elementary functions, comparisons and choices, element by element.
+
+Broadcasting is undone by the caller.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient, refused, zero
+
+# The rule of Det gathers n⁴ elements for a matrix [n, n].
+_LARGEST_DETERMINANT = 32
+
+
+@gradient("Add", versions=(7, 13, 14))
+def add(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """D(a + b) = da + db."""
+    return dy, dy
+
+
+@gradient("Sub", versions=(7, 13, 14))
+def sub(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """D(a - b) = da - db."""
+    return dy, -dy
+
+
+@gradient("Mul", versions=(7, 13, 14))
+def mul(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(a b) = b da + a db."""
+    a, b = node.input(0), node.input(1)
+    return dy * b, dy * a
+
+
+@gradient("Div", versions=(7, 13, 14))
+def div(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(a / b) = da / b - y db / b with y = a / b."""
+    da = dy / node.input(1)
+    return da, -(da * node.y)
+
+
+@gradient("Mod", versions=(10, 13, 28))
+def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(a - q b) = da - q db; the quotient q = (a - y) / b is rounded, so constant."""
+    a, b = node.input(0), node.input(1)
+    return dy, dy * ((node.y - a) / b) if node.wants(1) else None
+
+
+@gradient("Sum", versions=(8, 13))
+def sum_(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(a + b + …) = da + db + …."""
+    return [dy] * len(node.inputs)
+
+
+@gradient("Mean", versions=(8, 13))
+def mean(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D((a + b + …) / n) = (da + db + …) / n."""
+    count = len(node.inputs)
+    return [dy * (1 / count)] * count
+
+
+@gradient("Pow", versions=(7, 12, 13, 15))
+def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
+
+    As in PyTorch the first is 0 where b = 0, and the second where a = 0 ≤ b.
+    """
+    a, b = node.input(0), node.input(1)
+    da = dy * _slope_of_power(op, a, b, node.y) if node.wants(0) else None
+    if not node.wants(1):
+        return da, None
+    db = dy * _slope_of_exponential(op, a, b, node.y)
+    return da, db.cast(b.elem_type)
+
+
+def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
+    """The derivative b aᵇ⁻¹ in a's type."""
+    known = op.known(b)
+    if known is not None and known.size == 1:
+        return _slope_of_known_power(op, a, float(known.item()), y)
+    exponent = b.cast(a.elem_type)
+    none = op.scalar(0.0, a.elem_type)
+    return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
+
+
+def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
+    """The derivative b aᵇ⁻¹, by the forward result where it spares a slow power."""
+    if b in {0.0, 1.0}:
+        return op.scalar(b, a.elem_type)
+    if b == 2.0:
+        return a * 2.0
+    if b == 0.5:
+        return 0.5 / y
+    return y / a * b if b < 0 else op.Pow(a, op.scalar(b - 1, a.elem_type)) * b
+
+
+def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
+    """The derivative aᵇ ln a; a constant positive base needs no guard."""
+    slope = y * op.Log(a)
+    known = op.known(a)
+    if known is not None and bool(np.all(known > 0)):
+        return slope
+    none = op.scalar(0.0, a.elem_type)
+    grows = op.Not(op.Less(b, op.scalar(0.0, b.elem_type)))
+    return op.Where(op.And(op.Equal(a, none), grows), none, slope)
+
+
+@gradient("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
+def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """D(x) = dx."""
+    return dy
+
+
+@gradient("Neg", versions=(6, 13))
+def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """D(-x) = -dx."""
+    return -dy
+
+
+@gradient("Abs", versions=(6, 13))
+def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D|x| = sgn(x) dx, and 0 at 0, as PyTorch has it."""
+    return dy * op.Sign(node.x)
+
+
+@gradient("Reciprocal", versions=(6, 13))
+def reciprocal(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(1 / x) = -y² dx with y = 1 / x."""
+    return -(dy * node.y * node.y)
+
+
+@gradient("Sqrt", versions=(6, 13))
+def sqrt(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(√x) = dx / (2 √x)."""
+    return dy * 0.5 / node.y
+
+
+@gradient("Exp", versions=(6, 13))
+def exp(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(eˣ) = eˣ dx."""
+    return dy * node.y
+
+
+@gradient("Log", versions=(6, 13))
+def log(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(ln x) = dx / x."""
+    return dy / node.x
+
+
+@gradient("Erf", versions=(9, 13))
+def erf(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(erf x) = (2 / √π) exp(-x²) dx."""
+    return dy * (op.Exp(-(node.x * node.x)) * (2 / math.sqrt(math.pi)))
+
+
+@gradient("Sin", versions=(7, 22))
+def sin(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(sin x) = cos x dx."""
+    return dy * op.Cos(node.x)
+
+
+@gradient("Cos", versions=(7, 22))
+def cos(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(cos x) = -sin x dx."""
+    return -(dy * op.Sin(node.x))
+
+
+@gradient("Tan", versions=(7, 22))
+def tan(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(tan x) = (1 + tan²) dx."""
+    return dy * (1.0 + node.y * node.y)
+
+
+@gradient("Asin", versions=(7, 22))
+def asin(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(arcsin x) = dx / √(1 - x²)."""
+    return dy / op.Sqrt(1.0 - node.x * node.x)
+
+
+@gradient("Acos", versions=(7, 22))
+def acos(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(arccos x) = -dx / √(1 - x²)."""
+    return -(dy / op.Sqrt(1.0 - node.x * node.x))
+
+
+@gradient("Atan", versions=(7, 22))
+def atan(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(arctan x) = dx / (1 + x²)."""
+    return dy / (1.0 + node.x * node.x)
+
+
+@gradient("Sinh", versions=(9, 22))
+def sinh(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(sinh x) = cosh x dx."""
+    return dy * op.Cosh(node.x)
+
+
+@gradient("Cosh", versions=(9, 22))
+def cosh(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(cosh x) = sinh x dx."""
+    return dy * op.Sinh(node.x)
+
+
+@gradient("Asinh", versions=(9, 22))
+def asinh(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(arsinh x) = dx / √(x² + 1)."""
+    return dy / op.Sqrt(node.x * node.x + 1.0)
+
+
+@gradient("Acosh", versions=(9, 22))
+def acosh(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(arcosh x) = dx / √(x² - 1)."""
+    return dy / op.Sqrt(node.x * node.x - 1.0)
+
+
+@gradient("Atanh", versions=(9, 22))
+def atanh(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(artanh x) = dx / (1 - x²)."""
+    return dy / (1.0 - node.x * node.x)
+
+
+@gradient("Det", versions=(11, 22))
+def det(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(det X) = Σ C ∘ dX with the cofactors C, for X [..., n, n].
+
+    Cofactors are determinants of the minors; unlike an inverse they exist for every matrix.
+    """
+    x = node.x
+    outer = op.Reshape(dy, op.integers(*x.shape[:-2], 1, 1))
+    return outer if x.shape[-1] == 1 else outer * _cofactors(op, node)
+
+
+def _cofactors(op: Builder, node: Node) -> Value:
+    x = node.x
+    n = x.shape[-1]
+    if n > _LARGEST_DETERMINANT:
+        raise ModelError(
+            f"{node.label}: expected matrices of at most {_LARGEST_DETERMINANT} rows to "
+            f"differentiate a determinant, got {n}"
+        )
+    flat = op.Reshape(x, op.integers(*x.shape[:-2], n * n))
+    minors = op.Gather(flat, op.constant(_minors(n)), axis=-1)
+    parity = np.indices((n, n)).sum(axis=0) % 2
+    sign = op.Cast(op.constant(1 - 2 * parity), to=x.elem_type)
+    return op.Reshape(op.Det(minors), op.integers(*x.shape)) * sign
+
+
+def _minors(n: int) -> NDArray[np.int64]:
+    """Flat indices [n², n-1, n-1] of what is left of [n, n] without row i and column j."""
+    index = np.arange(n * n).reshape(n, n)
+    without = [
+        np.delete(np.delete(index, row, axis=0), column, axis=1)
+        for row in range(n)
+        for column in range(n)
+    ]
+    return np.stack(without)
+
+
+for _op_type, _versions in {
+    "Ceil": (6, 13),
+    "Floor": (6, 13),
+    "Round": (11, 22),
+    "Sign": (9, 13),
+    "BitShift": (11, 28),
+    "BitwiseAnd": (18,),
+    "BitwiseNot": (18,),
+    "BitwiseOr": (18,),
+    "BitwiseXor": (18,),
+}.items():
+    zero(_op_type, _versions)
+
+refused("BitCast", versions=(26,), reason="it reads the bits of its input as another type")
+
+
+def indicator(condition: Value, like: Value) -> Value:
+    """1 where the condition holds and 0 elsewhere, in the element type of ``like``."""
+    return condition.op.Cast(condition, to=like.elem_type)
+
+
+@gradient("Where", versions=(9, 16))
+def where(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(c ? a : b) = c ? da : db; chosen, not multiplied, so that no NaN comes from the other."""
+    chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
+    da = op.Where(chosen, dy, none) if node.wants(1) else None
+    db = op.Where(chosen, none, dy) if node.wants(2) else None
+    return None, da, db
+
+
+@gradient("Max", versions=(8, 12, 13))
+@gradient("Min", versions=(8, 12, 13))
+def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The cotangent goes to the operand that is the result; equal ones share it, as in PyTorch."""
+    if len(node.inputs) == 1:
+        return dy
+    shares = [indicator(op.Equal(x, node.y), dy) for x in node.inputs if x is not None]
+    part = dy / functools.reduce(operator.add, shares)
+    return [part * share for share in shares]
+
+
+@gradient("Clip", versions=(11, 12, 13))
+def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(min(max(x, low), high)): to x where it is unchanged, else to the bound that replaced it.
+
+    A bound that x meets exactly leaves it unchanged, as PyTorch's clamp has it.
+    """
+    x, low, high = node.x, node.optional_input(1), node.optional_input(2)
+    dx = dy * indicator(op.Equal(x, node.y), dy)
+    dlow = dhigh = None
+    if low is not None and node.wants(1):
+        dlow = dy * indicator(_raised(op, x, low, high), dy)
+    if high is not None and node.wants(2):
+        raised = x if low is None else op.Max(x, low)
+        dhigh = dy * indicator(op.Greater(raised, high), dy)
+    return dx, dlow, dhigh
+
+
+def _raised(op: Builder, x: Value, low: Value, high: Value | None) -> Value:
+    """Where the lower bound is the result; a higher bound below it always wins."""
+    below = op.Less(x, low)
+    return below if high is None else op.And(below, op.Not(op.Less(high, low)))
+
+
+for _op_type, _versions in {
+    "Equal": (7, 11, 13, 19),
+    "Greater": (7, 9, 13),
+    "GreaterOrEqual": (12, 16),
+    "Less": (7, 9, 13),
+    "LessOrEqual": (12, 16),
+    "And": (7,),
+    "Or": (7,),
+    "Xor": (7,),
+    "Not": (1,),
+    "IsInf": (10, 20),
+    "IsNaN": (9, 13, 20),
+}.items():
+    zero(_op_type, _versions)

@@ -1,0 +1,57 @@
+"""Operators that no gradient passes: values out of nothing, control flow, sequences, optionals.
+
+Constants, ranges and random numbers do not depend on an input's value. Random draws count as
+constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The others
+are refused, with what to do instead.
+"""
+
+from __future__ import annotations
+
+from onnxstep.graphs.control_flow import MAX_UNROLLED_NODES
+from onnxstep.registry import refused, zero
+
+for _op_type, _versions in {
+    "Constant": (1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
+    "ConstantOfShape": (9, 20, 21, 23, 24, 25),
+    "EyeLike": (9, 22),
+    "RandomNormal": (1, 22),
+    "RandomNormalLike": (1, 22),
+    "RandomUniform": (1, 22),
+    "RandomUniformLike": (1, 22),
+    "Bernoulli": (15, 22),
+    "Multinomial": (7, 22),
+}.items():
+    zero(_op_type, _versions)
+
+refused(
+    "Range",
+    (11, 27),
+    reason="its length depends on what is differentiated; freeze that if it is no weight",
+)
+
+
+_LOOPS = (
+    "a loop is written out only if its number of iterations follows from constants and shapes, and "
+    f"if they are at most {MAX_UNROLLED_NODES} nodes; export the model with the loop written out "
+    "(PyTorch exports EmbeddingBag as a Loop: write it as an embedding and a sum or mean of rows)"
+)
+_BRANCH = (
+    "which branch runs is known only at run time; export the model with the branch chosen, or make"
+    " the condition, or the input that it follows from, a constant of the file"
+)
+_CONTAINER = "a sequence or optional value is no tensor; export the model with plain tensors"
+
+refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
+refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
+refused("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS)
+for _op_type, _versions in {
+    "ConcatFromSequence": (11,),
+    "Optional": (15, 28),
+    "OptionalGetElement": (15, 18, 28),
+    "SequenceAt": (11,),
+    "SequenceConstruct": (11,),
+    "SequenceInsert": (11,),
+    "SequenceMap": (17,),
+    "SplitToSequence": (11, 24),
+}.items():
+    refused(_op_type, _versions, _CONTAINER)

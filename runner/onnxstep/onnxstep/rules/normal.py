@@ -1,0 +1,284 @@
+"""Normalization and regularization.
+
+Every normalization is  y = x̂ · scale + bias  with  x̂ = (x - mean) · r  over some axes, and has the
+derivative  dx = r (g - mean g - x̂ · mean(g x̂))  with  g = dy · scale. GroupNormalization and
+MeanVarianceNormalization have none here: they are differentiated through the body that ONNX gives
+them, since ONNX infers no shapes for the operators themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value
+from onnxstep.graphs.tensors import HALF_TYPES
+from onnxstep.registry import Cotangents, Node, gradient, refused
+
+_DEFAULT_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A batch seen per channel: ``mean`` and ``variance`` [C], ``deviation`` x - mean [N, C, ...],
+    and ``inverse`` = 1 / √(variance + epsilon), shaped to multiply the deviation."""  # noqa: D205, D209 - one formula
+
+    mean: Value
+    variance: Value
+    deviation: Value
+    inverse: Value
+
+
+def channel_axes(x: Value) -> list[int]:
+    """Every axis but that of the channels."""
+    return [0, *range(2, x.rank)]
+
+
+def per_channel(x: Value, channels: Value) -> Value:
+    """A value for each channel [C] shaped to broadcast against x [N, C, ...], in x's type."""
+    op = x.op
+    shaped = op.Reshape(channels, op.integers(-1, *[1] * (x.rank - 2)))
+    return shaped.cast(x.elem_type)
+
+
+def wide(x: Value) -> Value:
+    """X in a type that means and variances can be computed in."""
+    return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in HALF_TYPES else x
+
+
+def normalized(
+    x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
+) -> Normalized:
+    """X [N, C, ...] by the given statistics [C], else by its own; the variance is the biased one.
+
+    Backward passes ask for what the forward pass has; runtimes compute equal nodes once.
+    """
+    op, axes = x.op, channel_axes(x)
+    if mean is None:
+        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
+    deviation = x - per_channel(x, mean)
+    if variance is None:
+        variance = op.reduce("ReduceMean", deviation * deviation, axes, keepdims=False)
+    inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
+    return Normalized(mean, variance, deviation, inverse)
+
+
+def is_training(node: Node) -> bool:
+    """Whether a BatchNormalization is in training form: only then may it have further outputs."""
+    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
+
+
+@gradient("BatchNormalization", versions=(9, 14, 15))
+def batch_normalization(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_mean: Value | None = None,
+    d_var: Value | None = None,
+) -> Cotangents:
+    """Y = (X - μ) r · scale + B with r = 1 / √(σ² + ε), by given or by the batch's statistics.
+
+    D(scale) = r Σ dY (X - μ), d(B) = Σ dY. X [N, C, ...], the others [C].
+    """
+    received = op.zeros(node.y.shape, node.y.elem_type) if dy is None else dy
+    rule = _by_batch if is_training(node) else _by_given
+    return rule(op, node, wide(received), d_mean, d_var)
+
+
+def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangents:
+    """D(X) = dY scale r, d(μ) = -scale r Σ dY, d(σ²) = -½ scale r² d(scale)."""
+    x, scale = wide(node.x), node.input(1)
+    mean, variance = node.input(3), node.input(4)
+    seen = normalized(x, node.attribute("epsilon"), mean, variance)
+    gain = per_channel(x, scale) * seen.inverse
+    d_bias = op.reduce("ReduceSum", dy, channel_axes(x), keepdims=True)
+    d_scale = seen.inverse * op.reduce(
+        "ReduceSum", dy * seen.deviation, channel_axes(x), keepdims=True
+    )
+    d_mean = -(gain * d_bias)
+    d_var = gain * seen.inverse * d_scale * -0.5
+    return (
+        _as(node.x, dy * gain),
+        *(_flat(like, d) for like, d in ((scale, d_scale), (node.input(2), d_bias))),
+        *(_flat(like, d) for like, d in ((mean, d_mean), (variance, d_var))),
+    )
+
+
+def _by_batch(
+    op: Builder, node: Node, dy: Value, d_running_mean: Value | None, d_running_var: Value | None
+) -> Cotangents:
+    """D(X) = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), and through the running statistics
+    m · old + (1 - m) · batch:  (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²))."""  # noqa: D205, D209 - one formula
+    x, scale, momentum = wide(node.x), node.input(1), node.attribute("momentum")
+    known = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
+    seen = normalized(x, node.attribute("epsilon"), *known)
+    gain, axes = per_channel(x, scale) * seen.inverse, channel_axes(x)
+    each = 1 / (x.size // x.shape[1])
+    d_bias = op.reduce("ReduceSum", dy, axes, keepdims=True)
+    d_scale = seen.inverse * op.reduce("ReduceSum", dy * seen.deviation, axes, keepdims=True)
+    slope, shift = gain * seen.inverse * d_scale * each, gain * d_bias * each
+    if d_running_var is not None:
+        slope = slope - per_channel(x, d_running_var) * (2 * each * (1 - momentum))
+    if d_running_mean is not None:
+        shift = shift - per_channel(x, d_running_mean) * (each * (1 - momentum))
+    return (
+        _as(node.x, dy * gain - seen.deviation * slope - shift),
+        _flat(scale, d_scale),
+        _flat(node.input(2), d_bias),
+        None if d_running_mean is None else d_running_mean * momentum,
+        None if d_running_var is None else d_running_var * momentum,
+    )
+
+
+def _flat(like: Value, cotangent: Value) -> Value:
+    """A cotangent for each channel in the shape and type of ``like`` [C]."""
+    return _as(like, cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape)))
+
+
+def _as(like: Value, cotangent: Value) -> Value:
+    return cotangent.cast(like.elem_type)
+
+
+def _mean(op: Builder, value: Value, axes: list[int]) -> Value:
+    return op.reduce("ReduceMean", value, axes, keepdims=True)
+
+
+def _through(op: Builder, g: Value, unit: Value, r: Value, axes: list[int]) -> Value:
+    """D(x) = r (g - mean g - x̂ mean(g x̂)); ``unit`` is x̂ and ``g`` its cotangent."""
+    return (g - _mean(op, g, axes) - unit * _mean(op, g * unit, axes)) * r
+
+
+@gradient("LayerNormalization", versions=(17,))
+def layer_normalization(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_mean: Value | None = None,
+    d_inverse: Value | None = None,
+) -> Cotangents:
+    """Over the axes from ``axis`` on; the further outputs μ and r add (dμ - x̂ r² dr) / n to dx."""
+    x, scale = wide(node.x), node.input(1)
+    axes = list(range(node.attribute("axis") % x.rank, x.rank))
+    each = 1 / math.prod(x.shape[axis] for axis in axes)
+    r = _as(x, node.output(2))
+    unit = (x - _as(x, node.output(1))) * r
+    g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
+    dx = _through(op, g * _as(x, scale), unit, r, axes)
+    if d_inverse is not None:
+        dx = dx - unit * (r * r * _as(x, d_inverse) * each)
+    if d_mean is not None:
+        dx = dx + _as(x, d_mean) * each
+    return (_as(node.x, dx), _as(scale, g * unit), _as(scale, g))[: len(node.inputs)]
+
+
+@gradient("RMSNormalization", versions=(23,))
+def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Without a mean: x̂ = x r, r = 1 / √(mean x² + ε), dx = r (g - x̂ mean(g x̂))."""
+    x, scale = wide(node.x), node.input(1)
+    axes = list(range(node.attribute("axis") % x.rank, x.rank))
+    r = 1.0 / op.Sqrt(_mean(op, x * x, axes) + node.attribute("epsilon"))
+    unit, received = x * r, wide(dy)
+    g = received * _as(x, scale)
+    dx = (g - unit * _mean(op, g * unit, axes)) * r
+    return _as(node.x, dx), _as(scale, received * unit)
+
+
+@gradient("InstanceNormalization", versions=(6, 22))
+def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Over the spatial axes, for each example and channel."""
+    x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
+    deviation = x - _mean(op, x, axes)
+    variance = _mean(op, deviation * deviation, axes)
+    r = 1.0 / op.Sqrt(variance + node.attribute("epsilon"))
+    unit, scale = deviation * r, node.input(1)
+    dx = _through(op, received * per_channel(x, scale), unit, r, axes)
+    over = channel_axes(x)
+    d_scale = op.reduce("ReduceSum", received * unit, over, keepdims=False)
+    d_bias = op.reduce("ReduceSum", received, over, keepdims=False)
+    return _as(node.x, dx), _as(scale, d_scale), _as(scale, d_bias)
+
+
+@gradient("LpNormalization", versions=(1, 22))
+def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖, n the norm's own derivative: sign x, or x / ‖x‖.
+
+    Where the norm is 0, so is y, and the derivative is taken as 0.
+    """
+    x, axis = node.x, [node.attribute("axis")]
+    by_sign = node.attribute("p") == 1
+    norm = op.reduce("ReduceL1" if by_sign else "ReduceL2", x, axis, keepdims=True)
+    zero = op.scalar(0.0, x.elem_type)
+    reciprocal = op.Where(op.Equal(norm, zero), zero, 1.0 / norm)
+    unit = x * reciprocal
+    along = op.reduce("ReduceSum", dy * unit, axis, keepdims=True)
+    return (dy - (op.Sign(x) if by_sign else unit) * along) * reciprocal
+
+
+@gradient("LRN", versions=(1, 13))
+def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y = x s⁻ᵝ with s = bias + α · window mean of x² over channels:
+
+    dx = dy s⁻ᵝ - 2 α β x · mirrored window mean of (dy x s⁻ᵝ⁻¹).
+    """  # noqa: D400, D415 - a formula
+    x = node.x
+    alpha: float = node.attribute("alpha")
+    beta: float = node.attribute("beta")
+    size: int = node.attribute("size")
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    s = _over_channels(op, x * x, before, after) * alpha + node.attribute("bias")
+    scaled = dy * op.Pow(s, op.scalar(-beta, x.elem_type))
+    along = _over_channels(op, scaled * x / s, after, before)
+    return scaled - x * along * (2 * alpha * beta)
+
+
+def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
+    """The mean over a window of neighbouring channels; missing ones count as zeros."""
+    batch, channels = x.shape[:2]
+    pooled = op.AveragePool(
+        op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),
+        kernel_shape=[before + 1 + after, 1],
+        pads=[before, 0, after, 0],
+        count_include_pad=1,
+    )
+    return op.Reshape(pooled, op.integers(*x.shape))
+
+
+@gradient("Dropout", versions=(7, 10))
+def inference_dropout(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """Before version 12 Dropout is written in inference form: the identity."""
+    return dy
+
+
+@gradient("Dropout", versions=(12, 13, 22))
+def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(x m / (1 - r)) = m / (1 - r) dx with the mask m of the forward pass; else the identity."""
+    training = node.optional_input(2)
+    if training is None:
+        return dy
+    known = op.known(training)
+    if known is not None and not bool(known):
+        return dy
+    kept = op.Cast(node.output(1), to=dy.elem_type)
+    scale = _scale(op, node, dy)
+    if known is None:
+        scale = op.Where(training, scale, op.scalar(1.0, dy.elem_type))
+    return dy * (kept * scale)
+
+
+def _scale(op: Builder, node: Node, dy: Value) -> Value:
+    """1 / (1 - r); nothing is kept at r = 1, so there any finite factor does."""
+    ratio = node.optional_input(1)
+    known = np.array(_DEFAULT_RATIO) if ratio is None else op.known(ratio)
+    if known is not None:
+        return op.scalar(1 / (1 - float(known)) if known < 1 else 0.0, dy.elem_type)
+    return 1.0 / (1.0 - op.Cast(ratio, to=dy.elem_type))
+
+
+refused(
+    "GroupNormalization",
+    versions=(18,),
+    reason="ONNX withdrew this version, whose scale is for groups; export at opset 21 or newer",
+)

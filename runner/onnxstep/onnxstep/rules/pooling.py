@@ -1,0 +1,209 @@
+"""Pooling: maxima, means and norms over windows, and MaxUnpool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value, ascending, require_room
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.windows import Window, convolve_transposed, one_hot_kernels, window
+
+# Since when ScatterElements adds up what falls on the same element.
+_SCATTER_ADDS = 16
+
+
+@gradient("MaxPool", versions=(8, 10, 11, 12, 22))
+def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each cotangent goes to the element that was the maximum, which the forward pass remembers.
+
+    Indices count through the whole input, so one flat scatter does it; where windows overlap an
+    element may be the maximum of several, and the contributions add up.
+    """
+    x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
+    if _unpools(op, node, view):
+        return op.MaxUnpool(dy, _indices(op, node), kernel_shape=view.kernel, strides=view.strides)
+    if not view.is_partition and op.opset < _SCATTER_ADDS:
+        return _by_taps(op, node, dy, view)
+    adding = {} if view.is_partition else {"reduction": "add"}
+    flat = op.integers(-1)
+    scattered = op.ScatterElements(
+        op.zeros([x.size], dy.elem_type),
+        op.Reshape(_indices(op, node), flat),
+        op.Reshape(dy, flat),
+        axis=0,
+        **adding,
+    )
+    return op.Reshape(scattered, op.integers(*x.shape))
+
+
+def _unpools(op: Builder, node: Node, view: Window) -> bool:
+    """Whether MaxUnpool does it: faster (benchmarks/rules/max_pool.py), but not on CUDA."""
+    whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
+    fits = view.is_partition and whole == node.x.shape[2:] and not node.attribute("storage_order")
+    return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
+
+
+def _indices(op: Builder, node: Node) -> Value:
+    """Where each maximum is, counted row by row; a node that counts by columns is pooled again."""
+    if not node.attribute("storage_order"):
+        return node.output(1)
+    kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+    given = {entry.name for entry in node.proto.attribute}
+    attributes = {name: node.attribute(name) for name in kept if name in given}
+    return op.emit("MaxPool", [node.x], attributes, outputs=2)[1]
+
+
+def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
+    """Cotangents sorted by the place of the maximum in its window, then through one-hot kernels."""
+    x, taps = node.x, math.prod(view.kernel)
+    chosen = op.Equal(
+        op.Unsqueeze(_tap(op, node, view), op.integers(2)),
+        op.constant(ascending(taps).reshape(-1, *[1] * len(view.kernel))),
+    )
+    sorted_out = op.Cast(chosen, to=dy.elem_type) * op.Unsqueeze(dy, op.integers(2))
+    planes = op.Reshape(sorted_out, op.integers(-1, taps, *dy.shape[2:]))
+    kernels = one_hot_kernels(dy, 1, view.kernel)
+    return op.Reshape(
+        convolve_transposed(planes, kernels, view, x.shape[2:], 1), op.integers(*x.shape)
+    )
+
+
+def _tap(op: Builder, node: Node, view: Window) -> Value:
+    """Which of its window's elements each maximum is, row by row: [N, C, ...] integers."""
+    rest, tap = _indices(op, node), op.integers(0)
+    stride = 1
+    for axis in reversed(range(len(view.kernel))):
+        length = op.integers(node.x.shape[2 + axis])
+        starts = ascending(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
+        first = op.constant(starts.reshape(-1, *[1] * (len(view.kernel) - 1 - axis)))
+        inside = op.Mod(rest, length) - first
+        tap = tap + op.Div(inside, op.integers(view.dilations[axis])) * op.integers(stride)
+        rest, stride = op.Div(rest, length), stride * view.kernel[axis]
+    return tap
+
+
+@gradient("AveragePool", versions=(7, 10, 11, 19, 22))
+def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(y) = Σ dx / n over the window; pads count among the n if ``count_include_pad`` says so."""
+    view = window(node, tuple(node.attribute("kernel_shape")))
+    return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
+
+
+def _per_window(op: Builder, node: Node, view: Window) -> Value:
+    """1 / n, one factor for each axis, which is a number where all windows are alike."""
+    total = op.scalar(1.0, node.y.elem_type)
+    for axis in range(len(view.kernel)):
+        counts = _counts(node, view, axis)
+        alike = bool(np.all(counts == counts[0]))
+        factors = 1.0 / (counts[:1] if alike else counts)
+        shape = () if alike else (-1, *[1] * (len(view.kernel) - 1 - axis))
+        typed = factors.astype(node.y.dtype).reshape(shape)
+        total = op.constant(typed) if total.rank == 0 and axis == 0 else total * op.constant(typed)
+    return total
+
+
+def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many elements of each window along an axis count; none beyond the pads ever does."""
+    length = node.x.shape[2 + axis]
+    padded = bool(node.attribute("count_include_pad"))
+    first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
+    starts = ascending(node.y.shape[2 + axis]) * view.strides[axis] - view.begins[axis]
+    require_room(*starts.shape, view.kernel[axis])
+    taps = starts[:, None] + np.arange(view.kernel[axis]) * view.dilations[axis]
+    return np.asarray(((taps >= first) & (taps < last)).sum(axis=1))
+
+
+def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
+    """The adjoint of adding up windows: each element receives what its windows received."""
+    batch, channels, *out = dy.shape
+    fitted = view.fitted(into, tuple(out))
+    if fitted.is_partition:
+        return _repeated(op, dy, view.kernel)
+    planes = op.Reshape(dy, op.integers(-1, 1, *out))
+    ones = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
+    return op.Reshape(
+        convolve_transposed(planes, ones, view, into, 1), op.integers(batch, channels, *into)
+    )
+
+
+def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
+    """Each element copied ``times`` along each spatial axis."""
+    lead, out = dy.shape[:2], dy.shape[2:]
+    apart = [length for n in out for length in (n, 1)]
+    spread = [length for pair in zip(out, times, strict=True) for length in pair]
+    copies = op.Expand(op.Reshape(dy, op.integers(*lead, *apart)), op.integers(*lead, *spread))
+    return op.Reshape(copies, op.integers(*lead, *(n * t for n, t in zip(out, times, strict=True))))
+
+
+@gradient("LpPool", versions=(11, 18, 22))
+def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D((Σ |x|ᵖ)^(1/p)) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ over the window; 0 where y is 0."""
+    view = window(node, tuple(node.attribute("kernel_shape")))
+    return _along_norm(op, node, _summed_back(op, _per_norm(op, node, dy), view, node.x.shape[2:]))
+
+
+@gradient("GlobalLpPool", versions=(2, 22))
+def global_lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """As LpPool with one window."""
+    return _along_norm(op, node, _per_norm(op, node, dy))
+
+
+def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
+    """DY / yᵖ⁻¹, and 0 where y is 0."""
+    p, y, zero = node.attribute("p"), node.y, op.scalar(0.0, dy.elem_type)
+    if p == 1:
+        return dy
+    power = y if p == 2 else op.Pow(y, op.scalar(float(p - 1), y.elem_type))
+    return op.Where(op.Equal(y, zero), zero, dy / power)
+
+
+def _along_norm(op: Builder, node: Node, received: Value) -> Value:
+    """Sign x |x|ᵖ⁻¹ times what the windows of x give."""
+    p, x = node.attribute("p"), node.x
+    if p == 2:
+        return x * received
+    if p == 1:
+        return op.Sign(x) * received
+    return op.Sign(x) * op.Pow(op.Abs(x), op.scalar(float(p - 1), x.elem_type)) * received
+
+
+@gradient("GlobalAveragePool", versions=(1, 22))
+def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Σ x / n) = Σ dx / n."""
+    return op.Expand(dy * (dy.size / node.x.size), op.integers(*node.x.shape))
+
+
+@gradient("GlobalMaxPool", versions=(1, 22))
+def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The cotangent goes to the first of the greatest elements, as in PyTorch's max pooling."""
+    x = node.x
+    rows = op.Reshape(x, op.integers(*x.shape[:2], -1))
+    scattered = op.ScatterElements(
+        op.zeros(rows.shape, dy.elem_type),
+        op.ArgMax(rows, axis=2, keepdims=1),
+        op.Reshape(dy, op.integers(*x.shape[:2], 1)),
+        axis=2,
+    )
+    return op.Reshape(scattered, op.integers(*x.shape))
+
+
+@gradient("MaxUnpool", versions=(11, 22))
+def max_unpool(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Y[indices] = x, and 0 elsewhere: dX = dY[indices]."""
+    if node.optional_input(2) is not None:
+        raise ModelError(f"{node.label}: a given output_shape is not supported; leave it out")
+    flat = op.integers(-1)
+    taken = op.Gather(op.Reshape(dy, flat), op.Reshape(node.input(1), flat))
+    return op.Reshape(taken, op.integers(*node.x.shape)), None
+
+
+refused(
+    "MaxRoiPool",
+    versions=(1, 22),
+    reason="ONNX Runtime does not say where its maxima lie, and has no CUDA kernel for it",
+)

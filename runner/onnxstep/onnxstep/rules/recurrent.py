@@ -1,0 +1,299 @@
+"""Recurrent layers: LSTM, GRU, RNN.
+
+The hidden states of all steps are outputs of the forward node, so the gates of all steps are
+computed again in one product over time; only an LSTM's cell state needs its recurrence. Going back
+through a step then costs one product with R and a few elementwise operators: whatever can be known
+beforehand is a factor, computed over all steps at once. Weights get their cotangents from one
+product over all steps too. Sequence lengths are at least 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from onnxstep.builder import Builder, Value
+from onnxstep.recurrence import (
+    Direction,
+    DirectionCotangents,
+    affine,
+    concat,
+    split,
+    sum_rows,
+    through_time,
+    weight_cotangents,
+)
+from onnxstep.registry import Cotangents, Node, gradient
+from onnxstep.unrolled_lstm import LstmActivations, lstm_backward
+
+
+@gradient("RNN", versions=(7, 14, 22))
+def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
+    """H' = f(x Wᵀ + h Rᵀ + b): dz = f'(h') dh', dh = dz R."""
+    return through_time(node, _sweep_rnn, dy, dy_h)
+
+
+def _sweep_rnn(run: Direction) -> DirectionCotangents:
+    [f] = run.activations
+    one = run.op.scalar(1.0, run.h.elem_type)
+    factors = run.per_step(f.slope(one, run.h, run.h))
+    dh, swept = run.received(-1), []
+    for step in reversed(range(run.steps)):
+        swept.append(dh * factors[step])
+        dh = _before(run, step, swept[-1], run.r)
+    return _joint(run, run.over_steps(swept), dh)
+
+
+@gradient("LSTM", versions=(7, 14, 22))
+def lstm(
+    op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
+) -> Cotangents:
+    """C' = f C + i c, h' = o ψ(C') with gates i, o, f = σ(z + p C) and the candidate c = φ(z):
+
+    dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and
+    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o looks at C'.
+    Coupled gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and none for z_f.
+    """  # noqa: D400, D415 - a formula
+    saved = op.saved.get(node.y.name)
+    if isinstance(saved, LstmActivations):
+        return lstm_backward(node, saved, dy, dy_h, dy_c)
+    return through_time(node, _sweep_lstm, dy, dy_h, dy_c)
+
+
+def _sweep_lstm(run: Direction) -> DirectionCotangents:
+    sigma, phi, psi = run.activations
+    cell, out = _seen(run)
+    into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
+    into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
+    into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
+    if run.coupled:
+        into_i, into_f = sigma.slope(cell.c - cell.before, cell.i), into_f * 0.0
+    if run.clip:
+        slopes = zip((into_i, into_o, into_f, into_c), cell.z, strict=True)
+        into_i, into_o, into_f, into_c = (slope * _inside(z, run.clip) for slope, z in slopes)
+    if run.peepholes:
+        p_i, p_o, p_f = run.peepholes
+        from_h = from_h + into_o * p_o
+        from_c = from_c + into_i * p_i + into_f * p_f
+    factors = concat([into_i, into_o, into_f, into_c], axis=1)
+    dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, from_c)))
+    return replace(_joint(run, dz, dh), c0=dc, peepholes=_peepholes(run, dz, cell))
+
+
+def _seen(run: Direction) -> tuple[_Cell, Value]:
+    """All gates and states again, and h(c'), from the hidden states."""
+    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
+    cell = _cells(run, split(z, 4, axis=1))
+    return cell, run.activations[2](cell.after)
+
+
+def _clipped(z: Value, bound: float) -> Value:
+    """Z within a bound, if there is one."""
+    ends = (z.op.scalar(end, z.elem_type) for end in (-bound, bound))
+    return z.op.Clip(z, *ends) if bound else z
+
+
+def _inside(z: Value, bound: float) -> Value:
+    """One where z is within the bound, else zero."""
+    op = z.op
+    return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
+
+
+def _lstm_steps(
+    run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
+) -> tuple[Value, Value, Value]:
+    """The cotangents of all z [T·B, 4·H] and of the initial states."""
+    dh, carried, swept = run.received(-1), run.dc[-1], []
+    for step in reversed(range(run.steps)):
+        dc = dh * from_h[step]
+        dc = dc if carried is None else dc + carried
+        swept.append(concat([dc, dh, dc, dc], axis=1) * factors[step])
+        dh, carried = _before(run, step, swept[-1], run.r), dc * from_c[step]
+        received = run.dc[step - 1] if step else None
+        carried = carried if received is None else carried + received
+    assert carried is not None
+    return run.over_steps(swept), dh, carried
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The gates and candidates of all steps, gain = i c, kept = f C, cell states: all [T·B, H].
+
+    ``z`` are the arguments of the gates and candidates.
+    """
+
+    i: Value
+    o: Value
+    f: Value
+    c: Value
+    gain: Value
+    kept: Value
+    before: Value
+    after: Value
+    z: Sequence[Value]
+
+
+def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
+    """The gates from their arguments (i, o, f, c), and the recurrence of the cell state."""
+    sigma, phi, _ = run.activations
+    c = phi(_clipped(z[3], run.clip))
+    if run.peepholes:
+        return _cells_by_peepholes(run, z, c)
+    i, o, f = (sigma(_clipped(argument, run.clip)) for argument in z[:3])
+    f = 1.0 - i if run.coupled else f
+    gain, kept, states = i * c, [], [run.c0]
+    for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
+        kept.append(keep * states[-1])
+        states.append(kept[-1] + new)
+    before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
+    return _Cell(i, o, f, c, gain, concat(kept, axis=0), before, after, z)
+
+
+def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
+    """The gates i and f of a step look at the cell state before it, o at that after it."""
+    sigma = run.activations[0]
+    p_i, p_o, p_f = run.peepholes
+    states, inputs, keeps = [run.c0], [], []
+    for z_i, z_f, new in zip(*map(run.per_step, (z[0], z[2], c)), strict=True):
+        inputs.append(sigma(_clipped(z_i + p_i * states[-1], run.clip)))
+        keep = _clipped(z_f + p_f * states[-1], run.clip)
+        keeps.append(1.0 - inputs[-1] if run.coupled else sigma(keep))
+        states.append(keeps[-1] * states[-1] + inputs[-1] * new)
+    i, f = concat(inputs, axis=0), concat(keeps, axis=0)
+    before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
+    arguments = (z[0] + p_i * before, z[1] + p_o * after, z[2] + p_f * before, z[3])
+    o = sigma(_clipped(arguments[1], run.clip))
+    return _Cell(i, o, f, c, i * c, f * before, before, after, arguments)
+
+
+def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
+    """D(p) = Σ dz c for each gate with a peephole, [3·H]."""
+    if not run.peepholes:
+        return None
+    d_i, d_o, d_f, _ = split(dz, 4, axis=1)
+    seen = concat([d_i * cell.before, d_o * cell.after, d_f * cell.before], axis=1)
+    return sum_rows(seen)
+
+
+@gradient("GRU", versions=(7, 14, 22))
+def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
+    """H' = (1 - z) n + z h with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n:
+
+    n = g(x Wᵀ + (r h) Rᵀ + b), or g(x Wᵀ + b + r (h Rᵀ + b')) where the reset comes after the
+    product (linear_before_reset).
+    """  # noqa: D400, D415 - a formula
+    after = node.attribute("linear_before_reset")
+    return through_time(node, _sweep_gru_reset_after if after else _sweep_gru, dy, dy_h)
+
+
+def _sweep_gru_reset_after(run: Direction) -> DirectionCotangents:
+    """With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n):  dq = dn r, dr = dn q f'(r),
+    dz = dh' (h - n) f'(z), dh = dh' z + (dz, dr, dq) R."""  # noqa: D205, D209 - one formula
+    f, g = run.activations
+    parts = _Parts(run)
+    z, r = split(f(parts.gates), 2, axis=1)
+    q = affine([run.h_before], [parts.r_new], parts.new_bias(1))
+    n = g(affine([run.x], [parts.w_new], parts.new_bias(0)) + r * q)
+    into_n = g.slope(1.0 - z, n)
+    into_z, into_r = f.slope(run.h_before - n, z), f.slope(into_n * q, r)
+    factors = run.per_step(concat([into_z, into_r, into_n * r], axis=1))
+    keep, dh, received, swept = run.per_step(z), run.received(-1), [], []
+    for step in reversed(range(run.steps)):
+        received.append(dh)
+        swept.append(concat([dh, dh, dh], axis=1) * factors[step])
+        dh = _before(run, step, swept[-1], run.r, dh * keep[step])
+    d_gates, dq = _gates_and_new(run.over_steps(swept), axis=1)
+    return parts.swept(d_gates, run.over_steps(received) * into_n, dh, (dq, run.h_before))
+
+
+def _sweep_gru(run: Direction) -> DirectionCotangents:
+    """With s = r h and dn = dh' (1 - z) g'(n):  ds = dn R, dr = ds h f'(r), dz = dh' (h - n) f'(z),
+    dh = dh' z + ds r + (dz, dr) R."""  # noqa: D205, D209 - one formula
+    f, g = run.activations
+    parts = _Parts(run)
+    z, r = split(f(parts.gates), 2, axis=1)
+    s = r * run.h_before
+    n = g(affine([run.x, s], [parts.w_new, parts.r_new], parts.new_bias(0, 1)))
+    into_n = run.per_step(g.slope(1.0 - z, n))
+    into_gates = [f.slope(run.h_before - n, z), f.slope(run.h_before, r, s)]
+    factors = run.per_step(concat(into_gates, axis=1))
+    keep, reset, dh = run.per_step(z), run.per_step(r), run.received(-1)
+    d_new, d_gates = [], []
+    for step in reversed(range(run.steps)):
+        d_new.append(dh * into_n[step])
+        ds = run.op.MatMul(d_new[-1], parts.r_new)
+        d_gates.append(concat([dh, ds], axis=1) * factors[step])
+        direct = dh * keep[step] + ds * reset[step]
+        dh = _before(run, step, d_gates[-1], parts.r_gates, direct)
+    dn = run.over_steps(d_new)
+    return parts.swept(run.over_steps(d_gates), dn, dh, (dn, s))
+
+
+class _Parts:
+    """A GRU's weights apart: those of the gates z and r, and those of the new value n."""
+
+    def __init__(self, run: Direction) -> None:
+        self._run = run
+        self._w_gates, self.w_new = _gates_and_new(run.w, axis=0)
+        self.r_gates, self.r_new = _gates_and_new(run.r, axis=0)
+        biases = [_gates_and_new(bias, axis=0) for bias in run.biases]
+        self._gate_biases = [gates for gates, _ in biases]
+        self._new_biases = [new for _, new in biases]
+
+    @property
+    def gates(self) -> Value:
+        """The arguments of the gates of all steps, [T·B, 2·H]."""
+        columns, weights = [self._run.x, self._run.h_before], [self._w_gates, self.r_gates]
+        return affine(columns, weights, _summed(self._gate_biases))
+
+    def new_bias(self, *sides: int) -> Value | None:
+        """The biases of n on the sides of x (0) and of h (1), added up."""
+        return _summed([self._new_biases[side] for side in sides if self._new_biases])
+
+    def swept(
+        self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
+    ) -> DirectionCotangents:
+        """What the sweep yields; ``from_h`` is how h enters n: a cotangent and the factor of R."""
+        run, biased = self._run, bool(self._gate_biases)
+        w_gates, r_gates, *b_gates = weight_cotangents(
+            d_gates, [run.x, run.h_before], biased=biased
+        )
+        w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
+        r_new, *r_bias = weight_cotangents(from_h[0], [from_h[1]], biased=biased)
+        return DirectionCotangents(
+            z=concat([d_gates, dn], axis=1),
+            w=concat([w_gates, w_new], axis=0),
+            r=concat([r_gates, r_new], axis=0),
+            biases=[concat([*b_gates, b], axis=0) for b in [*w_bias, *r_bias]],
+            h0=dh0,
+        )
+
+
+def _gates_and_new(x: Value, axis: int) -> tuple[Value, Value]:
+    """The first two thirds and the last along an axis."""
+    hidden = x.shape[axis] // 3
+    gates, new = x.op.emit(
+        "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
+    )
+    return gates, new
+
+
+def _summed(biases: Sequence[Value]) -> Value | None:
+    return functools.reduce(operator.add, biases) if biases else None
+
+
+def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
+    """What the hidden state before a step receives: dz R, directly, and from outside."""
+    received = run.dh[step - 1] if step else None
+    added = [value for value in (direct, received) if value is not None]
+    if not added:
+        return run.op.MatMul(dz, r)
+    return run.op.Gemm(dz, r, added[0] if len(added) == 1 else added[0] + added[1])
+
+
+def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
+    """Where all gates add x Wᵀ + h Rᵀ + b, one cotangent serves them all."""
+    w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
+    return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,0 +1,144 @@
+"""Reductions over axes, and running sums and products along one.
+
+Rules see x and, by ``_kept``, results and cotangents with reduced axes of length one, so that they
+broadcast against x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxstep.builder import Builder, Value
+from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.rules.math import indicator
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    """The reduced axes, none of them negative; an attribute before version 18, then an input.
+
+    Of axes that are computed at run time the lengths tell which they are, where they are kept.
+    """
+    given, axes = node.attribute("axes"), node.optional_input(1)
+    if given is None and axes is not None and node.attribute("keepdims"):
+        given = node.op.known(axes)
+        if given is None:
+            pairs = zip(node.x.shape, node.y.shape, strict=True)
+            return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
+    elif given is None:
+        given = node.constant(1, "axes")
+    if given is not None and np.size(given):
+        return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(given)))
+    return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
+
+
+def _kept(op: Builder, node: Node, reduced: Value) -> Value:
+    """A result or its cotangent with the reduced axes kept at length one."""
+    axes = _axes(node)
+    shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
+    return reduced if reduced.shape == shape else op.Reshape(reduced, op.integers(*shape))
+
+
+def _spread(op: Builder, node: Node, reduced: Value) -> Value:
+    """Copied to each element that was reduced."""
+    kept = _kept(op, node, reduced)
+    return kept if kept.shape == node.x.shape else op.Expand(kept, op.integers(*node.x.shape))
+
+
+@gradient("ReduceSum", versions=(1, 11, 13))
+def reduce_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Σ x) = Σ dx."""
+    return _spread(op, node, dy)
+
+
+@gradient("ReduceMean", versions=(1, 11, 13, 18))
+def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Σ x / n) = Σ dx / n."""
+    return _spread(op, node, dy * (dy.size / max(node.x.size, 1)))
+
+
+@gradient("ReduceMax", versions=(1, 11, 12, 13, 18, 20))
+@gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
+def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The cotangent goes to the extreme element; equal ones share it, as in PyTorch's amax."""
+    extreme = indicator(op.Equal(node.x, _kept(op, node, node.y)), dy)
+    count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
+    return extreme * (_kept(op, node, dy) / count)
+
+
+@gradient("ReduceProd", versions=(1, 11, 13, 18))
+def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ: y / xᵢ, or the product of the others where xᵢ is the only zero."""
+    x, axes = node.x, _axes(node)
+    none, one = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
+    is_zero = op.Equal(x, none)
+    nonzero = op.Where(is_zero, one, x)
+    zeros = op.reduce("ReduceSum", indicator(is_zero, x), axes, keepdims=True)
+    others = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
+    lone = op.Where(op.Equal(zeros, one), others, none)
+    slope = op.Where(is_zero, lone, _kept(op, node, node.y) / nonzero)
+    return _kept(op, node, dy) * slope
+
+
+@gradient("ReduceL1", versions=(1, 11, 13, 18))
+def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Σ |x|) = Σ sgn(x) dx, and 0 at 0, as PyTorch has it."""
+    return op.Sign(node.x) * _kept(op, node, dy)
+
+
+@gradient("ReduceL2", versions=(1, 11, 13, 18))
+def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(√Σ x²) = Σ x dx / y, and 0 where the norm y is 0, as PyTorch has it."""
+    none = op.scalar(0.0, dy.elem_type)
+    ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
+    return node.x * _kept(op, node, ratio)
+
+
+@gradient("ReduceLogSum", versions=(1, 11, 13, 18, 28))
+def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(ln Σ x) = Σ dx / eʸ, since eʸ = Σ x."""
+    return _spread(op, node, dy / op.Exp(node.y))
+
+
+@gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
+def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(ln Σ eˣ) = Σ eˣ⁻ʸ dx."""
+    return op.Exp(node.x - _kept(op, node, node.y)) * _kept(op, node, dy)
+
+
+@gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
+def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(Σ x²) = Σ 2 x dx."""
+    return node.x * _kept(op, node, dy * 2.0)
+
+
+@gradient("CumSum", versions=(11, 14))
+def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """An element counts in all sums from it on, so the cotangents add up from the other end."""
+    return _from_the_other_end(op, node, dy), None
+
+
+@gradient("CumProd", versions=(26,))
+def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D(yⱼ) = Σᵢ yⱼ / xᵢ dxᵢ, added up from the other end.
+
+    Products from the first zero on vanish, except in the cotangent of that zero itself, which sees
+    them with a one in its place.
+    """
+    x, axis = node.x, node.input(1)
+    exclusive, reverse = node.attribute("exclusive"), node.attribute("reverse")
+    one = op.scalar(1.0, x.elem_type)
+    is_zero = op.Equal(x, op.scalar(0.0, x.elem_type))
+    rank = op.CumSum(indicator(is_zero, x), axis, reverse=reverse)
+    is_first = op.And(is_zero, op.Equal(rank, one))
+    others = op.CumProd(op.Where(is_first, one, x), axis, exclusive=exclusive, reverse=reverse)
+    regular = _from_the_other_end(op, node, dy * node.y) / op.Where(is_zero, one, x)
+    return op.Where(is_first, _from_the_other_end(op, node, dy * others), regular), None
+
+
+def _from_the_other_end(op: Builder, node: Node, value: Value) -> Value:
+    exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
+    return op.CumSum(value, node.input(1), exclusive=exclusive, reverse=reverse)
+
+
+for _op_type in ("ArgMax", "ArgMin"):
+    zero(_op_type, versions=(1, 11, 12, 13))

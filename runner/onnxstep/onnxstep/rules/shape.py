@@ -1,0 +1,266 @@
+"""Operators that rearrange, repeat, cut or join elements, and that change their type.
+
+Reshape, Transpose and their like; Concat, Split, Slice, Pad; Cast and DequantizeLinear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import helper
+
+from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad
+from onnxstep.builder import Builder, Value, ascending, require_room
+from onnxstep.errors import ModelError
+from onnxstep.registry import Cotangents, Node, gradient, zero
+
+
+@gradient("Flatten", versions=(1, 9, 11, 13, 21, 23, 24, 25))
+@gradient("Reshape", versions=(5, 13, 14, 19, 21, 23, 24, 25))
+@gradient("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25))
+@gradient("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25))
+def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """The same elements in the same order: give the cotangent the operand's shape."""
+    x = node.x
+    return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
+
+
+@gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
+def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Permute back."""
+    forward = node.attribute("perm") or list(range(node.x.rank))[::-1]
+    return op.Transpose(dy, perm=[int(axis) for axis in np.argsort(forward)])
+
+
+@gradient("Cast", versions=(6, 9, 13, 19, 21, 23, 24, 25, 28))
+@gradient("CastLike", versions=(15, 19, 21, 23, 24, 25))
+def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Cast back; a cast from integers takes no gradient, nor does what only lends its type."""
+    return op.Cast(dy, to=node.x.elem_type) if node.x.is_float else (None,)
+
+
+@gradient("Expand", versions=(8, 13))
+def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """Copies add up, as wherever broadcasting is undone."""
+    return dy
+
+
+@gradient("Tile", versions=(6, 13))
+def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Give each repeated axis a new one that counts the copies, and sum over it."""
+    shape: list[int] = []
+    copies: list[int] = []
+    for length, repeated in zip(node.x.shape, dy.shape, strict=True):
+        if repeated != length:
+            copies.append(len(shape))
+            shape.append(repeated // length)
+        shape.append(length)
+    return op.reduce("ReduceSum", op.Reshape(dy, op.integers(*shape)), copies, keepdims=False)
+
+
+@gradient("DepthToSpace", versions=(1, 11, 13, 28))
+def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gather each block back into channels, in the order of the mode."""
+    size = node.attribute("blocksize")
+    if node.attribute("mode", "DCR") == "DCR":
+        return op.SpaceToDepth(dy, blocksize=size)
+    batch, channels, rows, columns = dy.shape
+    blocks = op.integers(batch, channels, rows // size, size, columns // size, size)
+    gathered = op.Transpose(op.Reshape(dy, blocks), perm=[0, 1, 3, 5, 2, 4])
+    return op.Reshape(gathered, op.integers(*node.x.shape))
+
+
+@gradient("SpaceToDepth", versions=(1, 13, 28))
+def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Spread the channels over blocks again, in the order of the mode."""
+    return op.DepthToSpace(
+        dy, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR")
+    )
+
+
+@gradient("ReverseSequence", versions=(10, 28))
+def reverse_sequence(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Reversing twice restores the order."""
+    axes = {name: node.attribute(name) for name in ("batch_axis", "time_axis")}
+    return op.ReverseSequence(dy, node.input(1), **axes)
+
+
+@gradient("Trilu", versions=(14,))
+def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """What was kept is kept; the rest was overwritten by zeros."""
+    kept = [dy, node.optional_input(1)]
+    return op.emit("Trilu", kept, {"upper": node.attribute("upper")})[0]
+
+
+for _op_type, _versions in {
+    "Shape": (1, 13, 15, 19, 21, 23, 24, 25),
+    "Size": (1, 13, 19, 21, 23, 24, 25),
+}.items():
+    zero(_op_type, _versions)
+
+
+@gradient("Concat", versions=(4, 11, 13))
+def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Cut the cotangent where the operands were joined."""
+    axis = node.attribute("axis") % dy.rank
+    lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
+    wanted = [index for index in range(len(lengths)) if node.wants(index)]
+    if len(wanted) > 1:
+        return op.emit("Split", [dy, op.integers(*lengths)], {"axis": axis}, len(lengths))
+    start, stop = sum(lengths[: wanted[0]]), sum(lengths[: wanted[0] + 1])
+    return [None] * wanted[0] + [cut_along(dy, axis, start, stop)]
+
+
+@gradient("Split", versions=(2, 11, 13, 18))
+def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
+    """Join the cotangents; a part that the loss does not depend on has zeros."""
+    parts = [
+        op.zeros(node.output(index).shape, node.x.elem_type) if part is None else part
+        for index, part in enumerate(dy)
+    ]
+    return op.Concat(*parts, axis=node.attribute("axis"))
+
+
+@gradient("Slice", versions=(10, 11, 13))
+def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Each element returns to where it was taken from, among zeros.
+
+    Along an axis with a negative step the lowest place is that of the last element taken. Bounds
+    that are fed take the number of each element instead, which says where it returns to.
+    """
+    if not dy.size:
+        return op.zeros(node.x.shape, dy.elem_type)
+    if any(op.known(value) is None for value in node.inputs[1:] if value is not None):
+        return _returned(op, node, dy)
+    starts, steps = _starts_and_steps(node)
+    lowest = [
+        start + min(step, 0) * (taken - 1)
+        for start, step, taken in zip(starts, steps, dy.shape, strict=True)
+    ]
+    upwards = flip(dy, [axis for axis, step in enumerate(steps) if step < 0])
+    placed = dilate(upwards, [abs(step) for step in steps])
+    ends = zip(node.x.shape, lowest, placed.shape, strict=True)
+    return pad(placed, lowest, [length - first - width for length, first, width in ends])
+
+
+@gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
+def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Cut the pads off; copies of elements in them return to the elements.
+
+    The constant that fills pads receives what they received.
+    """
+    begins, ends = _pads(node)
+    mode = node.attribute("mode")
+    if mode != "constant":
+        return _unfolded(node, dy, begins, ends, mode)
+    dx = pad(dy, [-begin for begin in begins], [-end for end in ends])
+    if not node.wants(2):
+        return dx
+    everything = range(dy.rank)
+    total, inner = (op.reduce("ReduceSum", v, everything, keepdims=False) for v in (dy, dx))
+    return dx, None, total - inner
+
+
+@gradient("CenterCropPad", versions=(18,))
+def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
+    """Pad what was cropped and crop what was padded; the odd element is the last one."""
+    missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
+    begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
+    return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
+
+
+def _returned(op: Builder, node: Node, dy: Value) -> Value:
+    numbers = op.constant(ascending(node.x.size).reshape(node.x.shape))
+    proto = helper.make_node("Slice", [numbers.name, *node.proto.input[1:]], [])
+    places = op.emit_shaped(numbers, dy.shape, proto)
+    flat = op.integers(-1)
+    zeros = op.zeros([node.x.size], dy.elem_type)
+    dx = op.ScatterElements(zeros, op.Reshape(places, flat), op.Reshape(dy, flat))
+    return op.Reshape(dx, op.integers(*node.x.shape))
+
+
+def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
+    """For each axis the first place taken, counted from the front, and the step."""
+    lengths = node.x.shape
+    given = node.constant(1, "starts")
+    count = 0 if given is None else given.size
+    axes, steps = node.constant(3, "axes"), node.constant(4, "steps")
+    starts, strides = [0] * len(lengths), [1] * len(lengths)
+    for index in range(count):
+        axis = index if axes is None else int(axes[index])
+        step = 1 if steps is None else int(steps[index])
+        start = int(given[index]) if given is not None else 0
+        length = lengths[axis]
+        start = start + length if start < 0 else start
+        starts[axis] = min(max(start, 0), length - 1 if step < 0 else length)
+        strides[axis] = step
+    return starts, strides
+
+
+def _pads(node: Node) -> tuple[list[int], list[int]]:
+    """Pads before and after each axis; the input ``axes`` names those that have some."""
+    rank = node.x.rank
+    pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
+    named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
+    begins, ends = [0] * rank, [0] * rank
+    if pads is not None:
+        for axis, begin, end in zip(named, *np.split(pads, 2), strict=True):
+            begins[axis], ends[axis] = int(begin), int(end)
+    return begins, ends
+
+
+def _unfolded(
+    node: Node, dy: Value, begins: Sequence[int], ends: Sequence[int], mode: str
+) -> Value:
+    if min(*begins, *ends) < 0:
+        raise ModelError(f"{node.label}: negative pads are differentiated in mode constant only")
+    for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        if begin or end:
+            dy = _unfolded_along(dy, axis, begin, end, mode)
+    return dy
+
+
+def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
+    """The inner part plus what its elements' copies in the pads received, by a 0/1 matrix."""
+    op, padded_length = dy.op, dy.shape[axis]
+    stop = padded_length - end
+    length = stop - begin
+    require_room(length, max(1, begin + end))
+    sources = np.pad(ascending(length), (begin, end), mode=mode)  # type: ignore[call-overload]
+    in_pads = np.r_[sources[:begin], sources[stop:]]
+    copies = (np.arange(length)[:, None] == in_pads).astype(dy.dtype)
+    borders = [cut_along(dy, axis, 0, begin)] if begin else []
+    borders += [cut_along(dy, axis, stop, padded_length)] if end else []
+    received = op.Concat(*borders, axis=axis)
+    return cut_along(dy, axis, begin, stop) + matmul_along_axis(op.constant(copies), received, axis)
+
+
+@gradient("DequantizeLinear", versions=(10, 13, 19, 21, 23, 24, 25, 28))
+def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """D((x - z) s) = (x - z) ds; integers take no gradient."""
+    scale = node.input(1)
+    ones = op.zeros(scale.shape, scale.elem_type) + 1.0
+    attributes = {name: node.attribute(name) for name in ("axis", "block_size")}
+    given = {name: value for name, value in attributes.items() if value}
+    inputs = [node.x, ones, node.optional_input(2)]
+    [steps] = op.emit("DequantizeLinear", inputs, given)
+    return None, _summed(dy.cast(scale.elem_type) * steps, scale, node)
+
+
+def _summed(terms: Value, scale: Value, node: Node) -> Value:
+    """Over all elements that share a scale: the tensor's, an axis's, or a block's."""
+    op = terms.op
+    if scale.rank == 0 or scale.size == 1:
+        return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)
+    axis = int(node.attribute("axis")) % terms.rank
+    if not node.attribute("block_size"):
+        others = [other for other in range(terms.rank) if other != axis]
+        return op.reduce("ReduceSum", terms, others, keepdims=False)
+    blocks, size = scale.shape[axis], int(node.attribute("block_size"))
+    ends = [0] * terms.rank
+    ends[axis] = blocks * size - terms.shape[axis]
+    whole = pad(terms, [0] * terms.rank, ends)
+    split = [*terms.shape[:axis], blocks, size, *terms.shape[axis + 1 :]]
+    parts = op.Reshape(whole, op.integers(*split))
+    return op.reduce("ReduceSum", parts, [axis + 1], keepdims=False)

@@ -1,0 +1,383 @@
+"""A whole training step as one ONNX graph: forward, loss, backward and update.
+
+Parameters and optimizer state are graph inputs and outputs, so that a caller can bind them on the
+device and never copy them. Nothing is executed here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import onnx
+
+from onnxstep.backward import pull_back
+from onnxstep.builder import Builder, Provider, Value
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.forward import Forward, close_model, names, open_model
+from onnxstep.graphs.choices import choose, match_names, unknown_name
+from onnxstep.graphs.contrib import ML_DOMAIN
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.parameters import (
+    Parameter,
+    parameters,
+    state,
+    untrained,
+    with_parameters,
+)
+from onnxstep.graphs.precision import in_mixed_precision
+from onnxstep.losses import LossFunction
+from onnxstep.mixed_precision import (
+    TYPE_OF_PRECISION,
+    LossScaling,
+    MixedBuilder,
+    Precision,
+    Scale,
+    all_finite,
+    loss_scale_of,
+)
+from onnxstep.objective import (
+    Objective,
+    Term,
+    keep_term_outputs,
+    objective,
+    terms_of,
+)
+from onnxstep.optimizers import OPTIMIZERS, Optimizer
+from onnxstep.passes import lower, prepare, recompute, upgrade
+from onnxstep.passes.recompute import Rematerialisation, recompute_segments
+from onnxstep.passes.training_mode import in_inference_mode, in_training_mode
+from onnxstep.trained_set import TrainedSet, trained_set
+from onnxstep.update import (
+    Carried,
+    Transition,
+    accumulate,
+    clip_by_global_norm,
+    reset_to_zero,
+    updates,
+)
+
+# What the graph of a step needs of its opset.
+_OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
+    "none": upgrade.OLDEST_OPSET,
+    "sqrt": recompute.OLDEST_OPSET,
+}
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """A graph for the micro-batches before the last: it adds to the gradient sums.
+
+    Running statistics move too. Its inputs are those of the step without learning rate and
+    optimizer state; the scale of the loss, where there is one, it reads and leaves as it is.
+    """
+
+    model: onnx.ModelProto
+    loss: str
+    carried: tuple[Carried, ...]
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """The step's graph and the names by which it is fed and read.
+
+    ``inputs`` are the model's data inputs, ``frozen`` the parameters that are fed and stay as they
+    are, ``targets`` what each term of the loss compares with (None: nothing), ``learning_rate`` a
+    float32 scalar input, ``loss`` the scalar output. ``trained_set`` says what of the model is
+    trained, what is not, and why. ``accumulation`` runs first, once for each micro-batch but the
+    last.
+    """
+
+    model: onnx.ModelProto
+    inputs: tuple[str, ...]
+    frozen: tuple[str, ...]
+    targets: tuple[str | None, ...]
+    learning_rate: str
+    loss: str
+    carried: tuple[Carried, ...]
+    trained_set: TrainedSet
+    accumulation: Accumulation | None = None
+
+    @property
+    def target(self) -> str | None:
+        """What the first term of the loss compares with."""
+        return self.targets[0]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the trained parameters."""
+        return tuple(c.input for c in self.carried if c.role == "parameter")
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of what else is carried: running statistics, optimizer states and sums."""
+        return tuple(c.input for c in self.carried if c.role == "state")
+
+
+@dataclass(frozen=True)
+class _Tensors:
+    """What the stored or listed tensors of a model are to a step, by name."""
+
+    held: tuple[Parameter, ...]
+    untrained: Mapping[str, str]
+    statistics: tuple[str, ...]
+    frozen: frozenset[str]
+    undecayed: frozenset[str]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(parameter.name for parameter in self.held)
+
+    @property
+    def trained(self) -> list[str]:
+        """The parameters that are not frozen."""
+        return [name for name in self.parameters if name not in self.frozen]
+
+
+def _tensors(
+    model: onnx.ModelProto,
+    freeze: Collection[str],
+    wrt: Collection[str] = (),
+    no_weight_decay: Collection[str] = (),
+) -> _Tensors:
+    held, kept = parameters(model), untrained(model)
+    trainable = [parameter.name for parameter in held]
+    statistics = tuple(statistic.name for statistic in state(model))
+    others = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
+    return _Tensors(
+        held,
+        kept,
+        statistics,
+        frozen=match_names("freeze", freeze, [*trainable, *statistics, *kept]) | others,
+        undecayed=match_names("no_weight_decay", no_weight_decay, trainable),
+    )
+
+
+@dataclass(frozen=True)
+class _Pulled:
+    """A model inside one Builder with its loss and the gradient of each trained parameter.
+
+    Gradients are of the loss itself, whatever ``scale`` it was differentiated at.
+    """
+
+    forward: Forward
+    targets: Sequence[Value | None]
+    loss: Value
+    gradients: Mapping[str, Value]
+    scale: Scale | None
+
+    @property
+    def compared(self) -> list[Value]:
+        """The graph inputs that the loss compares with."""
+        return [target for target in self.targets if target is not None]
+
+    @property
+    def given(self) -> list[Value]:
+        """The graph inputs that no step changes: data and what is frozen."""
+        moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
+        return [value for value in self.forward.inputs if value.name not in moving]
+
+
+def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
+    model: onnx.ModelProto,
+    *,
+    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
+    optimizer: str | Optimizer = "sgd",
+    output: str | None = None,
+    freeze: Collection[str] = (),
+    wrt: Collection[str] = (),
+    no_weight_decay: Collection[str] = (),
+    dimensions: Mapping[str, int] | None = None,
+    seed: int | None = None,
+    clip_norm: float | None = None,
+    micro_batches: int = 1,
+    provider: Provider | None = None,
+    carry: Mapping[str, str] | None = None,
+    precision: Precision = "fp32",
+    loss_scaling: LossScaling | None = None,
+    rematerialise: Rematerialisation = "none",
+) -> TrainingStep:
+    """Differentiate a model into a training step.
+
+    ``output`` is what the loss is taken of (default: the only float output); several losses are a
+    list of terms. ``freeze`` names parameters that stay as they are (and running statistics, which
+    their BatchNormalization then normalizes by), ``wrt`` the only ones that are trained, and
+    constants or buffers of the file to train too (``materialise(with_parameters("wrt", model,
+    wrt))`` has their first values), ``no_weight_decay`` those that the optimizer does not decay;
+    all three take shell patterns. ``dimensions`` binds symbolic dimensions, ``seed`` makes
+    Dropout repeatable, ``clip_norm`` bounds the global norm of the gradients before they are
+    decayed, and with ``micro_batches`` above one the
+    gradients of so many runs are averaged before each update. ``provider`` allows forms that only
+    that execution provider runs; without it any can. ``carry`` maps inputs to the outputs that
+    they are in the next step, such as a recurrent state, which starts at zeros; no gradient flows
+    from one step to another. ``precision`` fp16 or bf16 computes in half precision what
+    ``graphs.precision`` does not keep in float32; weights, loss, gradients' sums and update are
+    float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
+    GradScaler does). ``rematerialise`` "sqrt" keeps only some values of the forward pass and
+    computes the others again in the backward pass: less memory for more time. A parameter that does
+    not reach the output is not trained. Warns with ModelWarning where the file leaves in doubt what
+    its author trains. Raises ModelError for unknown names and for what cannot be differentiated.
+    """
+    terms, rule = terms_of(loss, output), _optimizer(optimizer)
+    model = with_parameters("wrt", separated(model), wrt)
+    tensors, half = _tensors(model, freeze, wrt, no_weight_decay), TYPE_OF_PRECISION.get(precision)
+    masters = frozenset([*tensors.parameters, *tensors.statistics])
+    ready = prepare(
+        keep_term_outputs(model, terms, (carry or {}).values()),
+        mode=partial(in_training_mode, seed=seed),
+        dimensions=dimensions,
+        varying=tensors.parameters,
+        rounded=partial(in_mixed_precision, elem_type=half, masters=masters) if half else None,
+        oldest_opset=_OLDEST_OPSETS[rematerialise],
+    )
+    opened = open_model(ready, provider, MixedBuilder if half else Builder)
+    forward = _carrying(lower(opened, tensors.statistics, tensors.frozen), carry or {})
+    op, scale = forward.op, loss_scale_of(forward.op, precision, loss_scaling)
+    built = objective(forward, terms)
+    forward_nodes = len(op.nodes)
+    pulled = _pull(forward, built, tensors.trained, micro_batches, scale)
+    if rematerialise == "sqrt":
+        recompute_segments(op, forward_nodes)
+    sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
+    rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
+    moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
+    held, kept = tensors.held, tensors.untrained
+    account = trained_set(model, held, kept, pulled.gradients, tensors.frozen)
+    for doubt in account.doubts:
+        warnings.warn(doubt, ModelWarning, stacklevel=2)
+    return TrainingStep(
+        model=_closed(pulled, [rate], moves, "training_step"),
+        inputs=tuple(value.name for value in pulled.given if value.name not in masters),
+        frozen=tuple(value.name for value in pulled.given if value.name in masters),
+        targets=tuple(None if target is None else target.name for target in pulled.targets),
+        learning_rate=rate.name,
+        loss=pulled.loss.name,
+        carried=tuple(move.carried for move in moves),
+        trained_set=account,
+        accumulation=_accumulation(pulled, sums) if sums else None,
+    )
+
+
+def evaluation_graph(
+    model: onnx.ModelProto,
+    *,
+    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
+    output: str | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    batch_statistics: bool = False,
+    freeze: Collection[str] = (),
+) -> onnx.ModelProto:
+    """The model in inference form with its loss, for held-out batches.
+
+    Inputs are the model's own, the step's targets, and whatever a step carries: weights held in the
+    file become inputs, so that trained values can be fed. Outputs are the model's own and ``loss``.
+    With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
+    ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
+    """
+    model = separated(model)
+    forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
+    if batch_statistics:
+        tensors = _tensors(model, freeze)
+        forward = lower(forward, tensors.statistics, tensors.frozen)
+    built = objective(forward, terms_of(loss, output))
+    outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
+    held = [entry.name for entry in (*parameters(model), *state(model))]
+    weights = [forward.value(name) for name in held if name not in names(forward.inputs)]
+    return close_model(forward, [*forward.inputs, *built.given, *weights], outputs, "evaluation")
+
+
+def _pull(
+    forward: Forward,
+    built: Objective,
+    trained: Sequence[str],
+    micro_batches: int,
+    scale: Scale | None,
+) -> _Pulled:
+    """The loss and its gradients; a micro-batch counts for its share of the update."""
+    op, shares = forward.op, _shares(built, micro_batches)
+    found = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
+    gradients = {name: found[name] for name in trained if name in found}
+    if not gradients:
+        raise _nothing_trained(forward, built)
+    loss = op.rename(built.value, "loss")
+    gradients = scale.unscaled(gradients) if scale else gradients
+    return _Pulled(forward, built.targets, loss, gradients, scale)
+
+
+def _nothing_trained(forward: Forward, built: Objective) -> ModelError:
+    outputs = ", ".join(map(repr, built.cotangents))
+    classical = sorted({n.op_type for n in forward.nodes if n.domain == ML_DOMAIN})
+    why = f"; the numbers of {', '.join(classical)} ({ML_DOMAIN}) are attributes, not trained"
+    return ModelError(
+        f"no trainable parameter reaches the output {outputs}{why if classical else ''}"
+    )
+
+
+def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
+    if micro_batches == 1:
+        return dict(built.cotangents)
+    return {name: value * (1 / micro_batches) for name, value in built.cotangents.items()}
+
+
+def _transitions(
+    pulled: _Pulled,
+    sums: Mapping[str, Transition],
+    rule: Optimizer,
+    rate: Value,
+    undecayed: Collection[str],
+    clip_norm: float | None,
+) -> list[Transition]:
+    """The carried values of a whole step: parameters and states, scale, sums, what passes carry."""
+    op, scale = pulled.forward.op, pulled.scale
+    gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
+    finite = all_finite(op, gradients) if scale else None
+    gradients = clip_by_global_norm(op, gradients, clip_norm)
+    moves = list(updates(op, rule, gradients, rate, undecayed, finite))
+    moves += scale.moves(finite) if scale and finite else ()
+    return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
+
+
+def _carrying(forward: Forward, carry: Mapping[str, str]) -> Forward:
+    return replace(forward, moves=(*forward.moves, *_recurrent(forward, carry)))
+
+
+def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
+    """Inputs that are an output in the next step; raises ModelError where the two do not fit."""
+    for before, after in carry.items():
+        if before not in names(forward.inputs):
+            raise unknown_name("carried input", before, names(forward.inputs))
+        if after not in names(forward.outputs):
+            raise unknown_name("carried output", after, names(forward.outputs))
+        old, new = forward.value(before), forward.value(after)
+        if (old.shape, old.elem_type) != (new.shape, new.elem_type):
+            raise ModelError(
+                f"carry {before}={after}: expected one shape and type, got {list(old.shape)} and "
+                f"{list(new.shape)}"
+            )
+        yield Transition(old, new, "state")
+
+
+def _closed(
+    pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Transition], name: str
+) -> onnx.ModelProto:
+    inputs = [*pulled.given, *pulled.compared, *extra, *(move.before for move in moves)]
+    outputs = [pulled.loss, *(move.after for move in moves)]
+    return close_model(pulled.forward, inputs, outputs, name)
+
+
+def _accumulation(pulled: _Pulled, sums: Mapping[str, Transition]) -> Accumulation:
+    moves = [*sums.values(), *pulled.forward.moves]
+    trained = [pulled.forward.value(name) for name in pulled.gradients]
+    trained += [pulled.scale.before] if pulled.scale else []
+    return Accumulation(
+        model=_closed(pulled, trained, moves, "accumulation"),
+        loss=pulled.loss.name,
+        carried=tuple(move.carried for move in moves),
+    )
+
+
+def _optimizer(optimizer: str | Optimizer) -> Optimizer:
+    return choose("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer

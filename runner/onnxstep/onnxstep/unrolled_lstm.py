@@ -1,0 +1,278 @@
+"""LSTM layers unrolled over time, so that the gates are saved for the backward pass.
+
+The runtime's LSTM tells its states alone, and to compute gates again from them takes the arithmetic
+of the forward pass. Unrolled, a step of time is a product and a few small operators, which pays on
+the CPU (benchmarks/rules/kept_gates.py); on CUDA they would be as many kernels, and the operator
+stays. Gates have ONNX's names and order: i, o, f, and the candidate c. The equations of the
+backward pass are those of ``rules.recurrent``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from onnx import helper
+
+from onnxstep.axes import materialized_transpose
+from onnxstep.builder import Builder, Saved, Value
+from onnxstep.recurrence import DirectionInputs, Directions, concat, split
+from onnxstep.registry import Cotangents, Node
+
+_DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
+_LENGTHS, _PEEPHOLES = 4, 7
+
+
+class Step(NamedTuple):
+    """What is saved of a step: gates i, o, f, candidate c, tanh(C'), the cell state C and h'."""
+
+    i: Value
+    o: Value
+    f: Value
+    c: Value
+    tanh_cell: Value
+    cell_before: Value
+    h: Value
+
+
+@dataclass(frozen=True)
+class LstmActivations(Saved):
+    """What an unrolled LSTM saves of its steps, in the order of processing.
+
+    ``given`` is what went into each direction; the others are values of ``layout``: ``h0`` the
+    first hidden state, and the steps.
+    """
+
+    layout: TimeLayout
+    given: Sequence[DirectionInputs]
+    h0: Value
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def h_before(self) -> list[Value]:
+        """The hidden states before each step."""
+        return [self.h0, *(step.h for step in self.steps[:-1])]
+
+
+def is_plain(node: Node) -> bool:
+    """Whether the node has what nearly all have: whole sequences, the usual activations."""
+    rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
+    rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
+    ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
+    given = [name.decode().capitalize() for name in node.attribute("activations") or []]
+    usual = given in ([], _DEFAULTS, _DEFAULTS * 2)
+    return ranks and usual and not rare and node.input(1).shape[0] in (1, 2)
+
+
+def unroll(node: Node) -> None:
+    """Emit the forward pass step by step under the node's own output names, and save it."""
+    op, view = node.op, Directions(node)
+    saved, last_cell = _forward_steps(view, TimeLayout(op, view.steps, view.directions))
+    op.saved[node.y.name], layout = saved, saved.layout
+    h = [step.h for step in saved.steps]
+    rows = (op.Transpose(run, perm=[1, 0]) for run in layout.rows(h))
+    ordered = [op.Unsqueeze(view.sequence(*run), op.integers(1)) for run in enumerate(rows)]
+    last = [view.states(layout.as_states(state)) for state in (h[-1], last_cell)]
+    for name, value in zip(node.proto.output, [concat(ordered, axis=1), *last], strict=False):
+        if name and value is not None:
+            op.append(helper.make_node("Identity", [value.name], [name]))
+
+
+def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
+    """H' = o tanh(C'), C' = f C + i c, with the gates and the candidate of W x + R h + b.
+
+    Gates and candidates are products apart, which the runtime makes one kernel with the sigmoid
+    and the tangent. Returns the last cell state too.
+    """
+    op = layout.op
+    given = [view.given(index) for index in range(view.directions)]
+    h, cell = (
+        layout.from_states(states) for states in zip(*((g.h0, g.c0) for g in given), strict=True)
+    )
+    saved = LstmActivations(layout, given, h)
+    parts = list(zip(*map(_apart, given), strict=True))
+    of_gates, of_candidate = (layout.stacked([run.r for run in part]) for part in parts)
+    inputs = (layout.each([_inputs(run) for run in part]) for part in parts)
+    for gates_z, candidate_z in zip(*inputs, strict=True):
+        gates = op.Sigmoid(layout.product(of_gates, h, gates_z))
+        c = op.Tanh(layout.product(of_candidate, h, candidate_z))
+        i, o, f = split(gates, 3, axis=UNITS)
+        before, cell = cell, f * cell + i * c
+        tanh_cell = op.Tanh(cell)
+        h = o * tanh_cell
+        saved.steps.append(Step(i, o, f, c, tanh_cell, before, h))
+    return saved, cell
+
+
+def _apart(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
+    """A direction with the weights of its gates alone, and with those of its candidate alone."""
+    op, hidden = run.w.op, run.r.shape[1]
+    sizes = op.integers(3 * hidden, hidden)
+    cut = [
+        (None, None) if value is None else op.emit("Split", [value, sizes], {"axis": 0}, outputs=2)
+        for value in (run.w, run.r, run.bias)
+    ]
+    gates, candidate = (run._replace(w=w, r=r, bias=bias) for w, r, bias in zip(*cut, strict=True))
+    return gates, candidate
+
+
+def _inputs(run: DirectionInputs) -> Value:
+    """W x + b of all steps, [n, T·B]."""
+    op = run.x.op
+    if run.bias is None:
+        return op.Gemm(run.w, run.x, transB=1)
+    return op.Gemm(run.w, run.x, op.Unsqueeze(run.bias, op.integers(1)), transB=1)
+
+
+# The axis of units, or of gates above each other, in the values of a step and of all steps.
+UNITS = -2
+
+
+@dataclass(frozen=True)
+class TimeLayout:
+    """T steps of D directions and B sequences.
+
+    The value of a step is [n, B], or [2, n, B] for both directions, the first in the order of time
+    and the second against it. All steps are rows [n, T·B] for each direction.
+    """
+
+    op: Builder
+    steps: int
+    directions: int
+
+    def each(self, rows: Sequence[Value]) -> list[Value]:
+        """All steps [n, T·B] of each direction, cut into T values of a step."""
+        return split(self.stacked(rows), self.steps, axis=-1)
+
+    def rows(self, values: Sequence[Value]) -> list[Value]:
+        """T values of a step, joined into [n, T·B] for each direction."""
+        rows, batch = values[0].shape[-2:]
+        shape = self.op.integers(self.directions * rows, len(values) * batch)
+        return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
+
+    def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
+        """Weights [m, n] or [2, m, n] by the value of a step, plus that of another."""
+        op = self.op
+        if added is None:
+            return op.MatMul(weights, value)
+        if self.directions == 1:
+            return op.Gemm(weights, value, added)
+        return op.MatMul(weights, value) + added
+
+    def from_states(self, states: Sequence[Value]) -> Value:
+        """A state [B, n] of each direction as the value of a step."""
+        materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
+        return self.stacked(materialized_transpose)
+
+    def as_states(self, value: Value) -> list[Value]:
+        """The value of a step as [B, n] of each direction."""
+        op, (rows, batch) = self.op, value.shape[-2:]
+        flat = op.Reshape(value, op.integers(self.directions * rows, batch))
+        return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]
+
+    def stacked(self, values: Sequence[Value]) -> Value:
+        """Values [m, n] of each direction as one."""
+        op = self.op
+        if len(values) == 1:
+            return values[0]
+        return concat([op.Unsqueeze(value, op.integers(0)) for value in values], axis=0)
+
+
+def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -> Cotangents:
+    """The cotangents of X, W, R, B, sequence_lens, initial_h and initial_c.
+
+    ``received`` are those of Y, Y_h and Y_c.
+    """
+    view, layout, op = Directions(node), saved.layout, node.op
+    dz, dh0, dc0 = _backward_steps(view, saved, *received)
+    by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
+    both = list(zip(by_direction, saved.given, strict=True))
+    dx = [view.sequence(index, _rows(d, run)) for index, (d, run) in enumerate(both)]
+    return (
+        dx[0] if len(dx) == 1 else dx[0] + dx[1],
+        view.stacked([op.Gemm(d, run.x) for d, run in both]),
+        view.stacked([op.Gemm(d, h, transB=1) for d, h in zip(by_direction, before, strict=True)]),
+        view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in both if run.bias]),
+        None,
+        view.states(layout.as_states(dh0)),
+        view.states(layout.as_states(dc0)),
+    )
+
+
+def _backward_steps(
+    view: Directions,
+    saved: LstmActivations,
+    dy: Value | None,
+    dy_h: Value | None = None,
+    dy_c: Value | None = None,
+) -> tuple[Sequence[Value], Value, Value]:
+    """The cotangents of all W x + R h + b, and of the first states."""
+    layout, op = saved.layout, saved.h0.op
+    right = materialized_transpose(layout.stacked([run.r for run in saved.given]))
+    outside = _received(view, layout, dy)
+    dh = _sum(outside[-1], _last(view, layout, dy_h))
+    dh = op.zeros(saved.h0.shape, saved.h0.elem_type) if dh is None else dh
+    dc, swept = _last(view, layout, dy_c), []
+    for step, received in zip(reversed(saved.steps), [*outside[-2::-1], None], strict=True):
+        dz, dc = _backward_step(step, dh, dc)
+        swept.append(dz)
+        dh = layout.product(right, dz, received)
+    assert dc is not None
+    return swept[::-1], dh, dc
+
+
+def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
+    """From the cotangents of a step's states those of W x + R h + b and of the cell state before.
+
+    Slopes of a few sequences in the order in which they are needed, so that they stay in a cache.
+    """
+    i, o, f, c, tanh_cell, cell_before, h = step
+    d_out = dh * h
+    d_cell = _sum(dh * o - d_out * tanh_cell, d_cell)
+    assert d_cell is not None
+    d_before, d_candidate = d_cell * f, d_cell * i
+    forgotten, gained = d_before * cell_before, d_candidate * c
+    slopes = [
+        gained - gained * i,
+        d_out - d_out * o,
+        forgotten - forgotten * f,
+        d_candidate - gained * c,
+    ]
+    return concat(slopes, axis=UNITS), d_before
+
+
+def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequence[Value | None]:
+    """What the hidden state after each step receives from outside."""
+    if dy is None:
+        return [None] * layout.steps
+    ordered = [view.ordered(index, dy) for index in range(view.directions)]
+    return layout.each([_time_in_rows(sequence) for sequence in ordered])
+
+
+def _time_in_rows(sequence: Value) -> Value:
+    """A sequence [T, B, n] as [n, T·B]: units in rows, one column for each step and example."""
+    op, (steps, batch, width) = sequence.op, sequence.shape
+    rows = op.Reshape(sequence, op.integers(steps * batch, width))
+    return op.Transpose(rows, perm=[1, 0])
+
+
+def _last(view: Directions, layout: TimeLayout, received: Value | None) -> Value | None:
+    if received is None:
+        return None
+    return layout.from_states([view.state(i, received) for i in range(view.directions)])
+
+
+def _sum(one: Value | None, other: Value | None) -> Value | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
+
+
+def _rows(dz: Value, run: DirectionInputs) -> Value:
+    """The cotangent of x [T·B, I] from that of its products [4·H, T·B]."""
+    return dz.op.Gemm(dz, run.w, transA=1)
+
+
+def _summed(dz: Value) -> Value:
+    return dz.op.ReduceSum(dz, dz.op.integers(1), keepdims=0)

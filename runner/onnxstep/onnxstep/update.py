@@ -1,0 +1,134 @@
+"""From gradients to the next values of parameters and state: clipping, accumulation, optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from onnx import TensorProto
+
+from onnxstep.builder import Builder, Value
+from onnxstep.graphs.tensors import HALF_TYPES
+from onnxstep.optimizers import Optimizer, Pace
+
+Role = Literal["parameter", "state"]
+# A first value: what ``graphs.parameters.materialise`` draws, or one number for every element.
+First = Literal["model"] | float
+# torch.nn.utils.clip_grad_norm_ adds it to the norm before it divides.
+_NORM_GUARD = 1e-6
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A value that lives across steps: this step's output is the next step's input.
+
+    ``initial``: parameters and running statistics start as the model says
+    (``graphs.parameters.materialise``), every other state filled with a number.
+    """
+
+    input: str
+    output: str
+    shape: tuple[int, ...]
+    elem_type: int
+    role: Role
+    initial: First = 0.0
+
+    @property
+    def fill(self) -> float:
+        """What every element starts as where the model does not say."""
+        return 0.0 if self.initial == "model" else self.initial
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A carried value before and after a run of the graph."""
+
+    before: Value
+    after: Value
+    role: Role
+    initial: First = 0.0
+
+    @property
+    def carried(self) -> Carried:
+        """What a caller must know of it: names, shape and first value."""
+        before, after = self.before, self.after.name
+        return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
+
+
+def updates(
+    op: Builder,
+    optimizer: Optimizer,
+    gradients: Mapping[str, Value],
+    rate: Value,
+    undecayed: Collection[str] = (),
+    finite: Value | None = None,
+) -> Iterator[Transition]:
+    """The moves of each parameter and its states, and of the step count where it is asked for.
+
+    The weights of ``undecayed`` parameters are not decayed. Where ``finite`` is given, a bool
+    scalar, and false, everything stays as it was.
+    """
+    count = None
+    if optimizer.counts_steps:
+        before = op.input("step_count", (), TensorProto.DOUBLE)
+        count = before + 1.0
+        counted = _if_finite(finite, count, before)
+        yield Transition(before, op.rename(counted, "step_count.next"), "state")
+    for name, gradient in gradients.items():
+        w = op.values[name]
+        typed = rate.cast(w.elem_type)
+        rule = optimizer.undecayed() if name in undecayed else optimizer
+        for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
+            kept = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
+            yield Transition(before, kept, role, first)
+
+
+def _changes(
+    op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
+) -> Iterator[tuple[Value, Value, Role, First]]:
+    """Each value before and after the update, its role and its first value."""
+    states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
+    update = optimizer.update(op, w, gradient, pace, *states)
+    yield w, update.parameter, "parameter", "model"
+    for state, after in zip(states, update.states, strict=True):
+        yield state, after, "state", optimizer.initial_state
+
+
+def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
+    return after if finite is None else after.op.Where(finite, after, before)
+
+
+def clip_by_global_norm(
+    op: Builder, gradients: Mapping[str, Value], max_norm: float | None
+) -> Mapping[str, Value]:
+    """Gradients scaled down together where their global 2-norm exceeds ``max_norm``."""
+    if max_norm is None:
+        return gradients
+    kinds = {gradient.elem_type for gradient in gradients.values()}
+    # Squares of half numbers overflow, and a sum takes one type.
+    kind = kinds.pop() if len(kinds) == 1 and kinds.isdisjoint(HALF_TYPES) else TensorProto.FLOAT
+    squares = [
+        op.Reshape(op.ReduceSumSquare(g.cast(kind), keepdims=0), op.integers(1))
+        for g in gradients.values()
+    ]
+    norm = op.Sqrt(op.Sum(*squares))
+    factor = op.Min(max_norm / (norm + _NORM_GUARD), op.scalar(1.0, norm.elem_type))
+    return {name: g * factor.cast(g.elem_type) for name, g in gradients.items()}
+
+
+def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
+    """By parameter, the sum of gradients before and after this micro-batch."""
+    return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
+
+
+def _summed(op: Builder, name: str, gradient: Value) -> Transition:
+    before = op.input(f"{name}.gradient_sum", gradient.shape, gradient.elem_type)
+    return Transition(before, op.rename(before + gradient, f"{before.name}.added"), "state")
+
+
+def reset_to_zero(op: Builder, total: Transition) -> Transition:
+    """The sum set back to zero, after the last micro-batch."""
+    before = total.before
+    zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
+    return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")

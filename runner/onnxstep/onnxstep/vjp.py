@@ -1,0 +1,81 @@
+"""The vector-Jacobian product of a model as an ONNX graph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import onnx
+
+from onnxstep.backward import pull_back
+from onnxstep.builder import Value
+from onnxstep.errors import ModelError
+from onnxstep.forward import Forward, close_model, open_model
+from onnxstep.graphs.choices import unknown_name
+from onnxstep.graphs.tensors import FLOAT_TYPES
+from onnxstep.passes import prepare
+
+
+def vjp_graph(
+    model: onnx.ModelProto, wrt: Sequence[str], dimensions: Mapping[str, int] | None = None
+) -> onnx.ModelProto:
+    """The model, differentiated exactly as written.
+
+    To the model's inputs and outputs come, for each float output ``y``, an input ``y_cotangent``
+    of the same shape and, for each float input or initializer in ``wrt`` (names, or shell patterns
+    of them), an output ``<name>_gradient`` of that value's shape; zeros where nothing depends on
+    it. ``dimensions`` binds symbolic dimensions. Raises ModelError for unknown names, unbound
+    dimensions and operators that cannot be differentiated (naming node, operator, version and
+    path).
+    """
+    chosen = _chosen(model, wrt)
+    forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
+    op = forward.op
+    sources = _sources(forward, chosen)
+    cotangents = {
+        y.name: op.input(f"{y.name}_cotangent", y.shape, y.elem_type)
+        for y in forward.outputs
+        if y.is_float
+    }
+    found = pull_back(op, forward.nodes, cotangents, [source.name for source in sources])
+    gradients = [
+        op.rename(
+            found.get(source.name) or op.zeros(source.shape, source.elem_type),
+            f"{source.name}_gradient",
+        )
+        for source in sources
+    ]
+    return close_model(
+        forward,
+        [*forward.inputs, *cotangents.values()],
+        [*forward.outputs, *gradients],
+        "vector_jacobian_product",
+    )
+
+
+def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
+    """The float inputs and initializers that shell patterns match; names stand for themselves."""
+    graph = model.graph
+    kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in kinds:
+            chosen[pattern] = None
+        else:
+            matches = [name for name in floats if fnmatchcase(name, pattern)]
+            chosen |= dict.fromkeys(matches or [pattern])
+    return list(chosen)
+
+
+def _sources(forward: Forward, names: Iterable[str]) -> list[Value]:
+    op = forward.op
+    choices = dict.fromkeys([value.name for value in forward.inputs])
+    choices |= dict.fromkeys(tensor.name for tensor in op.initializers)
+    for name in names:
+        if name not in choices:
+            raise unknown_name("wrt", name, list(choices))
+        if not op.values[name].is_float:
+            raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
+    return [op.values[name] for name in names]

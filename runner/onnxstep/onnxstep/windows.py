@@ -1,0 +1,164 @@
+"""Sliding windows of convolution and pooling: their geometry, and convolving with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onnxstep.builder import Value, require_room
+from onnxstep.errors import ModelError
+from onnxstep.registry import Node
+
+# Elements of one window. Rules count and name them; files that ask for more are damaged.
+_MOST_TAPS = 2**22
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the spatial axes; ``begins`` and ``ends`` are pads, all in elements."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    @property
+    def pads(self) -> list[int]:
+        """Pads as ONNX writes them: all begins, then all ends."""
+        return [*self.begins, *self.ends]
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether windows touch without overlap, gap or pad."""
+        flat = not any(self.pads) and all(d == 1 for d in self.dilations)
+        return flat and self.kernel == self.strides
+
+    def extent(self, axis: int) -> int:
+        """The elements that a window spans along a spatial axis."""
+        return self.dilations[axis] * (self.kernel[axis] - 1) + 1
+
+    def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
+        """With ``ends`` such that ``out`` windows cover ``into`` elements exactly.
+
+        Negative where the last elements are in no window.
+        """
+        ends = (
+            self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
+            for i in range(len(self.kernel))
+        )
+        return replace(self, ends=tuple(ends))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What Conv, ConvTranspose and pooling call it; pads are not negative."""
+        return {
+            "kernel_shape": self.kernel,
+            "strides": self.strides,
+            "dilations": self.dilations,
+            "pads": [max(pad, 0) for pad in self.pads],
+        }
+
+
+def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int) -> Value:
+    """Convolve x [N, C, ...] with kernels w [M, C/group, ...]: [N, M, *out]."""
+    fitted = view.fitted(x.shape[2:], out)
+    if any(-end >= stride for end, stride in zip(fitted.ends, view.strides, strict=True)):
+        x = crop_uncovered(x, fitted)
+    return x.op.Conv(x, w, group=group, **fitted.attributes)
+
+
+def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
+    """Kernels [channels · taps, 1, *kernel] that cut out each element of a window by itself."""
+    taps = math.prod(kernel)
+    require_room(taps, taps, channels)
+    one = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
+    return like.op.constant(np.tile(one, (channels, 1, *[1] * len(kernel))))
+
+
+def crop_uncovered(x: Value, fitted: Window) -> Value:
+    """X without the last elements, which are in no window."""
+    for axis, end in enumerate(fitted.ends, start=2):
+        if end < 0:
+            kept = x.op.integers(x.shape[axis] + end)
+            x = x.op.Slice(x, x.op.integers(0), kept, x.op.integers(axis))
+    return x
+
+
+def convolve_transposed(
+    dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
+) -> Value:
+    """The adjoint of ``convolve``: dy [N, M, ...] through w [M, C/group, ...] to [N, C, *into]."""
+    fitted = view.fitted(into, dy.shape[2:])
+    left_over = [max(-end, 0) for end in fitted.ends]
+    return dy.op.ConvTranspose(dy, w, group=group, output_padding=left_over, **fitted.attributes)
+
+
+def window(node: Node, kernel: tuple[int, ...]) -> Window:
+    """The node's window with ``auto_pad`` resolved against the shapes of its input and output."""
+    rank = len(kernel)
+    plain = _unpadded(node, kernel)
+    auto_pad = node.attribute("auto_pad", "NOTSET")
+    if auto_pad == "VALID":
+        return plain
+    if auto_pad == "NOTSET":
+        pads = _numbers(node, "pads", 2 * rank, 0)
+        return replace(plain, begins=tuple(pads[:rank]), ends=tuple(pads[rank:]))
+    return _same(node, plain, upper=auto_pad == "SAME_UPPER")
+
+
+def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
+    """The window of a transposed convolution: it slides over y, and x holds its positions.
+
+    With ``output_shape`` or SAME the pads are whatever makes the shapes meet; the larger half comes
+    first, but last for SAME_UPPER.
+    """
+    rank = len(kernel)
+    plain = _unpadded(node, kernel)
+    padding = _numbers(node, "output_padding", rank, 0)
+    auto_pad = node.attribute("auto_pad", "NOTSET")
+    given = node.attribute("output_shape")
+    if auto_pad == "VALID" or (auto_pad == "NOTSET" and not given):
+        begins = list(_numbers(node, "pads", 2 * rank, 0)[:rank])
+    else:
+        ends = plain.fitted(node.y.shape[2:], node.x.shape[2:]).ends
+        totals = [max(end + more, 0) for end, more in zip(ends, padding, strict=True)]
+        begins = [
+            total // 2 if auto_pad == "SAME_UPPER" else total - total // 2 for total in totals
+        ]
+    placed = replace(plain, begins=tuple(begins))
+    return placed.fitted(node.y.shape[2:], node.x.shape[2:])
+
+
+def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
+    rank = len(kernel)
+    if rank != node.x.rank - 2:
+        raise ModelError(
+            f"{node.label}: expected a window for each spatial axis of {list(node.x.shape)}, "
+            f"got {list(kernel)}"
+        )
+    if math.prod(kernel) > _MOST_TAPS:
+        raise ModelError(f"{node.label}: a window of {list(kernel)} elements is not differentiated")
+    strides, dilations = (_numbers(node, name, rank, 1) for name in ("strides", "dilations"))
+    return Window(kernel, strides, dilations, (0,) * rank, (0,) * rank)
+
+
+def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
+    """An attribute of the window; shape inference does not check all of them."""
+    given = tuple(node.attribute(name) or [default] * count)
+    if len(given) != count:
+        raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(given)}")
+    return given
+
+
+def _same(node: Node, plain: Window, *, upper: bool) -> Window:
+    begins, ends = [], []
+    for axis, (into, out) in enumerate(zip(node.x.shape[2:], node.y.shape[2:], strict=True)):
+        missing = max((out - 1) * plain.strides[axis] + plain.extent(axis) - into, 0)
+        small, large = missing // 2, missing - missing // 2
+        begins.append(small if upper else large)
+        ends.append(large if upper else small)
+    return Window(plain.kernel, plain.strides, plain.dilations, tuple(begins), tuple(ends))
