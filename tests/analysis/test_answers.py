@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from epochcost.analysis import arithmetic
-from epochcost.analysis.answers import Times, choose, offers_of, rows_of, times_of
+from epochcost.analysis.answers import Times, rows_of, times_of
+from epochcost.analysis.cheapest import CheapestAnswer, Demand, cheapest_answer
 from epochcost.analysis.cpus import models_on_cpus
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import observe
+from epochcost.analysis.rows import Offer
+from epochcost.cost.compare import Decision
+from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -87,23 +92,32 @@ def test_only_the_workload_is_observed(inputs: Inputs, times: Times) -> None:
     assert {row.observed.workload.id for row in rows_of(inputs, ["mnist-mlp"])} == {"mnist-mlp"}
 
 
+def _cheapest(inputs: Inputs, **terms: Any) -> CheapestAnswer:
+    return cheapest_answer(inputs, Demand("mnist-mlp", **terms))
+
+
 def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
     """Trainings of so small a network were published, and inference was not."""
-    assert offers_of(inputs, "mnist-mlp", "million", "published")[0] == ()
-    (own,), _ = offers_of(inputs, "mnist-mlp", "million", "onnxruntime")
-    first, second = offers_of(inputs, "mnist-mlp", "full", "published")[0]
-    stacks = [one.candidates[0].key.row.observed.stack for one in (own, first, second)]
+    with pytest.raises(InputError, match="expected a time of a million inferences in published"):
+        _cheapest(inputs, mode="inference", software="published")
+    own = _cheapest(inputs, mode="inference", software="onnxruntime")
+    first = _cheapest(inputs, mode="training", software="published")
+    chosen = (own.choice, first.choice, *first.beside)
+    stacks = [candidate.key.row.observed.stack for candidate in chosen]
     assert stacks == ["onnxruntime", "published", "onnxruntime"]
 
 
 def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
     """The cheapest; in time; the fastest for a budget; else what misses the limits by least."""
-    (found, *_), _ = offers_of(inputs, "mnist-mlp", "full")
-    cheapest = found.candidates[0]
-    fastest = min(found.candidates, key=lambda one: one.seconds)
-    assert choose(found, None, None).choice is cheapest
-    assert choose(found, fastest.seconds, None).choice is fastest
-    assert choose(found, None, cheapest.cost.mean).choice is not None
-    assert choose(found, Decimal(0), None).nearest is fastest
-    both = choose(found, fastest.seconds, Decimal(0))
+    found = _cheapest(inputs, mode="training").offers.candidates
+    cheapest, fastest = found[0], min(found, key=lambda candidate: candidate.seconds)
+
+    def decide(deadline: Decimal | None, budget: Decimal | None) -> Decision[Offer]:
+        return Demand("mnist-mlp", "training", deadline, budget).decision(found)
+
+    assert decide(None, None).choice is cheapest
+    assert decide(fastest.seconds, None).choice is fastest
+    assert decide(None, cheapest.cost.mean).choice is not None
+    assert decide(Decimal(0), None).nearest is fastest
+    both = decide(fastest.seconds, Decimal(0))
     assert (both.choice, both.nearest) == (None, fastest)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from epochcost import __version__
-from epochcost.cli.terminal import RESULTS
+from epochcost.cli.terminal import RESULTS, say
 from epochcost.errors import InputError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.catalogue import Catalogue
@@ -60,13 +60,21 @@ def own_catalogue() -> Catalogue:
     return load_catalogue(project_to_write())
 
 
-def inputs_to_read(catalogue: Catalogue, results: Path) -> Inputs:
-    """What answers are made of, with what is kept for the user; raises as ``read_inputs`` does."""
+def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
+    """The specs that are read, the results of a folder and what is kept for the user.
+
+    Prints the files that cannot be read; raises as ``load_catalogue`` and ``read_inputs`` do.
+    """
     # For shells that complete a model's name, which read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
+    folder = results_to_read(results)
     cache = optional_cache_folder("answers")
-    return read_inputs(catalogue, [results], results.parent.parent, cache)
+    catalogue = catalogue or catalogue_to_read()
+    inputs = read_inputs(catalogue, [folder], folder.parent.parent, cache)
+    for problem in inputs.problems:
+        say(problem, err=True)
+    return inputs
 
 
 def results_to_read(folder: Path) -> Path:

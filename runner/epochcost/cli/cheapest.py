@@ -1,39 +1,28 @@
-"""`epochcost cheapest`: on which machine and plan a model costs least, and what would change that.
-
-Candidates are stored results and published timings under today's prices of their machines.
-"""
+"""`epochcost cheapest`: on which machine and plan a model costs least, and what changes that."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.answers import choose, offers_of
-from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Stack
-from epochcost.analysis.odds import Odds, Quantity
-from epochcost.analysis.predicted import NoTime
-from epochcost.analysis.rows import Offer, Offers, accuracies, odds_of
-from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
-from epochcost.cli.cheapest_answer import (
-    MODES,
+from epochcost.analysis.cheapest import (
     CheapestAnswer,
     Demand,
     Mode,
-    SwitchPoint,
-    effects_of,
-    explanation,
+    cheapest_answer,
     name_of,
     place_of,
-    switch_points,
 )
+from epochcost.analysis.observations import Stack
+from epochcost.analysis.odds import odds_sentence, scenarios
+from epochcost.analysis.rows import Offer
+from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -45,12 +34,18 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.compare import cheapest_batch
-from epochcost.cost.sensitivity import Effect
+from epochcost.cost.sensitivity import SPEED, Switch, effects
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
-from epochcost.specs.catalogue import Catalogue
-from epochcost.units import money, parse_decimal, parse_duration_seconds, seconds
+from epochcost.units import (
+    money,
+    parse_decimal,
+    parse_duration_seconds,
+    plain,
+    price_age,
+    seconds,
+    software_words,
+)
 
 _MOST_SHOWN = 10
 _HEADER = (
@@ -59,9 +54,18 @@ _HEADER = (
 )  # fmt: skip
 # What goes first where the terminal is too narrow for all.
 _DROP = ("software", "precision", "region", "provider", "price of", "batch", "between")
-_GOALS: MappingProxyType[Mode, Goal] = MappingProxyType(
-    {"training": "full", "inference": "million", "epoch": "epoch"}
+_INPUTS = MappingProxyType(
+    {
+        "amount": "price per hour",
+        "commitment.utilisation": "use of its commitment",
+        "owned.purchase": "purchase",
+        "owned.utilisation": "utilisation",
+        "owned.electricity_per_kwh": "price of electricity",
+        "interruptions.rate_per_hour": "rate of interruptions per hour",
+    }
 )
+_MOST_TURNS = 2
+_TWICE = 2
 
 
 def cheapest(
@@ -97,10 +101,9 @@ def cheapest(
 
     Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
     """
-    amount, currency = _budget(budget)
     limit = None if deadline is None else parse_duration_seconds(deadline)
-    demand = Demand(model, mode, limit, amount, currency, software, precision)
-    answer = _answer(catalogue_to_read(), demand, results)
+    demand = Demand(model, mode, limit, *_budget(budget), software, precision)
+    answer = cheapest_answer(inputs_to_read(results), demand)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -110,133 +113,34 @@ def cheapest(
 def _budget(text: str | None) -> tuple[Decimal | None, str]:
     if text is None:
         return None, "USD"
-    found = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)
-    amount = parse_decimal(found[1], "budget") if found else Decimal(0)
-    if found is None or amount <= 0:
+    match = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)
+    amount = parse_decimal(match[1], "budget") if match else Decimal(0)
+    if match is None or amount <= 0:
         raise InputError(f"budget: expected an amount above 0, such as 5USD, got {text!r:.80}")
-    return amount, found[2] or "USD"
-
-
-def _answer(catalogue: Catalogue, demand: Demand, results: Path) -> CheapestAnswer:
-    (found, *beside), without = _offers(catalogue, demand, results)
-    sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
-    batch = cheapest_batch(sized, accuracies(catalogue, demand.model))
-    choice = _choice(demand, found)
-    competing = [one.key.row for one in found.candidates if demand.met_by(one)]
-    quantity: Quantity = "time" if demand.fastest else "cost"
-    chances = odds_of(choice.key.row, competing, _GOALS[demand.mode], quantity)
-    others = tuple(one.candidates[0] for one in beside if one.candidates)
-    return CheapestAnswer(demand, found, choice, batch, chances, without, others)
-
-
-def _offers(
-    catalogue: Catalogue, demand: Demand, results: Path
-) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The offers of each stack, the one that is asked for or is known best first."""
-    if demand.model not in catalogue.published:
-        catalogue.model(demand.model)
-    inputs = inputs_to_read(catalogue, results_to_read(results))
-    for problem in inputs.problems:
-        say(problem, err=True)
-    goal = _GOALS[demand.mode]
-    found, without = offers_of(inputs, demand.model, goal, demand.software, demand.precision)
-    if not found and (demand.software or demand.precision):
-        asked = " in ".join(filter(None, (demand.software, demand.precision)))
-        raise InputError(
-            f"{demand.model}: expected a time of a {MODES[demand.mode]} in {asked}, found none: "
-            "leave out --software and --precision for what is known"
-        )
-    if not found:
-        raise InputError(
-            f"{demand.model}: expected a time of a {MODES[demand.mode]}, found none in {results} "
-            f"and none in specs/published: measure it with `epochcost run --model {demand.model}`"
-        )
-    return found, without
-
-
-def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
-    """The best by the demand; raises InputError, naming the nearest, where nothing meets it."""
-    listed = found.candidates
-    if not listed:
-        reasons = "".join(
-            f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
-            for row, reason in found.unpriced
-        )
-        raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
-    if demand.budget is not None and demand.currency != listed[0].cost.currency:
-        raise InputError(
-            f"budget: expected {listed[0].cost.currency}, as the prices, got {demand.currency}"
-        )
-    decision = choose(found, demand.deadline_seconds, demand.budget)
-    if decision.choice is None:
-        assert decision.nearest is not None, "of candidates one is nearest"
-        nearest = _words(decision.nearest)
-        raise InputError(f"expected {demand.words}, found none: nearest is {nearest}")
-    return decision.choice
-
-
-def _words(one: Candidate[Offer]) -> str:
-    return f"{name_of(one)}: {_cost(one)}"
-
-
-def _cost(one: Candidate[Offer]) -> str:
-    return f"{money(one.cost.mean, one.cost.currency)} in {seconds(float(one.seconds))}"
+    return amount, match[2] or "USD"
 
 
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
-    demand = answer.demand
+    demand, shown = answer.demand, answer.ordered
     order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
     say(f"Choices for {demand.words}, {order}\n")
-    shown = answer.ordered if show_all else _best(answer)
+    if not show_all:
+        places: dict[object, Candidate[Offer]] = {}
+        for candidate in filter(demand.met_by, answer.ordered):
+            places.setdefault(place_of(candidate), candidate)
+        shown = tuple(places.values())[:_MOST_SHOWN]
     left_out = print_table(_HEADER, [_row(one, answer) for one in shown], drop=_DROP, wide=wide)
-    more = "; ".join(_more(answer, len(shown), left_out))
+    more = "; ".join(_more(len(answer.ordered) - len(shown), left_out))
     say(f"  … {more}\n" if more else "")
-    say("\n".join((*explanation(answer), "", *_groups(answer, show_all=show_all))))
+    say("\n".join((*_explanation(answer), "", *_groups(answer, show_all=show_all))))
 
 
-def _best(answer: CheapestAnswer) -> tuple[Candidate[Offer], ...]:
-    """The ten best that meet the demand, each on another machine or plan."""
-    found: dict[object, Candidate[Offer]] = {}
-    for one in filter(answer.demand.met_by, answer.ordered):
-        found.setdefault(place_of(one), one)
-    return tuple(found.values())[:_MOST_SHOWN]
-
-
-def _more(answer: CheapestAnswer, shown: int, left_out: Sequence[str]) -> Iterator[str]:
-    """What the table leaves out, and which option shows it."""
-    if more := len(answer.ordered) - shown:
-        yield f"{more} more: --all"
-    if left_out:
-        yield f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide"
-
-
-def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """What is not among the choices: a line that counts each kind, or all of it."""
-    reasons = [(row, row.reservation or reason) for row, reason in answer.offers.unpriced]
-    counts = Counter(reason for _, reason in reasons)
-    not_compared = [
-        f"{row.observed.machine.name}, {row.plan}: {reason}"
-        for row, reason in answer.offers.unpriced
-    ]
-    without = [f"{one.id}: {one.reason}" for one in answer.without]
-    said = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
-    for title, why, lines in (
-        ("Not compared", said, not_compared),
-        ("No time", "neither measured nor published nor predicted", without),
-    ):
-        if lines and show_all:
-            yield "\n".join([f"{title}:", *(f"  {line}" for line in lines)])
-        elif lines:
-            yield f"{title}: {len(lines)} ({why}); --all lists them"
-
-
-def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
-    row, cost = one.key.row, one.cost
-    price = one.key.job.price
+def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
+    row, cost, price = candidate.key.row, candidate.cost, candidate.key.job.price
     return (
-        f"{'> ' if one is answer.choice else '  '}{row.observed.machine.name}",
+        f"{'> ' if candidate is answer.choice else '  '}{row.observed.machine.name}",
         price.plan_words,
-        seconds(float(one.seconds)),
+        seconds(float(candidate.seconds)),
         money(cost.mean, cost.currency),
         cost.between or "—",
         row.mark,
@@ -249,32 +153,215 @@ def _row(one: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
     )
 
 
-def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The whole answer as JSON's values; ``choice`` and the like are positions of candidates."""
-    listed, demand = answer.ordered, answer.demand
-    place = {id(one): number for number, one in enumerate(listed)}
-    best = {id(one) for one in frontier(listed)}
+def _more(rows: int, columns: Sequence[str]) -> Iterator[str]:
+    """The rows and columns that a table leaves out, and which option shows them."""
+    if rows:
+        yield f"{rows} more: --all"
+    if columns:
+        yield f"{', '.join(columns[:2])}{', …' if columns[2:] else ''}: --wide"
+
+
+def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
+    """Rows and machines that are not among the choices: all of them, or a line that counts them."""
+    unpriced = answer.offers.unpriced
+    counts = Counter(row.reservation or reason for row, reason in unpriced)
+    reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
+    rows = [f"{row.observed.machine.name}, {row.plan}: {reason}" for row, reason in unpriced]
+    machines = [f"{machine.id}: {machine.reason}" for machine in answer.without]
+    for title, why, lines in (
+        ("Not compared", reasons, rows),
+        ("No time", "neither measured nor published nor predicted", machines),
+    ):
+        if lines and show_all:
+            yield "\n".join([f"{title}:", *(f"  {line}" for line in lines)])
+        elif lines:
+            yield f"{title}: {len(lines)} ({why}); --all lists them"
+
+
+def _explanation(answer: CheapestAnswer) -> Iterator[str]:
+    """The choice, then a line for each thing to know about it."""
+    choice, demand = answer.choice, answer.demand
+    limit = demand.limits.get("budget" if demand.fastest else "deadline", "")
+    best = f"{'Fastest' if demand.fastest else 'Cheapest'} {limit}".rstrip()
+    yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
+    for other in answer.beside:
+        yield f"In {_software(other)}: {_cost(other)}, {name_of(other)}."
+    yield _next_best(answer)
+    yield f"How sure: {'; '.join(_doubts(answer))}."
+    yield from _confirmed(answer)
+    yield from _odds(answer)
+    own = [turn.switch for turn in answer.switch_points if turn.changed is choice]
+    nearest = sorted(own, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
+    if nearest:
+        yield f"It stays cheapest unless {' or '.join(map(_turn, nearest))}."
+    if demand.mode == "training":
+        yield from _batches(answer)
+
+
+def _cost(candidate: Candidate[Offer]) -> str:
+    cost = candidate.cost
+    return f"{money(cost.mean, cost.currency)} in {seconds(float(candidate.seconds))}"
+
+
+def _software(candidate: Candidate[Offer]) -> str:
+    observed = candidate.key.row.observed
+    return software_words(observed.software, observed.precision)
+
+
+def _next_best(answer: CheapestAnswer) -> str:
+    other = answer.runner_up
+    if other is None:
+        return "Nothing else can be compared with it."
+    gap = other.cost.mean - answer.choice.cost.mean
+    place = f"{other.key.row.observed.machine.name}, {other.key.job.price.plan}"
+    amount = money(abs(gap), answer.choice.cost.currency)
+    return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(other)}."
+
+
+def _doubts(answer: CheapestAnswer) -> Iterator[str]:
+    """How far the cost may be off and why, in parts of a sentence."""
+    choice, price = answer.choice, answer.choice.key.job.price
+    observed, largest = choice.key.row.observed, choice.key.interval.largest
+    if largest is None:
+        yield "its time was published without an interval"
+    else:
+        yield f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
+    if observed.kind == "predicted":
+        yield "predicted, not measured there"
+    if not (choice.cost.bounded or choice.key.job.work.time.bounded):
+        yield (
+            "too few samples for a low end: measure it longer on that machine, with `epochcost run "
+            f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
+        )
+    if price.plan == "spot" and price.interruptions is None:
+        yield "it may be taken back, no source says how often, and its cost leaves that out"
+    if choice.cost.assumed:
+        yield "its price is assumed, not a market price"
+    if price.unconfirmed_words:
+        yield f"no source confirms the {price.unconfirmed_words} of its price"
+    if age := price_age(price.as_of):
+        yield f"its price is {age}"
+
+
+def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
+    """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
+    choice = answer.choice
+    if choice.key.job.price.unconfirmed_words and not answer.demand.fastest:
+        confirmed = (one for one in answer.others if not one.key.job.price.unconfirmed_words)
+        least = next(confirmed, None)
+        if least is not None and least.cost.mean <= choice.cost.high:
+            yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
+
+
+def _odds(answer: CheapestAnswer) -> Iterator[str]:
+    """How often the choice keeps the limits and is the best, and the loss where it is not."""
+    demand, chances = answer.demand, answer.odds
+    limits = {"both": "both", **demand.limits}
+    if demand.budget is not None:
+        limits["budget"] = f"within {money(demand.budget, demand.currency)}"
+    kept = demand.chances(answer.choice)
+    first, *more = [
+        f"{limits[name]} in {scenarios(share)}" for name, share in kept.items() if share is not None
+    ] or [""]
+    if first:
+        yield "; ".join([f"{first[0].upper()}{first[1:]} scenarios", *more]) + "."
+    if len(chances.shares) == 1:
+        return
+    among = "machines within the limits" if kept else "machines"
+    yield odds_sentence(chances, demand.quantity, among)
+    if chances.rivals:
+        near = chances.rivals[0]
+        low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
+        better = "faster" if demand.fastest else "cheaper"
+        others = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
+        yield (
+            f"Nearest is {near.name} at {middle} times the {demand.quantity} "
+            f"(likely {low} to {high}){others}."
+        )
+
+
+def _batches(answer: CheapestAnswer) -> Iterator[str]:
+    """The accuracy of the batch sizes that are compared, as far as it is published."""
+    batch = answer.batch
+    if len({one.key.row.observed.batch_size for one in answer.offers.candidates}) < 2:
+        return
+    if batch.demanded is None:
+        yield (
+            "Batch sizes are compared by the epochs that are given for them; which accuracy each "
+            "reaches is unknown."
+        )
+        return
+    if batch.choice is not None:
+        yield (
+            f"Of batch sizes known to reach {plain(batch.demanded)} %, the cheapest is "
+            f"{batch.batch_size}: {name_of(batch.choice)}."
+        )
+    for verb, sizes in (("misses it", batch.less_accurate), ("is unknown", batch.unknown)):
+        if sizes:
+            yield f"The accuracy {verb} for batch sizes {', '.join(map(str, sizes))}."
+
+
+def _input(name: str) -> str:
+    part = re.fullmatch(r"components\[([0-9]+)\]\.(amount|percent)", name)
+    if part:
+        return f"{'price' if part[2] == 'amount' else 'percentage'} of part {int(part[1]) + 1}"
+    return _INPUTS.get(name, name)
+
+
+def _turn(switch: Switch) -> str:
+    """A change of an input: by its share, or from twice on by its factor."""
+    ratio = switch.value / switch.now
+    size = f"{abs(ratio - 1) * 100:.2g} %"
+    if switch.name == SPEED:
+        return f"it runs {size} {'slower' if ratio < 1 else 'faster'}"
+    if ratio >= _TWICE:
+        return f"its {_input(switch.name)} is {float(ratio):.3g} times as high"
+    return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
+
+
+def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
+    """The whole answer; ``choice`` and the like are positions of candidates."""
+    listed, demand, chances = answer.ordered, answer.demand, answer.odds
+    place = {id(candidate): number for number, candidate in enumerate(listed)}
+    best = {id(candidate) for candidate in frontier(listed)}
+    order = "fastest" if demand.fastest else "cheapest"
+    ends = ("low", "median", "high")
+    ratios = {
+        machine: dict(zip(ends, ratio, strict=True)) for machine, ratio in chances.ratios.items()
+    }
     return {
         "model": demand.model,
         "mode": demand.mode,
-        "order": "fastest" if demand.fastest else "cheapest",
+        "order": order,
         "deadline_seconds": demand.deadline_seconds,
         "budget": demand.budget,
         "choice": place[id(answer.choice)],
-        "odds": _odds(answer.odds, "fastest" if demand.fastest else "cheapest"),
+        "odds": {
+            "wins": chances.wins,
+            "regret": chances.regret,
+            "machines": [
+                {"machine": machine.name, "hardware": machine.hardware}
+                | {order: share, "ratio": ratios.get(machine)}
+                for machine, share in chances.shares.items()
+            ],
+        },
         "candidates": [
             _candidate(one) | {"on_frontier": id(one) in best, "within": demand.chances(one)}
             for one in listed
         ],
-        "effects": [_effect(one) for one in effects_of(answer)],
-        "changes_at": [_turn(one, place) for one in switch_points(answer)],
+        "effects": effects(answer.choice.key.job),
+        "changes_at": [
+            {"candidate": place[id(turn.changed)], "against": place[id(turn.other)]}
+            | {"input": turn.switch.name, "now": turn.switch.now, "value": turn.switch.value}
+            for turn in answer.switch_points
+        ],
         "as_accurate": {
             "batch_size": answer.batch.batch_size,
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
         "in_other_software": [_candidate(one) for one in answer.beside],
-        "without_time": [{"id": one.id, "reason": one.reason} for one in answer.without],
+        "without_time": answer.without,
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}
             for row, reason in answer.offers.unpriced
@@ -282,46 +369,8 @@ def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
     }
 
 
-def _odds(chances: Odds[Machine], order: str) -> dict[str, Any]:
-    """By machine, the probability of being the best and its cost or time over the choice's."""
-    return {
-        "wins": chances.wins,
-        "regret": chances.regret,
-        "machines": [
-            {
-                "machine": machine.name,
-                "hardware": machine.hardware,
-                order: share,
-                "ratio": dict(zip(("low", "median", "high"), chances.ratios[machine], strict=True))
-                if machine in chances.ratios
-                else None,
-            }
-            for machine, share in chances.shares.items()
-        ],
-    }
-
-
-def _effect(one: Effect) -> dict[str, Any]:
-    return {
-        "input": one.name,
-        "value": one.value,
-        "cost_at_0.9": one.lower,
-        "cost_at_1.1": one.higher,
-    }
-
-
-def _turn(one: SwitchPoint, place: dict[int, int]) -> dict[str, Any]:
-    return {
-        "candidate": place[id(one.changed)],
-        "against": place[id(one.other)],
-        "input": one.switch.name,
-        "now": one.switch.now,
-        "value": one.switch.value,
-    }
-
-
-def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
-    row, cost, largest = one.key.row, one.cost, one.key.interval.largest
+def _candidate(candidate: Candidate[Offer]) -> dict[str, Any]:
+    row, cost, largest = candidate.key.row, candidate.cost, candidate.key.interval.largest
     return {
         "machine": row.observed.machine.name,
         "hardware": row.observed.machine.hardware,
@@ -330,12 +379,12 @@ def _candidate(one: Candidate[Offer]) -> dict[str, Any]:
         "stack": row.observed.stack,
         "precision": row.observed.precision,
         "batch_size": row.observed.batch_size,
-        "seconds": one.seconds,
+        "seconds": candidate.seconds,
         "cost": cost.mean,
         "low": cost.low if cost.bounded else None,
         "high": cost.high,
         "currency": cost.currency,
-        "price_as_of": one.key.job.price.as_of,
+        "price_as_of": candidate.key.job.price.as_of,
         "figures": row.mark,
         "least_sure": largest.name if largest else None,
     }

@@ -27,7 +27,7 @@ def show_costs(catalogue: Catalogue, results: Path, measured: Sequence[Result]) 
     models = [model for model in known if model not in decoders]
     # What was measured as the machine at hand may be declared under another name.
     hosts = {one.environment.fingerprint for one in measured}
-    rows = rows_of(inputs_to_read(catalogue, results), models) if models else ()
+    rows = rows_of(inputs_to_read(results, catalogue), models) if models else ()
     say("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]

@@ -23,7 +23,7 @@ from epochcost.analysis.replays import (
     policies_of,
     work_of_model,
 )
-from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -202,7 +202,7 @@ def _work(asked: JobOptions, catalogue: Catalogue | None, results: Path) -> Work
         return Work("a job", work, "as given", 1.0 if state is None else state)
     assert catalogue is not None, "a model is read from the catalogue"
     model, machine = catalogue.model(str(asked.model)), catalogue.machine(str(asked.hardware))
-    inputs = inputs_to_read(catalogue, results_to_read(results))
+    inputs = inputs_to_read(results, catalogue)
     timed = observe(inputs, workloads=[model.id])
     known = (*timed, *predict_times(inputs, [model]).observations)
     return work_of_model(catalogue, known, model, machine.id, state)

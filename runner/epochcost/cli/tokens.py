@@ -22,7 +22,7 @@ from epochcost.analysis.tokens import (
     capacities,
     serving_offers,
 )
-from epochcost.cli.bundled import catalogue_to_read, inputs_to_read, results_to_read
+from epochcost.cli.bundled import catalogue_to_read, inputs_to_read
 from epochcost.cli.served_tokens import served_as_json, show_served
 from epochcost.cli.terminal import (
     RESULTS,
@@ -127,9 +127,7 @@ def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> 
             f"--prompt {asked.prompt} --output {asked.output}: expected at most "
             f"{model.decoder.context} tokens together, the context of {name}"
         )
-    inputs = inputs_to_read(catalogue, results_to_read(results))
-    for problem in inputs.problems:
-        say(problem, err=True)
+    inputs = inputs_to_read(results, catalogue)
     timed = [one for one in timed_decoders(inputs) if one.model == name]
     served = tuple(one for one in served_decoders(inputs) if one.model == name)
     apis = [one for one in catalogue.apis.values() if one.model == name]

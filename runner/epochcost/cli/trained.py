@@ -113,7 +113,7 @@ def show_elsewhere(
     catalogue: Catalogue, results: Path, trainings: Trainings, repeats: Sequence[Repeat]
 ) -> None:
     """The cheapest machines for as many steps, where step times are known; else that none is."""
-    times = times_of(inputs_to_read(catalogue, results), [catalogue.model(trainings.model).id])
+    times = times_of(inputs_to_read(results, catalogue), [catalogue.model(trainings.model).id])
     known = [one for one in times.observations if one.stack == "onnxruntime"]
     listed = elsewhere(catalogue, trainings, repeats, known)
     say(
