@@ -27,6 +27,7 @@ from epochcost.measure.runtime import require_cuda, runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Phase
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -51,7 +52,7 @@ def _placement(asked: argparse.Namespace) -> Iterator[str]:
     found = 0
     for name, trial in _trials(catalogue, asked.model).items():
         moved = trial.model_copy(update={"provider": asked.provider})
-        if trial.phase is not None and asked.provider == "cuda":
+        if isinstance(trial.work, Phase) and asked.provider == "cuda":
             # Its attention with a cache has no kernel of fp32.
             moved = moved.model_copy(update={"precision": "fp16"})
         with tempfile.TemporaryDirectory() as folder:
@@ -65,11 +66,12 @@ def _placement(asked: argparse.Namespace) -> Iterator[str]:
 def _trials(catalogue: Catalogue, model: str) -> dict[str, Trial]:
     """By mode or phase, the smallest that is planned for the CPU here."""
     plan = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",), quick=True))
-    plain = [one for one in plan.trials if not one.variant or one.phase]
+    plain = [one for one in plan.trials if not one.variant or isinstance(one.work, Phase)]
     found: dict[str, Trial] = {}
     for one in sorted(plain, key=lambda one: one.batch_size):
-        if one.requests is None and one.load is None and one.precision == "fp32":
-            found.setdefault(one.phase.name if one.phase else one.mode, one)
+        if one.work.scenario == "batch" and one.precision == "fp32":
+            name = one.work.name if isinstance(one.work, Phase) else one.mode
+            found.setdefault(name, one)
     return found
 
 

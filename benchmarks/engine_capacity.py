@@ -42,7 +42,8 @@ from generation_engines import Case
 from epochcost.execute.build import build_job
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
-from epochcost.plan.trial import ENGINE_SEQUENCES, Trial
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import ENGINE_SEQUENCES, Requests
 from epochcost.results.store import load_all
 from epochcost.specs.loader import load_catalogue
 
@@ -89,7 +90,7 @@ def _trials(models: Sequence[str]) -> Iterator[Trial]:
     known = {
         (one.trial.model, one.trial.precision): one.trial
         for one in load_all(ROOT / "docs/data/results").results
-        if one.trial.requests is not None
+        if isinstance(one.trial.work, Requests)
     }
     return (trial for (model, _), trial in sorted(known.items()) if not models or model in models)
 

@@ -25,7 +25,8 @@ from made_trials import made_trial
 from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits
-from epochcost.plan.trial import Phase, Trial
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import Phase
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
@@ -152,7 +153,7 @@ def _trial(case: Case, phase: Phase) -> Trial:
     told = {
         "mode": "inference",
         "precision": case.precision,
-        "phase": phase,
+        "work": phase,
         "threads": case.threads,
         "seed": _SEED,
         "graph_sha256": hashlib.sha256(case.graph.read_bytes()).hexdigest(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from epochcost.plan.trial import Load, requests_load
+from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Result
 from epochcost.results.served import (
     Latency,
@@ -14,7 +14,7 @@ from epochcost.results.served import (
     TokenRun,
     latency_percentile,
 )
-from epochcost.specs.requests import Lengths, Requests
+from epochcost.specs.requests import Lengths
 
 SERVER = Load(
     scenario="server",
@@ -68,7 +68,7 @@ def served(*, kept: bool = True) -> ServingRecord:
 
 def under_load(result: Result, *, kept: bool = True, load: Load = SERVER) -> Result:
     """The same result, measured by LoadGen."""
-    trial = result.trial.model_copy(update={"mode": "inference", "load": load})
+    trial = result.trial.model_copy(update={"mode": "inference", "work": load})
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": served(kept=kept)}
     )
@@ -118,7 +118,7 @@ def behind_an_engine(
         detail_log="",
         start_seconds=1.5,
     )
-    fields = {"load": requests_load(asked), "requests": asked, "phase": None, "batch_size": 4}
+    fields = {"work": asked, "batch_size": 4}
     trial = result.trial.model_copy(update=fields)
     measurement = result.measurement.model_copy(
         update={"samples_seconds": (), "stop_reason": "loadgen", "served": record}

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from epochcost.measure.job import Job, SamplingRule, ServingFiles, WarmUpRule
-from epochcost.plan.trial import Load
+from epochcost.plan.work import Load
 
 MakeServingJob = Callable[..., Job]
 EXAMPLES = np.arange(40, dtype=np.float32).reshape(10, 4) / 10 - 2

@@ -23,7 +23,7 @@ from epochcost.analysis.tokens import (
     serving_offers,
 )
 from epochcost.cost import Estimate, Time
-from epochcost.plan.trial import Phase
+from epochcost.plan.work import Phase
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue

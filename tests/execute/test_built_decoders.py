@@ -16,6 +16,7 @@ from epochcost.graphs.weightless import weightless
 from epochcost.measure.worker import measure
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Phase
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.loading import load_model
@@ -68,7 +69,9 @@ def trial_of(catalogue: Catalogue, name: str, precision: str, phase: str) -> Tri
     return next(
         one
         for one in planned(catalogue).trials
-        if (one.model, one.precision) == (name, precision) and one.phase and one.phase.name == phase
+        if (one.model, one.precision) == (name, precision)
+        and isinstance(one.work, Phase)
+        and one.work.name == phase
     )
 
 
@@ -111,7 +114,7 @@ def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) ->
     trial, model = trial_of(catalogue, "codes", "int4", "prefill"), catalogue.model("codes")
     for precision in ("fp32", "int8"):
         plain = trial.model_copy(update={"precision": precision})
-        behind = plain.model_copy(update={"phase": None, "requests": ASKED})
+        behind = plain.model_copy(update={"work": ASKED})
         for one in (plain, behind):
             with pytest.raises(ModelError, match=f"weights of 4 bits, and not in {precision}"):
                 build_job(one, model, catalogue.graph_path(model), tmp_path)

@@ -16,6 +16,7 @@ from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, 
 from epochcost.measure.worker import measure
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import Variant, unsupported_reason
+from epochcost.plan.work import STEPS, Phase
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Precision
@@ -23,6 +24,7 @@ from onnxstep.graphs.loading import load_model
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
 
+DECODE = Phase(name="decode", tokens=8)
 STUDY = """
 id = "brief"
 name = "Brief"
@@ -71,7 +73,7 @@ def test_a_phase_is_timed(catalogue: Catalogue, tmp_path: Path, name: str, preci
     trial = next(
         one
         for one in planned(catalogue)
-        if one.precision == precision and one.phase is not None and one.phase.name == name
+        if one.precision == precision and isinstance(one.work, Phase) and one.work.name == name
     )
     model = catalogue.model("tiny")
     job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
@@ -111,12 +113,12 @@ def test_a_phase_for_a_gpu_has_its_cache_in_half(
 
 def test_what_a_device_has_no_kernel_for_is_left_out() -> None:
     """CUDA's attention with a cache in fp32; other models have all their kernels."""
-    reason = unsupported_reason(Variant(), "inference", "cuda", decodes=True)
+    reason = unsupported_reason(Variant(), "inference", "cuda", DECODE)
     assert reason is not None
     assert "half precision" in reason
     half = Variant(precision="fp16")
-    assert unsupported_reason(half, "inference", "cuda", decodes=True) is None
-    assert unsupported_reason(Variant(), "inference", "cuda") is None
+    assert unsupported_reason(half, "inference", "cuda", DECODE) is None
+    assert unsupported_reason(Variant(), "inference", "cuda", STEPS) is None
 
 
 def test_a_spec_that_is_not_the_graph_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:

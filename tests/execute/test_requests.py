@@ -24,10 +24,11 @@ from epochcost.measure import start
 from epochcost.measure.job import Job, TrialFailed
 from epochcost.measure.worker import measure
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Requests
 from epochcost.results.served import TokenRun
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.requests import Lengths, Requests
+from epochcost.specs.requests import Lengths
 from fake_engine import fake_genai
 from tiny_decoders import DECODER_SPEC, Runner, greedy_anew, greedy_with_cache, tiny_decoder
 from tiny_project import write_tiny_project
@@ -108,7 +109,7 @@ def test_without_the_engine_its_command_is_named(
 
 def test_a_trial_is_of_the_engine(trial: Trial) -> None:
     """Its runtime is the engine, its scenario a server, and both are told in its title."""
-    assert (trial.runtime, trial.scenario, trial.batch_size) == (ENGINE, "server", 4)
+    assert (trial.runtime, trial.work.scenario, trial.batch_size) == (ENGINE, "server", 4)
     assert trial.title == "tiny server cpu batch 4"
     assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
 
@@ -177,8 +178,8 @@ def test_lengths_are_as_declared() -> None:
 
 def test_requests_are_the_same_for_the_same_seed(trial: Trial) -> None:
     """And others for another."""
-    assert trial.requests is not None
-    one, same, other = (draw_requests(trial.requests, 97, seed) for seed in (3, 3, 4))
+    assert isinstance(trial.work, Requests)
+    one, same, other = (draw_requests(trial.work, 97, seed) for seed in (3, 3, 4))
     assert all(np.array_equal(one[name], same[name]) for name in one)
     assert not np.array_equal(one["prompts"], other["prompts"])
 

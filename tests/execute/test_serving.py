@@ -51,11 +51,11 @@ def test_the_sizes_are_powers_of_two_up_to_the_largest() -> None:
 def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_path: Path) -> None:
     """All of one model, bound to its batch, and different examples to ask for."""
     catalogue, plan = served
-    (trial,) = (trial for trial in plan.trials if trial.scenario == "server")
+    (trial,) = (trial for trial in plan.trials if trial.work.scenario == "server")
     model = catalogue.models["tiny"]
     job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
     assert job.serving is not None
-    assert job.serving.load == trial.load
+    assert job.serving.load == trial.work
     shapes = {
         size: onnx.load(path).graph.input[0].type.tensor_type.shape.dim[0].dim_value
         for size, path in job.serving.graphs.items()
@@ -75,7 +75,7 @@ def test_scenarios_are_measured_stored_and_resumed(
     outcomes = run_trials(Assignment(catalogue, plan.trials, "local", store), ignore)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
     results = sound_results(store.folder)
-    assert {result.trial.scenario for result in results} == {"offline", "server"}
+    assert {result.trial.work.scenario for result in results} == {"offline", "server"}
     assert all(result.measurement.served is not None for result in results)
     assert all(path.stat().st_size < 5_000_000 for path in store.folder.glob("*/*.json"))
     again = run_trials(Assignment(catalogue, plan.trials, "local", store, resume=True), ignore)

@@ -22,7 +22,7 @@ from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadg
 from epochcost.measure.scenario import MOST_TRIES, PRECISION, highest_rate
 from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
-from epochcost.plan.trial import Load
+from epochcost.plan.work import Load
 from epochcost.results.records import Measurement
 from epochcost.results.served import LoadGenRun, latency_percentile
 from serving_jobs import MakeServingJob

@@ -273,14 +273,14 @@ def test_scenarios_are_planned_beside_training() -> None:
     plan = plan_study(bounded, served, HOST, graphs=GRAPHS)
     assert set(titles(plan)[:2]) == {"mlp offline cpu batch 4", "mlp server cpu batch 4"}
     assert titles(plan)[2:] == ["mlp training cpu batch 32", "mlp training cpu batch 128"]
-    assert {trial.scenario for trial in plan.trials} == {"batch", *SCENARIOS}
+    assert {trial.work.scenario for trial in plan.trials} == {"batch", *SCENARIOS}
 
 
 def test_a_server_without_a_bound_is_left_out() -> None:
     """Nobody said how soon it must answer, and no bound is made up."""
     served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)
     plan = plan_study(BOTH, served, HOST, graphs=GRAPHS)
-    assert {trial.scenario for trial in plan.trials} == {"offline"}
+    assert {trial.work.scenario for trial in plan.trials} == {"offline"}
     (left,) = plan.left_out
     assert left.what == "mlp server cpu batch 1"
     assert "write server_latency_ms" in left.reason
@@ -329,7 +329,7 @@ def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str
     """Full batches in a row are done all the same."""
     asked = study(scenarios=["batch", "offline"], **changes)
     planned = plan_study(BOTH, asked, HOST, graphs=GRAPHS)
-    assert {trial.scenario for trial in planned.trials} == {"batch"}
+    assert {trial.work.scenario for trial in planned.trials} == {"batch"}
     assert {left.reason.find(reason) >= 0 for left in planned.left_out} == {True}
 
 

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from epochcost.plan.make import Plan, leave_out_oversized, merge_plans
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.trial import Load, Trial
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import STEPS, Load, Work
 
 
-def trial(batch_size: int, seed: int = 0, load: Load | None = None) -> Trial:
+def trial(batch_size: int, seed: int = 0, work: Work = STEPS) -> Trial:
     """A trial of nothing real."""
     return Trial(
         model="net",
-        mode="training" if load is None else "inference",
+        mode="training" if work is STEPS else "inference",
         provider="cpu",
         batch_size=batch_size,
         seed=seed,
@@ -30,7 +31,7 @@ def trial(batch_size: int, seed: int = 0, load: Load | None = None) -> Trial:
         relative_half_width=Decimal("0.02"),
         minimum_samples=30,
         budget_seconds=Decimal(20),
-        load=load,
+        work=work,
     )
 
 
@@ -104,7 +105,7 @@ def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:
 
 def test_loadgen_is_visited_once() -> None:
     """Its runs have a length of their own, which must not be divided."""
-    served = trial(1, load=Load(scenario="offline"))
+    served = trial(1, work=Load(scenario="offline"))
     planned = schedule(3, trials=(served, TRIALS[0]))
     assert [visit.number for visit in planned if visit.trial == served] == [1]
     assert next(visit for visit in planned if visit.trial == served).rounds == 1

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
 
-from epochcost.plan.trial import Load, Phase, Trial, study_loads
-from epochcost.specs.model import Inference
-from epochcost.specs.requests import Lengths, Requests
-from epochcost.specs.study import Scenario, Study
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import Load, Phase, Requests
+from epochcost.specs.requests import Lengths
 from served_results import ASKED
 
 
@@ -85,7 +83,6 @@ def test_every_field_is_part_of_the_id() -> None:
         "relative_half_width": Decimal("0.05"),
         "minimum_samples": 10,
         "budget_seconds": Decimal(3),
-        "load": Load(scenario="offline"),
         "precision": "tf32",
         "vcpus": 1,
         "quantization": "static",
@@ -98,93 +95,45 @@ def test_every_field_is_part_of_the_id() -> None:
         "device_memory_limit_bytes": 2**30,
         "other_runtime": True,
         "stored_weights": True,
-        "phase": Phase(name="decode", tokens=8),
-        "requests": Requests(
-            prompt=Lengths(tokens=(8,)), answer=Lengths(tokens=(4,)), first_token_ms=9, token_ms=3
-        ),
     }
-    former = {"graph_optimization", "spinning", "denormals_as_zero", "input_copy"}
-    assert set(changes) - former == set(json.loads(trial().model_dump_json()))
-    ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}
-    assert len(ids) == len(changes) + 1
-
-
-INFERENCE = Inference(batch_sizes=(1, 16), server_latency_ms=Decimal(15))
-
-
-EVERY: tuple[Scenario, ...] = ("batch", "offline", "server")
-
-
-def study(**changes: Any) -> Study:
-    """A study of one model under every scenario."""
-    return Study.model_validate(
-        {"id": "s", "name": "S", "models": ["mlp"], "scenarios": EVERY} | changes
+    requests = Requests(
+        prompt=Lengths(tokens=(8,)), answer=Lengths(tokens=(4,)), first_token_ms=9, token_ms=3
     )
+    kinds = (Load(scenario="offline"), Phase(name="decode", tokens=8), requests)
+    former = {"graph_optimization", "spinning", "denormals_as_zero", "input_copy"}
+    stored = set(json.loads(trial().model_dump_json()))
+    assert set(changes) - former == stored - {"load", "phase", "requests"}
+    ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}
+    assert len(ids | {trial(work=kind).id for kind in kinds}) == len(changes) + 1 + len(kinds)
 
 
-def by_scenario(asked: Study) -> dict[str, tuple[Load, int]]:
-    """The loads of a study, with the largest batch of each."""
-    found = study_loads(asked, INFERENCE)
-    return {load.scenario: (load, most) for load, most in found}
-
-
-def test_every_scenario_but_batch_is_a_load() -> None:
-    """Both batch up to the model's largest batch."""
-    found = by_scenario(study())
-    assert {name: most for name, (_, most) in found.items()} == {"offline": 16, "server": 16}
-    assert found["server"][0].server_latency_ms == 15
-
-
-def test_the_study_overrules_the_model() -> None:
-    """The bound and the policy of batching are the study's to say."""
-    serving = {
-        "server_latency_ms": Decimal(5),
-        "latency_percentile": Decimal("0.9"),
-        "maximum_batch": 2,
-        "maximum_delay_ms": Decimal(1),
-    }
-    found = by_scenario(study(serving=serving))
-    server, most = found["server"]
-    assert (server.server_latency_ms, server.latency_percentile) == (5, Decimal("0.9"))
-    assert (server.maximum_delay_ms, most) == (1, 2)
-    assert found["offline"][1] == 2
-
-
-def test_a_servers_bound_is_nothing_to_offline() -> None:
-    """Changing it leaves stored results of offline valid."""
-    loose = by_scenario(study(serving={"server_latency_ms": Decimal(99)}))
-    assert loose["offline"] == by_scenario(study())["offline"]
-    assert loose["server"] != by_scenario(study())["server"]
-
-
-def test_a_plain_trial_has_the_scenario_batch() -> None:
-    """A trial without a load takes full batches one after the other."""
-    fields: dict[str, Any] = {
-        "model": "net",
-        "mode": "inference",
-        "provider": "cpu",
-        "batch_size": 8,
-        "threads": 0,
-        "seed": 0,
-        "runtime": "onnxruntime==1.31.1",
-        "producer": "0.1.0",
-        "graph_sha256": "a" * 64,
-        "spec_sha256": "b" * 64,
-        "relative_half_width": Decimal("0.02"),
-        "minimum_samples": 30,
-        "budget_seconds": Decimal(20),
-    }
-    assert Trial(**fields).scenario == "batch"
-    loaded = Trial(**fields, load=Load(scenario="offline"))
-    assert loaded.scenario == "offline"
+def test_a_trial_under_load_is_stored_flat() -> None:
+    """A plain trial takes full batches; the load of another stands beside its other keys."""
+    assert trial().work.scenario == "batch"
+    loaded = trial(mode="inference", batch_size=8, work=Load(scenario="offline"))
     assert loaded.title == "net offline cpu batch 8"
     assert loaded.expected_seconds == 20
+    stored = json.loads(loaded.model_dump_json())
+    assert (stored["load"]["scenario"], stored["phase"], stored["requests"]) == (
+        "offline",
+        None,
+        None,
+    )
     assert Trial.model_validate_json(loaded.model_dump_json()).id == loaded.id
+
+
+def test_requests_come_back_with_the_load_that_they_make() -> None:
+    """LoadGen's scenario follows from the requests, and both are stored."""
+    asked = trial(mode="inference", work=ASKED)
+    stored = json.loads(asked.model_dump_json())
+    assert stored["load"]["server_latency_ms"] == str(ASKED.first_token_ms)
+    again = Trial.model_validate_json(asked.model_dump_json())
+    assert (again.work, again.id) == (ASKED, asked.id)
 
 
 def test_requests_last_as_long_as_their_bound_asks() -> None:
     """Six tries, three runs that count and a share: 220 bounds of first tokens, or the budget."""
     asked = ASKED.model_copy(update={"first_token_ms": 2000})
-    assert trial(requests=asked).expected_seconds == 440
+    assert trial(work=asked).expected_seconds == 440
     quick = asked.model_copy(update={"first_token_ms": 1})
-    assert trial(requests=quick).expected_seconds == trial().budget_seconds
+    assert trial(work=quick).expected_seconds == trial().budget_seconds

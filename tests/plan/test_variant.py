@@ -16,6 +16,7 @@ from epochcost.plan.variant import (
     unsupported_reason,
     variants,
 )
+from epochcost.plan.work import STEPS
 from epochcost.specs.study import Study
 
 
@@ -73,7 +74,7 @@ def test_pinning_is_of_the_cpu_provider() -> None:
 )
 def test_what_no_machine_does(variant: Variant, mode: Any, provider: Any, reason: Any) -> None:
     """A variant that the mode or the provider does not know is told from one that it does."""
-    found = unsupported_reason(variant, mode, provider)
+    found = unsupported_reason(variant, mode, provider, STEPS)
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 

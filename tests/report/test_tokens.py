@@ -15,6 +15,7 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.served_tokens import served_decoders
 from epochcost.analysis.tokens import Requests as Traffic
+from epochcost.plan.work import Requests
 from epochcost.report.charts.decoding import PaceChart, pace_chart
 from epochcost.report.charts.served_tokens import waiting_chart
 from epochcost.report.site import Site, build
@@ -22,7 +23,7 @@ from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.requests import Lengths, Requests
+from epochcost.specs.requests import Lengths
 from epochcost.specs.study import Precision
 from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results

@@ -18,7 +18,7 @@ from epochcost.analysis.observations import Evidence, mean_time
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
-from epochcost.plan.trial import Phase
+from epochcost.plan.work import Phase
 from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.rounds import summary_of
 from epochcost.results.undisturbed import as_it_was, undisturbed
@@ -109,7 +109,7 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
     own = [
         one
         for one in inputs.stored
-        if one.result.trial.phase is not None
+        if isinstance(one.result.trial.work, Phase)
         and one.result.trial.variant in ("", one.result.trial.precision)
     ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
@@ -151,16 +151,19 @@ def _decoder(
         ),
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        phases=tuple(_phase_time(one, paces) for one in stored),
+        phases=tuple(
+            _phase_time(one, phase, paces)
+            for one in stored
+            if isinstance(phase := one.result.trial.work, Phase)
+        ),
     )
 
 
-def _phase_time(stored: StoredResult, paces: Mapping[PaceKey, OwnPace]) -> PhaseTime:
+def _phase_time(stored: StoredResult, phase: Phase, paces: Mapping[PaceKey, OwnPace]) -> PhaseTime:
     result = stored.result
-    assert result.trial.phase is not None, "only results of phases come here"
     summary = as_it_was(summary_of(result.measurement), undisturbed(result, paces))
     return PhaseTime(
-        phase=result.trial.phase,
+        phase=phase,
         sequences=result.trial.batch_size,
         step=mean_time(summary),
         evidence=Evidence("result file", stored.uri),

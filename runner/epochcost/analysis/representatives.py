@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from epochcost.analysis.inputs import StoredResult
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Steps
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 
 
 def is_of_steps(result: Result) -> bool:
     """Whether it is neither of LoadGen's scenarios nor of a decoder's phases."""
-    return result.measurement.served is None and result.trial.phase is None
+    return isinstance(result.trial.work, Steps)
 
 
 def host_of(result: Result) -> tuple[str, str]:
@@ -34,8 +35,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
         trial = one.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        load = trial.load, trial.phase
-        key = (*host_of(one.result), *work, trial.session.threads, *load)
+        key = (*host_of(one.result), *work, trial.session.threads, trial.work)
         earlier = latest.get(key)
         if earlier is None or _gives_way(earlier.result, one.result):
             latest[key] = one

@@ -22,13 +22,12 @@ from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.tokens import hour_of
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
-from epochcost.plan.trial import Trial
+from epochcost.plan.work import Requests
 from epochcost.results.conditions import Energy
 from epochcost.results.served import ServingRecord, TokenRun
 from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
-from epochcost.specs.requests import Requests
 from epochcost.specs.study import Precision
 
 Percent = Literal[50, 90, 99]
@@ -159,19 +158,26 @@ def interpolated(
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
     """Every decoder behind an engine on a whole machine, by its cheapest plan of today."""
-    own = [one for one in inputs.stored if one.result.trial.requests is not None]
+    own = [one for one in inputs.stored if isinstance(one.result.trial.work, Requests)]
     plain = [one for one in own if one.result.trial.variant in ("", one.result.trial.precision)]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     names = [hardware for hardware, _ in hosts]
     for one in representatives(plain):
-        yield _served(inputs, one, only_host=names.count(one.result.hardware) == 1)
+        record, requests = one.result.measurement.served, one.result.trial.work
+        if record is not None and isinstance(requests, Requests):
+            only_host = names.count(one.result.hardware) == 1
+            yield _served(inputs, one, record, requests, only_host=only_host)
 
 
-def _served(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> ServedDecoder:
+def _served(
+    inputs: Inputs,
+    stored: StoredResult,
+    record: ServingRecord,
+    requests: Requests,
+    *,
+    only_host: bool,
+) -> ServedDecoder:
     result, trial = stored.result, stored.result.trial
-    record = result.measurement.served
-    assert record is not None, "only results of LoadGen come here"
-    assert trial.requests is not None, "only requests to decoders come here"
     machine = measured_machine(
         inputs.catalogue.hardware[result.hardware],
         result.environment,
@@ -186,8 +192,8 @@ def _served(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> ServedD
         machine=machine,
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        asked=trial.requests,
-        rates=tuple(_rates(trial, record)),
+        asked=requests,
+        rates=tuple(_rates(record, requests)),
         start_seconds=record.start_seconds,
         price=min(prices, key=lambda one: _hour(machine, one), default=None),
         evidence=Evidence("result file", stored.uri),
@@ -208,17 +214,16 @@ def _hour(machine: Machine, price: Price) -> Decimal:
     return Decimal("Infinity") if hour is None else hour
 
 
-def _rates(trial: Trial, record: ServingRecord) -> Iterator[ServedRate]:
+def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
     """The run that counts and the shares of its rate, the lowest first."""
     shares = [one for one in record.runs if one.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda one: one.samples_per_second):
         assert run.tokens is not None, "requests to a decoder are answered by tokens"
-        assert trial.requests is not None, "only requests to decoders come here"
         yield ServedRate(
             per_second=Decimal(repr(run.samples_per_second)),
             requests=run.samples,
             tokens=run.tokens,
-            good_share=run.tokens.good_share(trial.requests),
+            good_share=run.tokens.good_share(requests),
             seconds=run.samples / run.samples_per_second,
         )

@@ -18,6 +18,7 @@ from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import Mark
 from epochcost.cost import Cost, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
+from epochcost.plan.work import Load
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
@@ -74,9 +75,7 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     served = [
         one
         for one in inputs.stored
-        if one.result.measurement.served is not None
-        and one.result.trial.requests is None
-        and not one.result.trial.variant
+        if isinstance(one.result.trial.work, Load) and not one.result.trial.variant
     ]
     hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
     return tuple(
@@ -90,8 +89,9 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
 
 def _rows(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> Iterator[ServingRow]:
     result, trial = stored.result, stored.result.trial
-    served = result.measurement.served
-    assert served is not None, "only results of LoadGen have rows here"
+    served, load = result.measurement.served, trial.work
+    if served is None or not isinstance(load, Load):
+        return
     hardware = inputs.catalogue.hardware[result.hardware]
     machine = measured_machine(
         hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.session.device
@@ -105,8 +105,8 @@ def _rows(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> Iterator[
             date=result.measurement.started_at.date(),
             machine=machine,
             software=trial.runtime.replace("==", " "),
-            load=_load(stored),
-            batching=_batching(stored),
+            load=_load_words(load),
+            batching=_batching_words(load, trial.batch_size),
             batch_size=trial.batch_size,
             run=served.run,
             price=price,
@@ -115,7 +115,7 @@ def _rows(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> Iterator[
             evidence=Evidence("result file", stored.uri),
             doubts=doubts_about(result),
             runs=served.runs,
-            bound_seconds=_bound_seconds(stored),
+            bound_seconds=load.bound_seconds,
         )
 
 
@@ -126,29 +126,18 @@ def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
     return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=True)
 
 
-def _load(stored: StoredResult) -> str:
+def _load_words(load: Load) -> str:
     """The scenario, with its bound."""
-    load = stored.result.trial.load
-    assert load is not None, "a result of LoadGen has a load"
     words: str = load.scenario
-    if load.server_latency_ms is not None and load.latency_percentile is not None:
-        within = seconds(float(load.server_latency_ms) / 1e3)
+    if load.bound_seconds is not None and load.latency_percentile is not None:
+        within = seconds(load.bound_seconds)
         words += f", {plain(load.latency_percentile * 100)} % within {within}"
     return words
 
 
-def _bound_seconds(stored: StoredResult) -> float | None:
-    """The latency that a server has to keep; None in other scenarios."""
-    load = stored.result.trial.load
-    bound = load.server_latency_ms if load is not None else None
-    return None if bound is None else float(bound) / 1e3
-
-
-def _batching(stored: StoredResult) -> str:
-    """The policy of batching."""
-    trial = stored.result.trial
-    if trial.batch_size == 1:
+def _batching_words(load: Load, most: int) -> str:
+    if most == 1:
         return "one by one"
-    delay = trial.load.maximum_delay_ms if trial.load is not None else None
+    delay = load.maximum_delay_ms
     waiting = f", after at most {seconds(float(delay) / 1e3)}" if delay else ""
-    return f"up to {trial.batch_size} together{waiting}"
+    return f"up to {most} together{waiting}"

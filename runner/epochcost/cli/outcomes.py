@@ -15,6 +15,7 @@ from epochcost.execute.patience import is_imprecise
 from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Load, Requests, Work
 from epochcost.results.limits import BatchLimit, load_limits
 from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Agreement, OutputDifference, Result
@@ -170,7 +171,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
     run = served.run
     if run is None:
         count = len(served.runs)
-        return f"no rate {bound_words(trial)}, {count} run{'s' * (count > 1)} of LoadGen"
+        return f"no rate {bound_words(trial.work)}, {count} run{'s' * (count > 1)} of LoadGen"
     if run.tokens is not None:
         first, further = (
             seconds(one.p90_nanoseconds / 1e9) for one in (run.tokens.first, run.tokens.further)
@@ -181,7 +182,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
         )
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
-    kept = "" if run.kept_bound is None else f" {bound_words(trial)}"
+    kept = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
     return f"{run.samples_per_second:,.0f} samples/s{kept}, latency {p50} (p99 {p99})"
 
 
@@ -200,12 +201,13 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     )
 
 
-def bound_words(trial: Trial) -> str:
-    """The bound of a server's trial."""
-    assert trial.load is not None, "only trials under load have a bound"
-    bound_seconds = float(trial.load.server_latency_ms or 0) / 1e3
-    share = float(trial.load.latency_percentile or 0)
-    return f"keeps {share:.4g} of answers within {seconds(bound_seconds)}"
+def bound_words(work: Work) -> str:
+    """The bound of a server's answers; empty for work that has none."""
+    load = work.load if isinstance(work, Requests) else work
+    if not isinstance(load, Load) or load.bound_seconds is None:
+        return ""
+    share = float(load.latency_percentile or 0)
+    return f"keeps {share:.4g} of answers within {seconds(load.bound_seconds)}"
 
 
 def show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:

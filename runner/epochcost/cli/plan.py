@@ -37,6 +37,7 @@ from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
 from epochcost.plan.size import Footprint, ModelSize
+from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Mode, Provider
@@ -211,7 +212,7 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
     # Requests are asked until their rate is proved, however long that takes.
-    bound = "about" if any(trial.requests for trial in plan.trials) else "at most"
+    bound = "about" if any(isinstance(trial.work, Requests) for trial in plan.trials) else "at most"
     trials = count_words(len(plan.trials), "trial")
     words = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)

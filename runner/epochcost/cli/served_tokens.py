@@ -83,7 +83,7 @@ def served_as_json(one: ServedDecoder) -> dict[str, Any]:
         "hardware": one.machine.hardware,
         "precision": one.precision,
         "engine": one.software,
-        "requests": one.asked.model_dump(mode="json"),
+        "requests": one.asked.model_dump(mode="json", exclude={"kind"}),
         "start_seconds": one.start_seconds,
         "joules_per_token": one.joules_per_token,
         "meters": one.meters or None,

@@ -41,7 +41,8 @@ from epochcost.measure.job import (
 )
 from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bind_model, carried_state
-from epochcost.plan.trial import Load, Trial
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES, Provider
@@ -90,11 +91,11 @@ def build_job(
 
 def _job(trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes: int | None) -> Job:
     planned = _planned_graph(trial, graph_path)
-    if trial.requests is not None:
-        return make_job(trial, request_files(trial, trial.requests, model, planned, folder))
-    if trial.load is not None:
-        return serving_job(trial, trial.load, model, planned, folder)
-    graph = bind_model(planned, model, trial.batch_size, trial.phase)
+    if isinstance(trial.work, Requests):
+        return make_job(trial, request_files(trial, trial.work, model, planned, folder))
+    if isinstance(trial.work, Load):
+        return serving_job(trial, trial.work, model, planned, folder)
+    graph = bind_model(planned, model, trial.batch_size, trial.work)
     work = _BoundTrial(trial, model, graph, _carried_state(graph, model), folder, room_bytes)
     if trial.mode == "training" and model.training is not None:
         return make_job(trial, _training(work, model.training))

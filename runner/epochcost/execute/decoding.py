@@ -14,7 +14,7 @@ from epochcost.errors import ModelError
 from epochcost.graphs.weight_bits import Bits, bytes_per_weight
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
-from epochcost.plan.trial import Phase
+from epochcost.plan.work import Phase
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
 from onnxstep.graphs.counting import expert_weights, flops

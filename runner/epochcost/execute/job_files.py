@@ -24,6 +24,7 @@ from epochcost.measure.job import Reference
 from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.trial import Trial
+from epochcost.plan.work import Phase
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
@@ -76,11 +77,11 @@ def graph_in_precision(
     TrialFailed where the quantiser gives up.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
-    if trial.decodes and (reason := why_unmeasured(graph, trial.precision)):
+    if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision in HALF_TYPES:
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
-    if trial.decodes and trial.precision in DECODER_WEIGHT_BITS:
+    if trial.work.decodes and trial.precision in DECODER_WEIGHT_BITS:
         if stored_bits(graph):
             return plain
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
@@ -157,7 +158,7 @@ def fp32_reference(
     """
     if trial.precision == "fp32":
         return None
-    if trial.decodes and (bits := DECODER_WEIGHT_BITS.get(trial.precision)):
+    if trial.work.decodes and (bits := DECODER_WEIGHT_BITS.get(trial.precision)):
         # The same codes, multiplied as the numbers that they stand for.
         stored = bool(stored_bits(graph))
         exact = (
@@ -172,6 +173,6 @@ def fp32_reference(
         graph=plain,
         batches=batches,
         examples=trial.batch_size,
-        provider="cpu" if trial.phase is not None else None,
+        provider="cpu" if isinstance(trial.work, Phase) else None,
         quantization=(trial.quantization or suggested_quantization(graph)) if int8 else None,
     )

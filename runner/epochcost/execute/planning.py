@@ -42,6 +42,7 @@ from epochcost.plan.make import (
 )
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import missing_kernels, supports_cuda
+from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
@@ -151,7 +152,7 @@ def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
     """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
-    decoded = [trial for trial in trials if trial.phase is not None or trial.requests is not None]
+    decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
     ordered = sorted(
@@ -172,9 +173,9 @@ def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tu
         with contextlib.suppress(ModelError):
             size = decoder_size(model, load_model(catalogue.graph_path(model)))
             for trial in group:
-                asked = trial.phase or trial.requests
-                assert asked is not None, "only phases and requests come here"
-                needed = size.memory_bytes(trial.batch_size, asked.length)
+                if not isinstance(trial.work, Phase | Requests):
+                    continue
+                needed = size.memory_bytes(trial.batch_size, trial.work.length)
                 factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
                 yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
 
@@ -293,7 +294,7 @@ def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
     """The plan without decoders in a precision that is not of what their files store."""
-    decoding = [trial for trial in plan.trials if trial.decodes]
+    decoding = [trial for trial in plan.trials if trial.work.decodes]
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False

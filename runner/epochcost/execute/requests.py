@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from epochcost.execute.job_files import graph_in_precision, save_arrays, save_graph
 from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure.job import AskedDecoder, JobFiles, ServingFiles
-from epochcost.plan.trial import ENGINE_SEQUENCES, Trial, requests_load
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import ENGINE_SEQUENCES, Requests
 from epochcost.specs.decoder import SCORES, TOKENS
 from epochcost.specs.model import Model
-from epochcost.specs.requests import Lengths, Requests
+from epochcost.specs.requests import Lengths
 
 # Enough that no order of them is a pattern, and little beside any model.
 PROMPTS = 512
@@ -46,7 +47,7 @@ def request_files(
         graph=graph_in_precision(trial, whole, plain, prompts),
         batches=prompts,
         serving=ServingFiles(
-            load=requests_load(requests),
+            load=requests.load,
             graphs={ENGINE_SEQUENCES: plain},
             decoder=AskedDecoder(form=model.decoder, requests=requests),
         ),

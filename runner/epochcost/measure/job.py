@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from epochcost.errors import CapabilityError, EpochcostError, InputError
-from epochcost.plan.trial import Load, SessionSettings
+from epochcost.plan.trial import SessionSettings
+from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Pinning
 from epochcost.specs.decoder import Decoder
-from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     MOST_SAMPLES,
     Mode,

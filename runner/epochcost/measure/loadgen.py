@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import TrialFailed
-from epochcost.plan.trial import LoadScenario
+from epochcost.plan.work import LoadScenario
 from epochcost.results.served import Latency, LoadGenRun, Purpose, TokenRun
 
 _MODULE = "mlperf_loadgen"

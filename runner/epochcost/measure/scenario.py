@@ -27,7 +27,7 @@ from epochcost.measure.loadgen import (
 )
 from epochcost.measure.sampling import PacedReport, Report, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
-from epochcost.plan.trial import Load
+from epochcost.plan.work import Load
 from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 

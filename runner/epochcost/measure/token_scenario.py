@@ -26,9 +26,8 @@ from epochcost.measure.loadgen import (
 )
 from epochcost.measure.sampling import PacedReport, Report
 from epochcost.measure.scenario import highest_rate
-from epochcost.plan.trial import BOUNDS_LONG, ENGINE_SEQUENCES
+from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
 from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
-from epochcost.specs.requests import Requests
 
 # Batches that are answered beforehand; the time of the last ones tells where to begin.
 _WARM_UP_BATCHES = 3

@@ -8,7 +8,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.plan.decoder_form import misfits, phase_sizes
-from epochcost.plan.trial import Phase
+from epochcost.plan.work import STEPS, Phase, Work
 from epochcost.specs.model import CarriedState, Model
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.choices import unknown_name
@@ -19,7 +19,7 @@ _BATCH = "batch"
 
 
 def bind_model(
-    graph: onnx.ModelProto, model: Model, batch_size: int, phase: Phase | None = None
+    graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
     """The graph with the trial's batch, a decoder's phase and the spec's ``[dimensions]``.
 
@@ -27,10 +27,10 @@ def bind_model(
     A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
     for a dimension that has no size, that the graph does not have, or whose size does not fit.
     """
-    if phase is not None and model.decoder is not None:
+    if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
             raise ModelError(f"model {model.id}: {misfit}")
-        return _bound(graph, model, phase_sizes(graph, model.decoder, batch_size, phase))
+        return _bound(graph, model, phase_sizes(graph, model.decoder, batch_size, work))
     names = symbolic_dimensions(graph)
     for name in model.dimensions:
         if name not in names:

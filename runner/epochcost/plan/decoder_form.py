@@ -14,7 +14,7 @@ import onnx
 from pydantic import ValidationError
 
 from epochcost.graphs.weight_bits import stored_bits
-from epochcost.plan.trial import Phase
+from epochcost.plan.work import Phase
 from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from onnxstep.graphs.initial import listed_parameters, listed_state
 from onnxstep.graphs.nodes import node_attributes

@@ -13,15 +13,7 @@ from decimal import Decimal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
-from epochcost.plan.trial import (
-    ENGINE_SEQUENCES,
-    Load,
-    Phase,
-    Trial,
-    phases,
-    requests_load,
-    study_loads,
-)
+from epochcost.plan.trial import Trial
 from epochcost.plan.variant import (
     Variant,
     session_settings,
@@ -29,9 +21,9 @@ from epochcost.plan.variant import (
     unsupported_reason,
     variants,
 )
+from epochcost.plan.work import STEPS, Load, Phase, Requests, Work, planned_work
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.requests import Requests
 from epochcost.specs.study import (
     AT_HAND,
     MOST_BATCH,
@@ -47,7 +39,7 @@ from epochcost.units import memory
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
-_ASKED_IN = ("fp32", "int8", "int4")
+_ENGINE_PRECISIONS = ("fp32", "int8", "int4")
 _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 
@@ -207,70 +199,43 @@ class _Combination:
     model: Model
     mode: Mode
     provider: Provider
-    batch_size: int | None
     variant: Variant
-    load: Load | None = None
-    phase: Phase | None = None
-    requests: Requests | None = None
+    batch_size: int | None
+    work: Work = STEPS
     swept: bool = False
-
-    @property
-    def decodes(self) -> bool:
-        return self.phase is not None or self.requests is not None
 
     @property
     def title(self) -> str:
         batch = "" if self.batch_size is None else f" batch {self.batch_size}"
-        done: str = self.mode if self.load is None else self.load.scenario
-        done = done if self.phase is None else self.phase.title
-        said = self.variant.title
-        return f"{self.model.id} {done} {self.provider}{batch}{said and ', '}{said}"
+        plain_title = f"{self.model.id} {self.work.title or self.mode} {self.provider}{batch}"
+        return f"{plain_title}{self.variant.title and ', '}{self.variant.title}"
 
 
 def _combinations(
     catalogue: Catalogue, study: Study, host: HostCapabilities, selection: StudySelection
 ) -> Iterator[_Combination]:
-    names = [one for one in study.models if selection.models is None or one in selection.models]
+    names = [n for n in study.models if selection.models is None or n in selection.models]
     providers = [
-        one for one in study.providers if selection.providers is None or one in selection.providers
+        p for p in study.providers if selection.providers is None or p in selection.providers
     ]
     for name, mode, provider in itertools.product(names, study.modes, providers):
         model = catalogue.models[name]
+        swept = _asked(study, mode) == "auto"
         for variant in variants(study, provider, host.cpus):
-            if model.decoder is not None and mode == "inference":
-                yield from _generations(study, model, provider, variant)
-                continue
-            swept = _asked(study, mode) == "auto"
             for batch_size in _batch_sizes(study, model, mode):
-                yield _Combination(model, mode, provider, batch_size, variant, swept=swept)
-            for load, batch_size in _loads(study, model, mode):
-                yield _Combination(model, mode, provider, batch_size, variant, load)
-
-
-def _generations(
-    study: Study, model: Model, provider: Provider, variant: Variant
-) -> Iterator[_Combination]:
-    """The phases of a decoder, and requests to it behind an engine."""
-    assert model.decoder is not None, "only decoders have phases"
-    work = _Combination(model, "inference", provider, ENGINE_SEQUENCES, variant)
-    if study.requests is not None:
-        yield replace(work, load=requests_load(study.requests), requests=study.requests)
-    if study.requests is None or study.generation is not None:
-        for phase, sequences in phases(study.generation or model.decoder.generation):
-            yield replace(work, batch_size=sequences, phase=phase)
-
-
-def _loads(study: Study, model: Model, mode: Mode) -> Iterable[tuple[Load, int]]:
-    if mode == "training" or model.inference is None:
-        return ()
-    return study_loads(study, model.inference)
+                yield _Combination(model, mode, provider, variant, batch_size, swept=swept)
+            for work, batch_size in planned_work(study, model, mode):
+                yield _Combination(model, mode, provider, variant, batch_size, work)
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
     """The study's sizes, else the model's; a lone None where the model does not know the mode.
 
-    None at all where inference is asked for under LoadGen only; of a sweep the smallest.
+    None at all for a decoder, which is timed by its phases, or if inference is asked for under
+    LoadGen only; of a sweep the smallest.
     """
+    if model.decoder is not None and mode == "inference":
+        return ()
     declared = model.training if mode == "training" else model.inference
     asked = _asked(study, mode)
     if declared is not None and mode == "inference" and "batch" not in study.scenarios:
@@ -302,18 +267,17 @@ def _trial_or_reason(
     runtime = _runtime(host, work)
     if work.provider == "cuda" and runtime in host.no_cuda:
         return LeftOut(f"{work.model.id} {work.mode} {work.provider}", host.no_cuda[runtime])
-    if reason := _undoable(host, work, work.batch_size):
-        return LeftOut(work.title, reason)
-    if reason := unmet_reason(study, work.provider, work.load, host.gpus):
+    for reason in filter(None, _obstacles(study, host, work, work.batch_size)):
         return LeftOut(work.title, reason)
     sampling = _quick(study.sampling) if quick else study.sampling
     variant = work.variant
+    int8 = variant.precision == "int8"
     return Trial(
         model=work.model.id,
         mode=work.mode,
         provider=work.provider,
         precision=variant.precision,
-        quantization=None if variant.precision != "int8" or work.decodes else study.quantization,
+        quantization=study.quantization if int8 and not work.work.decodes else None,
         batch_size=work.batch_size,
         vcpus=variant.vcpus,
         session=session_settings(study, variant, work.provider),
@@ -324,67 +288,52 @@ def _trial_or_reason(
         stored_weights=work.mode == "inference",
         graph_sha256=graphs[work.model.id],
         spec_sha256=work_sha256(work.model, work.mode),
-        load=work.load,
-        phase=work.phase,
-        requests=work.requests,
+        work=work.work,
         relative_half_width=sampling.relative_half_width,
         minimum_samples=sampling.minimum_samples,
         budget_seconds=sampling.budget_seconds,
     )
 
 
-def _undoable(host: HostCapabilities, work: _Combination, batch_size: int) -> str | None:
-    """Why this machine does not do the work; None where it does."""
-    if _exceeds_an_epoch(work, batch_size):
-        return "the batch is larger than an epoch has examples"
-    if reason := unsupported_reason(work.variant, work.mode, work.provider, decodes=work.decodes):
-        return reason
-    if reason := _undecodable(work):
-        return reason
-    if reason := host.missing_runtimes.get(_runtime(host, work)):
-        return reason
-    if work.variant.vcpus is not None and (reason := _unpinnable(host, work.variant.vcpus)):
-        return reason
-    return None if work.load is None else _unloadable(host, work.load)
-
-
-def _undecodable(work: _Combination) -> str | None:
-    decoder = work.model.decoder
-    asked = work.phase or work.requests
-    if work.requests is not None and work.variant.precision not in _ASKED_IN:
-        return f"requests to an engine are answered in {', '.join(_ASKED_IN)}"
-    if decoder is None or asked is None or asked.length <= decoder.context:
-        return None
-    return f"{asked.length} tokens are more than its context of {decoder.context}"
-
-
-def _runtime(host: HostCapabilities, work: _Combination) -> str:
-    """The package and version that executes it: behind an engine that one."""
-    return work.requests.engine if work.requests else work.variant.runtime or host.runtime
-
-
-def _unpinnable(host: HostCapabilities, vcpus: int) -> str | None:
-    if host.no_pinning is not None:
-        return host.no_pinning
-    if host.cpus is not None and vcpus > host.cpus:
-        return f"needs {vcpus} CPUs; this process may use {host.cpus}"
-    return None
-
-
-def _unloadable(host: HostCapabilities, load: Load) -> str | None:
-    if host.no_loadgen is not None:
-        return host.no_loadgen
-    if load.lacks_bound:
-        return (
+def _obstacles(
+    study: Study, host: HostCapabilities, work: _Combination, batch_size: int
+) -> Iterator[str | None]:
+    """Reasons why this machine does not do the work, the most general first; None is no reason."""
+    training = work.model.training if work.mode == "training" else None
+    if training is not None and batch_size > training.examples_per_epoch:
+        yield "the batch is larger than an epoch has examples"
+    yield unsupported_reason(work.variant, work.mode, work.provider, work.work)
+    yield from _decoding_obstacles(work)
+    yield host.missing_runtimes.get(_runtime(host, work))
+    vcpus = work.variant.vcpus
+    if vcpus is not None:
+        yield host.no_pinning
+        if host.cpus is not None and vcpus > host.cpus:
+            yield f"needs {vcpus} CPUs; this process may use {host.cpus}"
+    if work.work.scenario != "batch":
+        yield host.no_loadgen
+    kind = work.work
+    if isinstance(kind, Load) and (kind.scenario, kind.bound_seconds) == ("server", None):
+        yield (
             "no latency bound is declared: write server_latency_ms in the model's table "
             "[inference] or the study's table [serving]"
         )
-    return None
+    yield unmet_reason(study, work.provider, work.work, host.gpus)
 
 
-def _exceeds_an_epoch(work: _Combination, batch_size: int) -> bool:
-    training = work.model.training if work.mode == "training" else None
-    return training is not None and batch_size > training.examples_per_epoch
+def _decoding_obstacles(work: _Combination) -> Iterator[str]:
+    decoder, kind = work.model.decoder, work.work
+    if isinstance(kind, Requests) and work.variant.precision not in _ENGINE_PRECISIONS:
+        yield f"requests to an engine are answered in {', '.join(_ENGINE_PRECISIONS)}"
+    if decoder and isinstance(kind, Phase | Requests) and kind.length > decoder.context:
+        yield f"{kind.length} tokens are more than its context of {decoder.context}"
+
+
+def _runtime(host: HostCapabilities, work: _Combination) -> str:
+    """The package and version that executes the work."""
+    if isinstance(work.work, Requests):
+        return work.work.engine
+    return work.variant.runtime or host.runtime
 
 
 def _quick(sampling: Sampling) -> Sampling:

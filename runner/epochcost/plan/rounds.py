@@ -65,7 +65,7 @@ def rounds_of(trial: Trial, asked: Mapping[str, int]) -> int:
 
     LoadGen judges a run by its own length, which must not be divided.
     """
-    return asked.get(trial.id, 1) if trial.load is None else 1
+    return asked.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
 
 def visits(

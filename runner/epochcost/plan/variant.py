@@ -13,7 +13,8 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from epochcost.plan.trial import Load, SessionSettings
+from epochcost.plan.trial import SessionSettings
+from epochcost.plan.work import Requests, Work
 from epochcost.specs.study import Cuda, Mode, Precision, Provider, Study
 
 _BYTES_A_GIB = 2**30
@@ -56,10 +57,8 @@ def variants(study: Study, provider: Provider, cpus: int | None = None) -> Itera
         yield Variant(*combination)
 
 
-def unsupported_reason(
-    variant: Variant, mode: Mode, provider: Provider, *, decodes: bool = False
-) -> str | None:
-    """Why no machine runs this variant, of a decoder's phase or of others; None where it can."""
+def unsupported_reason(variant: Variant, mode: Mode, provider: Provider, work: Work) -> str | None:
+    """Why no machine runs this variant of the work; None if some can."""
     precision = variant.precision
     trained = ", ".join(_TRAINED_IN)
     unserved = provider == "cuda" and not supports_cuda(variant.runtime or _PACKAGE)
@@ -73,10 +72,10 @@ def unsupported_reason(
             mode == "training" and precision not in _TRAINED_IN
         ),
         "CUDA's attention with a cache is of half precision: fp16, bf16, int8 or int4": (
-            decodes and provider == "cuda" and precision in ("fp32", "tf32")
+            work.decodes and provider == "cuda" and precision in ("fp32", "tf32")
         ),
         "int4 is of decoders, whose weights alone have 4 bits; int8 is of all models": (
-            precision == "int4" and not decodes
+            precision == "int4" and not work.decodes
         ),
     }
     return next((reason for reason, holds in refused.items() if holds), None)
@@ -103,15 +102,13 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
     )
 
 
-def unmet_reason(
-    study: Study, provider: Provider, load: Load | None, gpus: int | None
-) -> str | None:
-    """Why a provider does not do this; None where it does. ``gpus`` are those shown."""
+def unmet_reason(study: Study, provider: Provider, work: Work, gpus: int | None) -> str | None:
+    """Why a provider does not do this; None if it does. ``gpus`` are those shown."""
     if provider != "cuda":
         return None
-    if load is not None and study.requests is not None:
+    if isinstance(work, Requests):
         return "requests to an engine are answered on the CPU; no GPU was tried"
-    if load is not None and study.cuda.graphs:
+    if work.scenario != "batch" and study.cuda.graphs:
         return "a CUDA graph is of one batch size; under LoadGen batches are of many"
     if gpus is not None and study.cuda.device >= gpus:
         return f"needs GPU {study.cuda.device}; CUDA shows {gpus} here, counted from 0"

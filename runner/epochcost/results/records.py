@@ -247,7 +247,7 @@ class Result(Record):
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
         """Latencies under load are never read as times of full batches, nor the reverse."""
-        if (self.trial.load is None) != (self.measurement.served is None):
-            asked = f"a trial of the scenario {self.trial.scenario}"
+        if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
+            asked = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{asked} should have runs of LoadGen if and only if it asks for them")
         return self

@@ -17,7 +17,7 @@ from epochcost.analysis.observations import Workload
 from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import USUAL, ServingOffer, api_per_million, hour_of, serving_offers
-from epochcost.plan.trial import ENGINE_SEQUENCES
+from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.charts.decoding import pace_chart, rate_map, step_bars
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.served_tokens import waiting_chart

@@ -1,0 +1,218 @@
+"""The kinds of work that a trial may be: steps, a load by LoadGen, a decoder's phase, requests.
+
+Each kind says what a study plans of it, how it is called and how a trial stores it. Its files and
+its memory are in ``execute``, its measurement is in ``measure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from epochcost.specs import requests as spec
+from epochcost.specs.decoder import Decoder, PhaseName
+from epochcost.specs.model import Inference, Model
+from epochcost.specs.study import Mode, Scenario, Study
+from epochcost.units import plain
+
+LoadScenario = Literal["offline", "server"]
+
+
+def _decimal(value: Any) -> Any:
+    """JSON has decimals as texts."""
+    try:
+        return Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
+        raise ValueError("should be a decimal number") from None
+
+
+# 12 and 12.0 are the same budget and give the same id; more digits nobody writes.
+CanonicalDecimal = Annotated[
+    Decimal,
+    BeforeValidator(_decimal),
+    Field(ge=0, le=1_000_000_000, max_digits=40, decimal_places=30),
+    AfterValidator(lambda value: Decimal(plain(value))),
+]
+
+
+class _Kind(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decodes: ClassVar[bool] = False
+    usual_seconds: ClassVar[Decimal] = Decimal(0)
+
+
+class Steps(_Kind):
+    """Full batches, one after the other: training steps or calls of inference."""
+
+    scenario: ClassVar[Scenario] = "batch"
+    title: ClassVar[str] = ""
+    stored: ClassVar[Mapping[str, BaseModel]] = MappingProxyType({})
+
+    kind: Literal["steps"] = "steps"
+
+
+# The work of every trial that is of no other kind.
+STEPS = Steps()
+
+
+class Load(_Kind):
+    """One scenario of LoadGen; the settings of another scenario are None.
+
+    ``server_latency_ms`` bounds ``latency_percentile``.
+    """
+
+    kind: Literal["load"] = "load"
+    scenario: LoadScenario
+    # Part of every stored trial's identity.
+    compliant: Literal[False] = False
+    samples_per_query: Literal[1] = 1
+    server_latency_ms: CanonicalDecimal | None = None
+    latency_percentile: CanonicalDecimal | None = None
+    maximum_delay_ms: CanonicalDecimal | None = None
+
+    @property
+    def title(self) -> str:
+        """The scenario."""
+        return self.scenario
+
+    @property
+    def stored(self) -> Mapping[str, BaseModel]:
+        """The parts of the work by their key in a stored trial."""
+        return {"load": self}
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """The latency that a server has to keep; None in other scenarios, or if nobody said."""
+        return None if self.server_latency_ms is None else float(self.server_latency_ms) / 1e3
+
+
+class Phase(_Kind):
+    """One run of a decoder: read prompts of ``tokens``, or continue a cache of as many."""
+
+    scenario: ClassVar[Scenario] = "batch"
+    decodes: ClassVar[bool] = True
+
+    kind: Literal["phase"] = "phase"
+    name: PhaseName
+    tokens: Annotated[int, Field(ge=1, lt=2**53)]
+
+    @property
+    def title(self) -> str:
+        """The phase in words."""
+        return f"prefill of {self.tokens}" if self.name == "prefill" else f"decode at {self.tokens}"
+
+    @property
+    def stored(self) -> Mapping[str, BaseModel]:
+        """The parts of the work by their key in a stored trial."""
+        return {"phase": self}
+
+    @property
+    def new_tokens(self) -> int:
+        """Tokens of each sequence that one run takes in."""
+        return self.tokens if self.name == "prefill" else 1
+
+    @property
+    def length(self) -> int:
+        """Tokens of each sequence in the cache after the run."""
+        return self.tokens if self.name == "prefill" else self.tokens + 1
+
+
+# As many as onnxruntime-genai's engine takes together where sequences share one block of cache
+# (src/engine/scheduler.cpp at 00e588f5): it answers all of them before it takes the next.
+ENGINE_SEQUENCES = 4
+# How many times the bound of first tokens a run of requests lasts. A rate that is too high by a
+# tenth is seen once the waiting has grown to the bound, which takes about ten times as long; near
+# its capacity an engine's waiting goes on growing: one kept 4.5 requests a second for 20 s, and of
+# 100 s no more than 3.9.
+BOUNDS_LONG: Mapping[str, int] = MappingProxyType({"search": 10, "scored": 50, "share": 10})
+# How many runs the committed results took until their rate was proved.
+_USUAL_RUNS: Mapping[str, int] = MappingProxyType({"search": 6, "scored": 3})
+
+
+class Requests(spec.Requests):
+    """Requests to a decoder behind an engine, as a study describes them."""
+
+    scenario: ClassVar[Scenario] = "server"
+    decodes: ClassVar[bool] = True
+    title: ClassVar[str] = "server"
+
+    kind: Literal["requests"] = "requests"
+
+    @property
+    def load(self) -> Load:
+        """The scenario of LoadGen, which bounds the first token."""
+        return Load(
+            scenario="server",
+            server_latency_ms=Decimal(self.first_token_ms),
+            latency_percentile=Decimal(self.percentile) / 100,
+        )
+
+    @property
+    def stored(self) -> Mapping[str, BaseModel]:
+        """The parts of the work by their key in a stored trial."""
+        return {"load": self.load, "requests": self}
+
+    @property
+    def usual_seconds(self) -> Decimal:
+        """How long all runs usually take; longer where few requests come a second."""
+        shares = len({*self.load_percents} - {100})
+        bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
+        return (bounds + BOUNDS_LONG["share"] * shares) * Decimal(self.first_token_ms) / 1000
+
+
+Work = Steps | Load | Phase | Requests
+# The keys of a stored trial that say its kind, the most telling first; steps have none.
+STORED_KEYS = ("requests", "phase", "load")
+
+
+def tagged(stored: Mapping[str, Any]) -> Any:
+    """The work in the keys of a stored trial, with its kind as a tag."""
+    kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
+    value = stored.get(kind, {})
+    return {**value, "kind": kind} if isinstance(value, Mapping) else value
+
+
+def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
+    """The work that a study asks of a model in a mode, other than steps, with its batch sizes."""
+    if mode == "training":
+        return
+    if model.decoder is not None:
+        yield from _generation(study, model.decoder)
+    elif model.inference is not None:
+        yield from _loads(study, model.inference)
+
+
+def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
+    """Phases with their number of sequences, and requests to an engine."""
+    if study.requests is not None:
+        yield Requests(**dict(study.requests)), ENGINE_SEQUENCES
+        if study.generation is None:
+            return
+    generation = study.generation or decoder.generation
+    for sequences in generation.batch_sizes:
+        for tokens in generation.prompts:
+            yield Phase(name="prefill", tokens=tokens), sequences
+        for tokens in generation.contexts:
+            yield Phase(name="decode", tokens=tokens), sequences
+
+
+def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
+    """The study's scenarios of LoadGen, each with the most samples of one run of the model."""
+    serving, sizes = study.serving, study.inference_batch_sizes
+    largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
+    most = serving.maximum_batch or largest
+    if "offline" in study.scenarios:
+        yield Load(scenario="offline"), most
+    if "server" in study.scenarios:
+        server = Load(
+            scenario="server",
+            server_latency_ms=serving.server_latency_ms or inference.server_latency_ms,
+            latency_percentile=serving.latency_percentile,
+            maximum_delay_ms=serving.maximum_delay_ms,
+        )
+        yield server, most
