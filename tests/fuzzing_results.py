@@ -26,7 +26,7 @@ from pathlib import Path
 from epochcost.analysis.history import histories
 from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
 from epochcost.errors import Fault
-from epochcost.report.dataset.lines import dataset_table
+from epochcost.report.dataset import dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_json
 from epochcost.results.submissions import check_results

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from epochcost.analysis.difference.changes import Difference, difference
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
-from epochcost.report.dataset.lines import values_of
+from epochcost.analysis.table.lines import values_of
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result
 from report_project import REPOSITORY, inputs_of, make_result, store_results

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from epochcost.report.api import api_files
-from epochcost.report.dataset.files import data_files
+from epochcost.report.dataset import data_files
 from epochcost.report.pages.page import Report
 from fake_github import GitHub
 from report_project import inputs_of, write_project

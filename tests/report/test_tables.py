@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.report.dataset.lines import dataset_table
+from epochcost.report.dataset import dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import Column, Table, as_csv, as_json
 

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from epochcost import __version__
+from epochcost.analysis.table.columns import dictionary_page
 from epochcost.errors import CapabilityError, InputError
-from epochcost.report.dataset.columns import dictionary_page
 from epochcost.results.files import workplace, write_atomically
 from epochcost.specs.draft import SCHEMAS
 from epochcost.specs.schema import reference_page, schema_files

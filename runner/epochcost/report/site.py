@@ -25,7 +25,7 @@ from epochcost.report import feed
 from epochcost.report.api import api_files
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.palette import stylesheet
-from epochcost.report.dataset.files import data_files
+from epochcost.report.dataset import data_files
 from epochcost.report.escape import page_title
 from epochcost.report.pages import (
     accuracy,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from epochcost.analysis.table.lines import Value
 from epochcost.report.escape import one_line
 from epochcost.units import memory, money, plain, seconds
 
-Value = str | int | Decimal | None
 Form = Literal["text", "date", "time", "seconds", "money", "number", "bytes"]
 # Forms whose values stand at the left of their cells.
 _LEFT = frozenset({"text", "date", "time"})

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.words import cells, figure_words, shown_costs
+from epochcost.analysis.table.columns import ENTRIES
+from epochcost.analysis.table.lines import values_of
 from epochcost.cli.app import app
-from epochcost.report.dataset.columns import ENTRIES
-from epochcost.report.dataset.lines import values_of
 from epochcost.report.pages.page import Report
 from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy

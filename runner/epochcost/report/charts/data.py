@@ -12,7 +12,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from epochcost.report.tables import Column, Form, Table, Value
+from epochcost.analysis.table.lines import Value
+from epochcost.report.tables import Column, Form, Table
 
 RowT = TypeVar("RowT")
 # Low, mean and high.

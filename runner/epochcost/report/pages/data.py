@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.report.dataset.columns import ENTRIES
+from epochcost.analysis.table.columns import ENTRIES
 from epochcost.report.pages.page import Page, Report
 
 

@@ -22,8 +22,8 @@ from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.analysis.table.lines import Line, published_lines
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
-from epochcost.report.dataset.lines import EstimatedLine, Line, variant_lines
 from epochcost.report.list_prices import Listed, list_prices
 from epochcost.report.ranking import Contest, contest, estimated_contest
 from epochcost.specs.catalogue import Catalogue
@@ -130,13 +130,9 @@ class Report:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Every figure, as the published table has it."""
-        estimates = (
-            EstimatedLine(self.catalogue.models[name], row)
-            for name, rows in self.estimated.items()
-            for row in rows
+        return published_lines(
+            self.catalogue, self.rows, self.variants, self.serving, self.estimated
         )
-        variants = variant_lines(self.catalogue, self.variants)
-        return (*self.rows, *variants, *self.serving, *estimates)
 
     def rows_of(self, workload: Workload) -> tuple[Row, ...]:
         """The rows of one workload, cheapest first."""

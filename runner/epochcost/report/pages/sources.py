@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import get_args
 
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.table.lines import Value
 from epochcost.cost import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.tables import Column, Table, Value
+from epochcost.report.tables import Column, Table
 from epochcost.report.wording import price_paid
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.formula import Bill

@@ -1,6 +1,6 @@
-"""The dictionary of the data: every column of the one table, its meaning, unit, type and gaps.
+"""The dictionary of the published table: each column's meaning, unit, type and gaps.
 
-Also as the page `docs/data-dictionary.md`. What stands in the columns is left to `lines`.
+`docs/data-dictionary.md` is written from it. The values are made in `lines`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOT_MEASURED = "where the result is not a measurement of ours"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A column: ``unit`` is empty for what has none, ``empty`` says when there is no value."""
+    """A column; ``unit`` is empty for texts, ``empty`` says when there is no value."""
 
     name: str
     meaning: str
@@ -195,10 +195,10 @@ _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 
 
 def dictionary_page() -> str:
-    """The whole page as Markdown."""
+    """The page of the dictionary as Markdown."""
     return "\n".join([_INTRODUCTION, _HEAD, *_rows()]) + "\n"
 
 
 def _rows() -> Iterator[str]:
-    for one in ENTRIES:
-        yield f"| `{one.name}` | {one.type} | {one.unit} | {one.meaning} | {one.empty} |"
+    for entry in ENTRIES:
+        yield f"| `{entry.name}` | {entry.type} | {entry.unit} | {entry.meaning} | {entry.empty} |"

@@ -16,13 +16,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from epochcost.report.dataset.columns import ENTRIES, ColumnType, Entry
-from epochcost.report.dataset.lines import Line, dataset_table
+from epochcost.analysis.table.columns import ENTRIES, ColumnType, Entry
+from epochcost.analysis.table.lines import Line, Value, values_of
 from epochcost.report.escape import one_line
-from epochcost.report.tables import Table, Value, as_csv, as_json
+from epochcost.report.tables import Column, Table, as_csv, as_json
 from epochcost.units import plain
 
 _FOLDER = "data"
+_NAMES = tuple(entry.name for entry in ENTRIES)
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _FIELD_TYPES: Mapping[ColumnType, str] = {
     "text": "string",
@@ -41,6 +42,13 @@ def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
     yield f"{_FOLDER}/figures.json", as_json(table)
     yield f"{_FOLDER}/figures.parquet", columnar
     yield f"{_FOLDER}/datapackage.json", json.dumps(package, indent=1, ensure_ascii=False) + "\n"
+
+
+def dataset_table(lines: Iterable[Line]) -> Table:
+    """The published table; amounts are in each line's currency."""
+    columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
+    values = map(values_of, lines)
+    return Table(columns, tuple(tuple(map(line.get, _NAMES)) for line in values))
 
 
 def _package(comma_separated: bytes, columnar: bytes) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from typing import Any
 import duckdb
 import pytest
 
+from epochcost.analysis.table.columns import ENTRIES, dictionary_page
+from epochcost.analysis.table.lines import values_of
 from epochcost.report.charts.cost_time import cost_against_time
-from epochcost.report.dataset.columns import ENTRIES, dictionary_page
-from epochcost.report.dataset.files import as_parquet, data_files, dictionary
-from epochcost.report.dataset.lines import dataset_table, values_of
+from epochcost.report.dataset import as_parquet, data_files, dataset_table, dictionary
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
 from epochcost.report.tables import Table
 from report_project import HOSTILE, inputs_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 

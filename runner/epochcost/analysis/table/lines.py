@@ -1,6 +1,6 @@
-"""Every figure of the site as one flat table: timed work, variants, scenarios and estimates.
+"""The lines of the published table: timed work, variants, scenarios and estimates, each priced.
 
-What its columns mean is in `dataset_columns`.
+The columns are described in `columns`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import GOALS, Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
-from epochcost.report.dataset.columns import ENTRIES
-from epochcost.report.tables import Column, Table, Value
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 
+Value = str | int | Decimal | None
 Values = Mapping[str, Value]
 
 
@@ -44,20 +43,27 @@ class VariantLine:
 Line = Row | VariantLine | ServingRow | EstimatedLine
 
 
-def variant_lines(catalogue: Catalogue, variants: Iterable[Observation]) -> Iterable[VariantLine]:
-    """The variants, each priced as its page prices it."""
-    for one in variants:
-        yield VariantLine(one, job_cost(catalogue, one, cheapest_plan(catalogue, one)))
+def published_lines(
+    catalogue: Catalogue,
+    rows: Iterable[Row],
+    variants: Iterable[Observation],
+    serving: Iterable[ServingRow],
+    estimated: Mapping[str, Iterable[EstimatedRow]],
+) -> tuple[Line, ...]:
+    """One line per timed workload and price plan; variants are priced as their pages price them.
 
-
-def dataset_table(lines: Iterable[Line]) -> Table:
-    """One line per timed workload and price plan; amounts are in the line's currency."""
-    columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
-    return Table(columns, tuple(_cells(values_of(line)) for line in lines))
-
-
-def _cells(values: Values) -> tuple[Value, ...]:
-    return tuple(values.get(entry.name) for entry in ENTRIES)
+    ``estimated`` is by the model's id.
+    """
+    priced_variants = (
+        VariantLine(variant, job_cost(catalogue, variant, cheapest_plan(catalogue, variant)))
+        for variant in variants
+    )
+    estimates = (
+        EstimatedLine(catalogue.models[name], row)
+        for name, of_model in estimated.items()
+        for row in of_model
+    )
+    return (*rows, *priced_variants, *serving, *estimates)
 
 
 def values_of(line: Line) -> Values:
@@ -150,39 +156,39 @@ def _of_estimate(line: EstimatedLine) -> Values:
     }
 
 
-def _observed(one: Observation) -> Values:
-    ratio = one.step_ratio
+def _observed(observed: Observation) -> Values:
+    ratio = observed.step_ratio
     return {
-        "workload": one.workload.id,
-        "task": one.workload.task,
-        "mode": one.mode,
-        "variant": one.variant or None,
-        "hardware": one.machine.hardware,
-        "host": one.machine.host,
-        "machine": one.machine.name,
-        "device": one.machine.device,
-        "vcpus": one.vcpus or one.machine.vcpus,
-        "software": one.software,
-        "stack": one.stack,
-        "precision": one.precision or None,
-        "batch_size": one.batch_size,
-        "epochs": one.epochs,
-        "epochs_known": _yes_no(one.epochs_known) if one.mode == "training" else None,
-        "date": str(one.date),
-        **_time("step", one.step),
-        **_time("undisturbed_step", one.undisturbed),
-        **_time("epoch_time", one.epoch),
-        **_time("full_time", one.full),
-        **_time("million_time", one.million),
+        "workload": observed.workload.id,
+        "task": observed.workload.task,
+        "mode": observed.mode,
+        "variant": observed.variant or None,
+        "hardware": observed.machine.hardware,
+        "host": observed.machine.host,
+        "machine": observed.machine.name,
+        "device": observed.machine.device,
+        "vcpus": observed.vcpus or observed.machine.vcpus,
+        "software": observed.software,
+        "stack": observed.stack,
+        "precision": observed.precision or None,
+        "batch_size": observed.batch_size,
+        "epochs": observed.epochs,
+        "epochs_known": _yes_no(observed.epochs_known) if observed.mode == "training" else None,
+        "date": str(observed.date),
+        **_time("step", observed.step),
+        **_time("undisturbed_step", observed.undisturbed),
+        **_time("epoch_time", observed.epoch),
+        **_time("full_time", observed.full),
+        **_time("million_time", observed.million),
         # Where the very work was compared, not only a neighbouring batch size.
         "step_ratio": ratio.value if ratio and not ratio.where else None,
-        "step_energy_j": one.step_joules,
-        "energy_meters": one.meters,
-        "peak_memory_bytes": one.peak_memory_bytes,
-        "samples": one.summary.count if one.summary else None,
-        "stop_reason": one.stop_reason,
-        "doubts": "; ".join(one.doubts) or None,
-        "evidence": one.evidence.uri,
+        "step_energy_j": observed.step_joules,
+        "energy_meters": observed.meters,
+        "peak_memory_bytes": observed.peak_memory_bytes,
+        "samples": observed.summary.count if observed.summary else None,
+        "stop_reason": observed.stop_reason,
+        "doubts": "; ".join(observed.doubts) or None,
+        "evidence": observed.evidence.uri,
     }
 
 
@@ -221,11 +227,11 @@ def _time(name: str, time: Time | None) -> Values:
     return _ends(name, "_s", time) if time else {}
 
 
-def _ends(name: str, suffix: str, found: Time | Estimate) -> Values:
+def _ends(name: str, suffix: str, value: Time | Estimate) -> Values:
     """A quantity and its ends; the ends of what has no interval are unknown."""
-    exact = found.low == found.high
+    exact = value.low == value.high
     return {
-        f"{name}_low{suffix}": None if exact else found.low,
-        f"{name}{suffix}": found.mean,
-        f"{name}_high{suffix}": None if exact else found.high,
+        f"{name}_low{suffix}": None if exact else value.low,
+        f"{name}{suffix}": value.mean,
+        f"{name}_high{suffix}": None if exact else value.high,
     }
