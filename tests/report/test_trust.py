@@ -9,6 +9,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.prediction_trust import Trust, read_trust
+from epochcost.report.pages.page import Report
 from epochcost.report.pages.trust import URI
 from epochcost.report.site import Site, build
 from report_project import HOSTILE, REPOSITORY, cells
@@ -25,9 +26,9 @@ def trust_fixture() -> Trust:
 
 
 @pytest.fixture(scope="module", name="site")
-def site_fixture(inputs: Inputs, trust: Trust) -> Site:
+def site_fixture(inputs: Inputs) -> Site:
     """The site of the project with these figures."""
-    return build(replace(inputs, trust=trust), REPOSITORY / "site_templates")
+    return build(replace(inputs, docs=REPOSITORY / "docs"), REPOSITORY / "site_templates")
 
 
 def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
@@ -56,7 +57,7 @@ def test_every_drawn_row_stands_in_the_table(site: Site, trust: Trust) -> None:
 
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
     """No figure is made up."""
-    assert inputs.trust is None
+    assert Report(inputs).trust is None
     page = build(inputs, REPOSITORY / "site_templates").pages[URI]
     assert "epochcost trust" in page
     assert "<table" not in page

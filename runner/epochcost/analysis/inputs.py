@@ -1,9 +1,8 @@
-"""What answers are made of: the specs, the stored results with their place on the site, ratios.
+"""The specs, the stored results with their addresses on the site, and the ratios to PyTorch.
 
-And where a build finds them, with what the manifest of the models' folder says of each ONNX file. A
-file that cannot be read, or that names a model or machine without a spec, becomes a problem for the
-builder to warn about; the rest stands. Ratios compare our training step with PyTorch's, as
-benchmarks/training_step.py left them.
+With the facts that the manifest of the models' folder has of each ONNX file. A file that cannot be
+read, or that names a model or machine without a spec, becomes a problem to warn of; the rest
+stands. Ratios compare our training step with PyTorch's, as benchmarks/training_step.py left them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.analysis.gc_pause import gc_paused
-from epochcost.analysis.prediction_trust import Trust, read_trust, stale_fault
 from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -29,13 +27,10 @@ from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.results.trainings import Trainings, load_trainings
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import BUNDLED
 
 Threads = Mapping[int, Decimal]
 # Up to how many times as large or as small a batch a comparison still speaks for.
 _NEAR = 2
-# The templates of a project that has none of its own.
-PACKAGED = BUNDLED / "site_templates"
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 MANIFEST = "manifest.toml"
@@ -124,22 +119,6 @@ def _worst(counts: Mapping[int, Mapping[str, Decimal]]) -> Threads:
     return {count: max(modes.values()) for count, modes in counts.items() if modes}
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """``project`` holds ``specs/``, ``models/`` and perhaps a CHANGELOG.md.
-
-    ``published`` is the revision that the page of changes compares with, empty where there is none;
-    ``cache`` a folder for what is computed once for many builds.
-    """
-
-    project: Path
-    results: tuple[Path, ...]
-    docs: Path
-    templates: Path
-    published: str
-    cache: Path
-
-
 class GraphFacts(BaseModel):
     """What the manifest says of one ONNX file; what else stands there is for people."""
 
@@ -196,7 +175,7 @@ class Inputs:
     What was measured on a host as the machine at hand stands here under the name that
     ``declared`` has for it.
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
-    ``trust`` says how far predictions are off; None where that was not computed.
+    ``docs`` is the folder that holds what was computed of predictions.
     ``folders`` are those of the results, whose earlier files git may have, ``limit_files`` the
     files of ``limits``, and ``trainings`` what was trained to an accuracy, by file. ``paces`` are
     the machines' own, None where they follow from ``stored``.
@@ -213,7 +192,7 @@ class Inputs:
     folders: tuple[Path, ...] = ()
     declared: Mapping[str, str] = field(default_factory=dict)
     limit_files: tuple[Path, ...] = ()
-    trust: Trust | None = None
+    docs: Path = Path()
     trainings: Mapping[Path, Trainings] = field(default_factory=dict)
     paces: Mapping[PaceKey, OwnPace] | None = None
 
@@ -283,9 +262,6 @@ def read_inputs(
     problems += [f"{fault} (left out of the site)" for one in trained for fault in one.faults]
     ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
     at = declared_machines(catalogue, stored)
-    trust = _or(None, lambda: read_trust(docs), problems)
-    stale = trust and stale_fault(catalogue.root, docs)
-    problems += [str(stale)] if stale else []
     return Inputs(
         catalogue,
         with_declared_machines(catalogue, stored, at),
@@ -305,7 +281,7 @@ def read_inputs(
         tuple(results),
         at,
         tuple(path for end in ends for path in end.records),
-        trust,
+        docs,
         {path: one for each in trained for path, one in each.records.items()},
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from epochcost import __version__
-from epochcost.cli.terminal import RESULTS, say
+from epochcost.cli.terminal import DOCS, RESULTS, say
 from epochcost.errors import InputError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.catalogue import Catalogue
@@ -68,10 +68,10 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     # For shells that complete a model's name, which read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    folder = results_to_read(results)
-    cache = optional_cache_folder("answers")
     catalogue = catalogue or catalogue_to_read()
-    inputs = read_inputs(catalogue, [folder], folder.parent.parent, cache)
+    cache = optional_cache_folder("answers")
+    folder = results_to_read(results)
+    inputs = read_inputs(catalogue, [folder], catalogue.root / DOCS, cache)
     for problem in inputs.problems:
         say(problem, err=True)
     return inputs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcost.cli.bundled import own_catalogue, project_to_write
-from epochcost.cli.terminal import RESULTS, Format, print_json
+from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
 from epochcost.errors import Fault, ModelError, UsageError
 from epochcost.plan.decoder_form import file_misfits
 from epochcost.report.security import link_faults
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # A reason that many files share is read once.
 _MOST_NAMED = 3
 _OBSERVATIONS = "observations"
-_DOCS = RESULTS.parent.parent
 
 
 def check(
@@ -69,7 +68,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked, faults = spec_faults(paths or [project_to_write() / FOLDER])
     if not paths:
         # What the site would be asked to copy; MkDocs alone would follow it.
-        faults = (*faults, *link_faults(_DOCS), *_stale_faults())
+        faults = (*faults, *link_faults(DOCS), *_stale_faults())
     if as_json:
         print_json({"files": checked, "faults": faults})
     else:
@@ -100,7 +99,7 @@ def _stale_faults() -> Iterator[Fault]:
     """Figures that the site quotes and that follow from other specs."""
     from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
 
-    fault = stale_fault(Path(), _DOCS)
+    fault = stale_fault(Path(), DOCS)
     if fault:
         yield fault
 
@@ -189,7 +188,7 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    inputs = read_inputs(own_catalogue(), [results], results.parent.parent)
+    inputs = read_inputs(own_catalogue(), [results], DOCS)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     found = verdicts(inputs)

@@ -28,7 +28,8 @@ from epochcost.specs.loader import FOLDER
 from epochcost.specs.price import Price
 from epochcost.units import plain, price_age
 
-RESULTS = Path("docs/data/results")
+DOCS = Path("docs")
+RESULTS = DOCS / "data/results"
 _GAP = 2
 # What the first column of a table gets at least before all of them are broken into lines.
 _LEAST_WIDTH = 16

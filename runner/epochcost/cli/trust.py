@@ -6,7 +6,7 @@ import typer
 
 from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.terminal import RESULTS
+from epochcost.cli.terminal import DOCS
 from epochcost.errors import CapabilityError, InputError
 
 
@@ -15,7 +15,7 @@ def trust() -> None:
 
     Example: epochcost trust
     """
-    path = RESULTS.parent.parent / TRUST_FILE
+    path = DOCS / TRUST_FILE
     found = trust_of(own_catalogue(), _say)
     if found is None:
         raise InputError(

@@ -25,7 +25,8 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import CountHandler
 
 from epochcost.analysis.difference.publication import publication
-from epochcost.analysis.inputs import PACKAGED, Inputs, Sources, read_inputs
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
@@ -39,7 +40,7 @@ from epochcost.report.security import (
 )
 from epochcost.report.site import Site, build, navigation
 from epochcost.report.site_folder import SiteFolder
-from epochcost.specs.loader import load_catalogue
+from epochcost.specs.loader import BUNDLED, load_catalogue
 
 NAME = "epochcost"
 # `--strict` counts warnings of loggers under "mkdocs" only.
@@ -115,17 +116,21 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Build the report and add its pages and files; set the navigation if there is none."""
-        sources = self._sources(config)
+        project, cache = (
+            self._path(config, path) for path in (self.config.root, self.config.cache)
+        )
+        results = [self._path(config, folder) for folder in self.config.results]
+        docs = Path(config.docs_dir)
         try:
-            inputs = read_inputs(
-                load_catalogue(sources.project), sources.results, sources.docs, sources.cache
-            )
-            since = publication(sources.project, sources.published, sources.cache)
-            self._site = build(inputs, sources.templates, since)
+            inputs = read_inputs(load_catalogue(project), results, docs, cache)
+            published = self.config.published or earlier_revision(project)
+            since = publication(project, published, cache)
+            self._site = build(inputs, self._templates(config), since)
         except EpochcostError as error:
             raise PluginError(str(error)) from error
-        for problem in inputs.problems:
-            log.warning(problem)
+        stale = stale_fault(project, docs)
+        for problem in (*inputs.problems, *([stale] if stale else [])):
+            log.warning(str(problem))
         self._drawer.begin(self._site.figures.values())
         self._remove_unpublished(files, inputs, config)
         if config.nav is None:
@@ -264,22 +269,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
                 yield file.src_uri, content
         self._end()
 
-    def _sources(self, config: MkDocsConfig) -> Sources:
-        project = self._path(config, self.config.root)
-        return Sources(
-            project=project,
-            results=tuple(self._path(config, folder) for folder in self.config.results),
-            docs=Path(config.docs_dir),
-            templates=self._templates(config),
-            published=self.config.published or earlier_revision(project),
-            cache=self._path(config, self.config.cache),
-        )
-
     def _templates(self, config: MkDocsConfig) -> Path:
         if self.config.templates is not None:
             return self._path(config, self.config.templates)
         own = self._path(config, "site_templates")
-        return own if own.is_dir() else PACKAGED
+        return own if own.is_dir() else BUNDLED / "site_templates"
 
     def _path(self, config: MkDocsConfig, path: str) -> Path:
         return Path(config.config_file_path).parent / PurePosixPath(path)

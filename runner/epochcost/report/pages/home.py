@@ -59,7 +59,7 @@ def pages(report: Report) -> Iterator[Page]:
             "report": report,
             "chips": accelerators([*report.list_prices.values()]),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
-            "trust": headline(report.inputs.trust) if report.inputs.trust else None,
+            "trust": headline(report.trust) if report.trust else None,
             "data": URI,
             "gpus_measured": report.gpus_measured,
         },

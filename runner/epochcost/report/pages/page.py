@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,10 +20,12 @@ from epochcost.analysis.observations import (
 )
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import Predictions, predict_times
+from epochcost.analysis.prediction_trust import Trust, read_trust
 from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
+from epochcost.errors import ResultError
 from epochcost.report.charts.figure import Colours, Figure, machine_colours
 from epochcost.report.list_prices import Listed, list_prices
 from epochcost.report.ranking import Contest, contest, estimated_contest
@@ -63,6 +66,13 @@ class Report:
     def catalogue(self) -> Catalogue:
         """The specs."""
         return self.inputs.catalogue
+
+    @cached_property
+    def trust(self) -> Trust | None:
+        """How far predictions are off; None if nobody computed that, or nobody can read it."""
+        with contextlib.suppress(ResultError):
+            return read_trust(self.inputs.docs)
+        return None
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:

@@ -15,7 +15,7 @@ _ENOUGH, _AIM = 30, 0.82
 
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
-    trust = report.inputs.trust
+    trust = report.trust
     tables = report.catalogue.observations.values()
     yield Page(
         uri=URI,
