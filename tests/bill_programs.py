@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +13,7 @@ from epochcost.cost.money import exact_arithmetic
 Json = Any
 # Below it exp(x) - 1 is x to 30 digits, and would lose the digits of CONTEXT otherwise.
 _TINY = Decimal("1e-30")
-# A browser's 3.0000000000000004 steps are 3: both interpreters take so much off before rounding up,
-# and add it before rounding down.
+# A browser's 3.0000000000000004 steps are 3: both interpreters take so much off before rounding up.
 _SLACK = Decimal("1e-12")
 
 
@@ -56,10 +55,6 @@ class _Names:
             self._known[key] = _value(self._expressions[key], self)
         return self._known[key]
 
-    def within(self, states: Mapping[str, Decimal]) -> _Names:
-        """The same names with a fold's states before them."""
-        return _Names(self._expressions, {**self._known, **states})
-
 
 def _value(expression: Json, names: _Names) -> Decimal:
     if isinstance(expression, str):
@@ -70,8 +65,6 @@ def _value(expression: Json, names: _Names) -> Decimal:
     if operator == "if":
         condition, then, otherwise = operands
         return _value(then if _holds(condition, names) else otherwise, names)
-    if operator == "sum":
-        return _sum(operands, names)
     return OPERATORS[operator](*(_value(operand, names) for operand in operands))
 
 
@@ -80,29 +73,16 @@ def _holds(condition: Json, names: _Names) -> bool:
     return _COMPARISONS[comparison](_value(left, names), _value(right, names))
 
 
-def _sum(operands: Json, names: _Names) -> Decimal:
-    count, table, term = operands
-    states = {key: _value(first, names) for key, (first, _) in table.items()}
-    total = Decimal(0)
-    for index in range(int(_value(count, names))):
-        inside = names.within({**states, "i": Decimal(index)})
-        total += _value(term, inside)
-        states = {key: _value(then, inside) for key, (_, then) in table.items()}
-    return total
-
-
 OPERATORS: Mapping[str, Callable[..., Decimal]] = MappingProxyType(
     {
         "+": lambda left, right: left + right,
         "-": lambda left, right: left - right,
         "*": lambda left, right: left * right,
         "/": lambda left, right: left / right,
-        "^": lambda base, exponent: base**exponent,
         "exp": lambda exponent: exponent.exp(),
         "expm1": lambda exponent: exponent if abs(exponent) < _TINY else exponent.exp() - 1,
         "sqrt": lambda square: square.sqrt(),
         "ceil": lambda value: (value * (1 - _SLACK)).to_integral_value(ROUND_CEILING),
-        "floor": lambda value: (value * (1 + _SLACK)).to_integral_value(ROUND_FLOOR),
         "max": lambda *values: max(values),
         "min": lambda *values: min(values),
     }

@@ -23,11 +23,9 @@ from epochcost.cost.replay import (
     expected_cost,
     replay,
 )
-from epochcost.cost.simulation import simulate_runs
-from epochcost.cost.spot import SpotJob, expected_time
+from epochcost.cost.spot import SpotJob, expected_time, simulate
 from epochcost.errors import InputError
 from epochcost.specs.prices.traces import Trace, ZoneTrace
-from epochcost.specs.terms import BILLING_RULES
 
 HOUR = 3600.0
 Prices = Sequence[float | None]
@@ -200,7 +198,7 @@ def test_replays_agree_with_the_simulation(per_hour: float) -> None:
         )
         spot = SpotJob(*(Decimal(repr(float(one))) for one in numbers))
         expected = float(expected_time(spot).running)
-    runs = [one.running for one in simulate_runs(spot, BILLING_RULES["per-second"], count, 11)]
+    runs = [one.running for one in simulate(spot, count, 11)]
     assert got.finished.all()
     error = math.hypot(got.running.std(), np.std(runs)) / math.sqrt(count)
     assert abs(got.running.mean() - np.mean(runs)) < 4 * error

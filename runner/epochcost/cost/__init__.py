@@ -8,7 +8,7 @@ from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, recompute
 from epochcost.cost.compare import Candidate, cheapest, frontier
 from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.lines import Line, Quote, Usage
-from epochcost.cost.rounding import billed_seconds
+from epochcost.cost.schedule import billed_seconds
 
 __all__ = [
     "Agreement",

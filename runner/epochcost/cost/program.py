@@ -3,10 +3,9 @@
 A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
 a reader may change. ``values`` name expressions that are used more than once, evaluated when asked
 for; ``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a
-list that begins with an operator: ``+ - * / ^ exp expm1 sqrt ceil floor max min``, ``if`` with a
-comparison (``< <=``) and two expressions, ``sum`` with a number of terms, states by name with their
-first and next expressions, and a term, which may name the states and the number ``i``. The
-interpreter is the site's bill.js; tests hold it to another one and both to `cost.bill`.
+list that begins with an operator: ``+ - * / exp expm1 sqrt ceil max min``, or ``if`` with a
+comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests hold it to
+another one and both to `cost.bill`.
 
 Free credit is left out: it changes who pays and not what a job costs.
 """
@@ -139,7 +138,6 @@ class _Writer:
         self._alike: dict[tuple[Any, ...], Expression] = {}
         self._chosen: dict[int, Any] = {}
         self._uses: Counter[int] = Counter()
-        self._stated: set[int] = set()
         self._names: dict[int, str] = {}
         # Held, so that no other expression takes the id of one that was seen.
         self._figures = tuple(figures)
@@ -150,16 +148,16 @@ class _Writer:
         """An expression, or the name of its value."""
         if not isinstance(figure, Expression):
             return _number(figure)
-        one = self._shared(figure)
-        if one.operator in {"name", "state"}:
-            return one.operands[0]
-        if id(one) not in self._names:
-            json = _listed(one.operator, [self.json(operand) for operand in one.operands])
-            if isinstance(one, Condition) or id(one) in self._stated or self._uses[id(one)] < 2:
+        shared = self._shared(figure)
+        if shared.operator == "name":
+            return shared.operands[0]
+        if id(shared) not in self._names:
+            json = [shared.operator, *(self.json(operand) for operand in shared.operands)]
+            if isinstance(shared, Condition) or self._uses[id(shared)] < 2:
                 return json
-            self._names[id(one)] = name = f"v{len(self.values) + 1}"
+            self._names[id(shared)] = name = f"v{len(self.values) + 1}"
             self.values[name] = json
-        return self._names[id(one)]
+        return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
         """The first expression that is like this one, whose operands are such themselves."""
@@ -170,31 +168,13 @@ class _Writer:
             key = (figure.operator, *(_key(operand) for operand in operands))
             if key not in self._alike:
                 self._alike[key] = type(figure)(figure.operator, *operands)
-                self._note(self._alike[key])
+                self._uses.update(id(operand) for operand in operands)
             self._chosen[id(figure)] = self._alike[key]
         return self._chosen[id(figure)]
-
-    def _note(self, one: Expression) -> None:
-        """Count the uses of its operands, and tell what holds for one term of a sum only."""
-        stated = any(id(operand) in self._stated for operand in one.operands)
-        if one.operator == "state" or (stated and one.operator != "sum"):
-            self._stated.add(id(one))
-        # What is the same in all terms of a sum is used in each.
-        times = 2 if stated else 1
-        for operand in one.operands:
-            self._uses[id(operand)] += times
 
 
 def _key(operand: Any) -> Any:
     return id(operand) if isinstance(operand, Expression) else (str(operand),)
-
-
-def _listed(operator: str, operands: list[Json]) -> Json:
-    if operator != "sum":
-        return [operator, *operands]
-    count, term, *states = operands
-    pairs = zip(states[::2], states[1::2], strict=True)
-    return ["sum", count, {f"s{number}": pair for number, pair in enumerate(pairs)}, term]
 
 
 def _number(value: Decimal | int) -> int | float:

@@ -1,19 +1,24 @@
 """How a job's time becomes starts and billed time: start-up, restarts, lifetimes, interruptions.
 
-What a provider that takes machines back does to a job follows from `cost.spot`; how starts are
-rounded up, from `cost.rounding`. To be called inside `exact_arithmetic`.
+The effect of interruptions is left to `cost.spot`. Functions but `billed_seconds` are to be called
+inside `exact_arithmetic`.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from statistics import NormalDist
 
-from epochcost.cost.money import quantized
-from epochcost.cost.rounding import round_up, rounding_seconds
-from epochcost.cost.spot import SpotJob, SpotTime, expected_time, spot_job
+from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.spot import (
+    SpotJob,
+    SpotTime,
+    expected_time,
+    round_up,
+    rounding_seconds,
+    share_of_mean_loss,
+    spot_job,
+)
 from epochcost.cost.tracing import branch, ceiling, is_certain, is_zero, maximum
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -21,9 +26,6 @@ from epochcost.specs.terms import Billing
 from epochcost.units import MAX_DURATION_SECONDS
 
 _ZERO = Decimal(0)
-# From so many interruptions on, their sum is normal to all digits that anybody reads.
-_MANY = 400
-_BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,16 @@ class Schedule:
     saving_seconds: Decimal = Decimal(0)
     rework_seconds: Decimal = Decimal(0)
     restarting_seconds: Decimal = Decimal(0)
+
+
+def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """Round the seconds of one start up to those that are billed.
+
+    Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
+    used). Billing billed seconds again changes nothing.
+    """
+    with exact_arithmetic():
+        return round_up(used_seconds, rule)
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
@@ -141,25 +153,15 @@ def schedule_quantile(
 ) -> Schedule | None:
     """The run that the share ``probability`` of all runs stays within; None without interruptions.
 
-    What interruptions take is scaled from its mean to a quantile of its sum: the number of
-    interruptions is taken as Poisson, widened for those that follow each other, and what each takes
-    as of its own mean and, for the place in the stretch where it falls, uniform. Raises
-    InputError as ``expected_schedule`` does.
+    The expected time of interruptions is scaled to a quantile of simulated runs. Raises InputError
+    as ``expected_schedule`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
         return None
     time = _bearable(price, expected_time(job))
-    share = Decimal(repr(_share_of_mean(job, time, probability)))
-    scaled = SpotTime(
-        time.running,
-        time.work,
-        time.saving,
-        time.starting,
-        time.rework * share,
-        time.interruptions * share,
-        time.forced,
-    )
+    share = share_of_mean_loss(job, time.interruptions, probability)
+    scaled = replace(time, rework=time.rework * share, interruptions=time.interruptions * share)
     return _schedule(price, job, scaled, rule, restarts=share)
 
 
@@ -178,7 +180,7 @@ def _schedule(
     shown = rounding_seconds(job, time, rule, free=pauses.interrupted_period_free)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
-    calm = is_zero(time.interruptions) and is_certain(job.ends_in_time)
+    calm = is_zero(time.interruptions) and is_zero(time.forced)
     billed = round_up(running, rule) if calm else quantized(maximum(running + shown, _ZERO))
     return Schedule(
         work,
@@ -201,60 +203,3 @@ def _bearable(price: Price, time: SpotTime) -> SpotTime:
             "often (interruptions.checkpoint_interval_seconds)"
         )
     return time
-
-
-def _share_of_mean(job: SpotJob, time: SpotTime, probability: float) -> float:
-    """The quantile of what all interruptions take together, as a share of its mean."""
-    count = float(time.interruptions)
-    if count == 0:
-        return 0.0
-    each = float(
-        (time.rework + max(Decimal(0), time.starting - job.first_start)) / time.interruptions
-    )
-    if job.interval is None:
-        each += float(job.save)
-    stretch = 0.0 if job.interval is None else float(job.interval + job.save)
-    if each == 0:
-        return 1.0
-    spread = min(stretch / math.sqrt(12), each) / each
-    if count > _MANY:
-        deviation = math.sqrt(count * (1 + spread**2))
-        share = max(0.0, 1 + NormalDist().inv_cdf(probability) * deviation / count)
-    else:
-        share = _quantile(count, spread, probability) / count
-    return max(0.0, 1 + (share - 1) * math.sqrt(_dispersion(job))) if share else 0.0
-
-
-def _dispersion(job: SpotJob) -> float:
-    """The variance of the number of interruptions over its mean; 1 were it Poisson.
-
-    A stretch is interrupted with chance p, and then until a start and the stretch are left alone,
-    with chance s each time: the number has the mean p / s and the variance p (2 - s - p) / s^2.
-    """
-    stretch = Decimal(0) if job.interval is None else job.interval + job.save
-    stretch = min(stretch, job.work)
-    alone = (-job.rate * (job.later_start + stretch)).exp()
-    return float((2 - alone - (1 - (-job.rate * stretch).exp())) / alone)
-
-
-def _quantile(count: float, spread: float, probability: float) -> float:
-    """The quantile of a Poisson number's sum of positive losses of mean 1, by bisection."""
-    if math.exp(-count) >= probability:
-        return 0.0
-    low, high = 0.0, count + 12 * math.sqrt(count) + 12
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _chance_below(middle, count, spread) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _chance_below(sum_of_losses: float, count: float, spread: float) -> float:
-    chance = weight = math.exp(-count)
-    for number in range(1, int(count + 12 * math.sqrt(count) + 24)):
-        weight *= count / number
-        deviation = max(spread * math.sqrt(number), 1e-9)
-        chance += weight * NormalDist(number, deviation).cdf(sum_of_losses)
-    return chance

@@ -1,43 +1,48 @@
-"""Jobs on machines that the provider takes back: expected time, saves, rework and restarts.
+"""Jobs on machines that the provider takes back: expected time, range, and billed time.
 
 Interruptions come at random at a constant rate while a machine runs, so the time to the next one
-is exponential. Work since the last save is lost and done again; how often to save is Daly's
-optimum. What the time costs is left to `cost.bill`, how starts are rounded up to `cost.rounding`;
-`cost.simulation` plays the same jobs out at random, as the second way to every figure here.
+is exponential. Work since the last save is lost and done again; the interval between saves is
+Daly's optimum. Expectations are closed forms; the range of many runs is a seeded simulation, which
+shares no formula with them. The price of the time is left to `cost.bill`. Functions on Decimals are
+to be called inside `exact_arithmetic`.
 """
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
-from epochcost.cost.money import exact_arithmetic, quantized
+from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import (
     branch,
+    ceil_divide,
     ceiling,
     expm1,
     exponential,
-    floor,
-    indexed_power_sum,
-    is_certain,
     is_zero,
     maximum,
     minimum,
     one_minus_exp,
-    round_half_even,
     square_root,
     where,
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Interruptions
+from epochcost.specs.terms import Billing, Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
-# At which a plan is shown of which nobody says how often it is interrupted, per hour.
+# The interruptions an hour at which a plan of unknown rate is shown.
 SHOWN_RATES = (Decimal(0), Decimal("0.05"), Decimal("0.2"))
 # A model of a few gigabytes on a common disk, and a machine that is there again.
 _ASSUMED_SAVE_SECONDS, _ASSUMED_RESTART_SECONDS = Decimal(30), Decimal(300)
+_SIMULATED_RUNS, _SEED = 1000, 2006
+# Of one simulated run, about; jobs with more are simulated in part.
+_SIMULATED_INTERRUPTIONS = 50
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
@@ -62,7 +67,7 @@ class SpotJob:
     ``first_start`` is the billed time until work begins, ``later_start`` that of every start after
     it, with the restart. ``interval`` is the work between saves; None: nothing is ever lost,
     because the notice is long enough to save in, or because saving takes no time. ``lifetime`` is
-    when a start ends at the latest; the job stops at the last save that fits.
+    when a start ends at the latest; the job saves just before.
     """
 
     work: Decimal
@@ -74,48 +79,21 @@ class SpotJob:
     lifetime: Decimal | None = None
 
     @property
-    def segments(self) -> Decimal:
-        """How many stretches of work there are, each but the last with a save at its end."""
+    def saves(self) -> Decimal:
+        """The saves between stretches of work, without interruptions."""
         if self.interval is None:
-            return _ONE
-        return maximum(ceiling(self.work / self.interval), _ONE)
+            return _ZERO
+        return maximum(ceiling(self.work / self.interval), _ONE) - 1
 
     @property
     def undisturbed(self) -> Decimal:
         """The time without any interruption."""
-        return self.first_start + self.work + (self.segments - 1) * self.save
-
-    @property
-    def longest_restart(self) -> Decimal:
-        """The time from a restart to the job's end where nothing is saved yet."""
-        return self.later_start + self.work + (self.segments - 1) * self.save
-
-    @property
-    def ends_in_time(self) -> bool:
-        """Whether the lifetime cannot end the job, even if it is interrupted at once."""
-        return self.lifetime is None or self.longest_restart <= self.lifetime
-
-    @property
-    def longest(self) -> Decimal:
-        """The longest that one start lasts: to the job's end, or to the last save that fits."""
-        lifetime = self.lifetime
-        if lifetime is None:
-            return self.undisturbed
-        return branch(
-            self.ends_in_time, lambda: self.undisturbed, lambda: self._last_save_within(lifetime)
-        )
-
-    def _last_save_within(self, lifetime: Decimal) -> Decimal:
-        if self.interval is None:
-            return lifetime
-        stretch, room = self.interval + self.save, lifetime - self.later_start
-        # Kept: where the interval divides the lifetime, a last digit must not change its stretches.
-        return quantized(lifetime - (room - floor(quantized(room / stretch)) * stretch))
+        return self.first_start + self.work + self.saves * self.save
 
 
 @dataclass(frozen=True, slots=True)
 class SpotTime:
-    """What is expected of a job; seconds of a running machine, and numbers of events.
+    """The expectation of a job: seconds of a running machine, and numbers of events.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` are the ends of
     starts that reach their lifetime, and no interruptions.
@@ -158,31 +136,30 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
-    """The job that so many seconds of work are under a plan; None where nothing interrupts it.
+    """The job of so many seconds of work under a plan; None if nothing interrupts it.
 
-    To be called inside `exact_arithmetic`. Raises InputError where a lifetime leaves no time to
-    work between a start and a save.
+    Raises InputError if a lifetime leaves no time to work between a start and a save.
     """
-    terms = price.interruptions
+    terms, lifetime = price.interruptions, price.maximum_lifetime_seconds
     if terms is None or is_zero(terms.rate_per_hour):
         return None
     rate = terms.rate_per_hour / SECONDS_PER_HOUR
-    first = price.start.seconds if price.start.billed else Decimal(0)
+    first = price.start.seconds if price.start.billed else _ZERO
+    later, save = first + terms.restart_seconds, terms.checkpoint_seconds
     interval = _interval(terms, rate)
-    job = SpotJob(
-        work,
-        rate,
-        first,
-        first + terms.restart_seconds,
-        terms.checkpoint_seconds,
-        interval,
-        price.maximum_lifetime_seconds,
-    )
-    return job if is_certain(job.ends_in_time) else _within_lifetime(job, price, terms)
+    if lifetime is not None:
+        room = lifetime - later - save
+        if room <= 0:
+            raise InputError(
+                f"{price.id}: expected a maximum_lifetime_seconds longer than a start, a restart "
+                f"and a checkpoint, {later + save} s, got {lifetime} s"
+            )
+        interval = None if interval is None else minimum(interval, room)
+    return SpotJob(work, rate, first, later, save, interval, lifetime)
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
-    """The interval that is declared, else Daly's; None where the notice is enough to save in."""
+    """The interval that is declared, else Daly's; None if the notice is enough to save in."""
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
     if terms.checkpoint_interval_seconds is not None:
@@ -192,43 +169,25 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
     return daly_interval_seconds(terms.checkpoint_seconds, 1 / rate)
 
 
-def _within_lifetime(job: SpotJob, price: Price, terms: Interruptions) -> SpotJob:
-    """The job with an interval that fits a lifetime; the optimum is shortened to divide it."""
-    assert job.lifetime is not None, "a job that a lifetime ends has one"
-    room = job.lifetime - job.later_start
-    if room <= job.save:
-        raise InputError(
-            f"{price.id}: expected a maximum_lifetime_seconds longer than a start, a restart and "
-            f"a checkpoint, {job.later_start + job.save} s, got {job.lifetime} s"
-        )
-    interval = job.interval
-    if interval is None:
-        return job
-    stretches = room / (interval + job.save)
-    shorter = room / maximum(ceiling(stretches), _ONE) - job.save
-    fitting = where(shorter > 0, shorter, interval)
-    if terms.checkpoint_interval_seconds is not None:
-        fitting = where(stretches >= 1, interval, fitting)
-    return replace(job, interval=where(job.ends_in_time, interval, fitting))
-
-
 def expected_time(job: SpotJob) -> SpotTime:
-    """What a job is expected to take, in closed form; to be called inside `exact_arithmetic`.
+    """The expected time of a job, in closed form.
 
-    Exact where no lifetime ends the job. There, with rate r, later start B, first start S and
-    stretches of length L (work and save), the running time is
-    exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for each stretch
-    (see `daly_interval_seconds`), as a machine may be taken back while it starts, too; r times it
-    are the interruptions. With a lifetime it is the long-run mean of running time for work saved
-    (renewal-reward theorem), exact but for less than one start at the beginning and at the end.
+    With rate r, later start B, first start S and stretches of length L (work and save), the
+    running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for
+    each stretch (see `daly_interval_seconds`), as a machine may be taken back while it starts, too;
+    r times it are the interruptions. Exact without a lifetime, and to within one start with one.
     """
-    calm = _time_saved_on_notice if job.interval is None else _time_of_stretches
-    return branch(job.ends_in_time, lambda: calm(job), lambda: _time_of_lives(job))
+    time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
+    lifetime = job.lifetime
+    if lifetime is None:
+        return time
+    longest = job.undisturbed + job.later_start - job.first_start
+    return branch(longest <= lifetime, lambda: time, lambda: _with_forced_ends(job, time, lifetime))
 
 
 def _time_of_stretches(job: SpotJob) -> SpotTime:
     assert job.interval is not None, "a job in stretches has an interval"
-    rate, saves = job.rate, job.segments - 1
+    rate, saves = job.rate, job.saves
     last = job.work - saves * job.interval
     stretches = saves * expm1(rate * (job.interval + job.save)) + expm1(rate * last)
     begun = one_minus_exp(rate * job.first_start)
@@ -240,72 +199,161 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """Every interruption of work costs a save and what it takes to go on, and no work."""
+    """Every interruption of work costs a save and a restart, and no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
     starting = noticed * one_minus_exp(rate * job.later_start) / rate + begun
     saving = rate * job.work * job.save
     running = job.work + saving + starting
-    return SpotTime(running, job.work, saving, starting, Decimal(0), noticed)
+    return SpotTime(running, job.work, saving, starting, _ZERO, noticed)
+
+
+def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
+    """Add the ends of starts that reach their lifetime D, each with a save and a restart.
+
+    A start lasts the least of D and an exponential time of rate r, so r / (exp(r D) - 1) starts are
+    forced to end in a second of running (renewal-reward theorem).
+    """
+    often = job.rate / expm1(job.rate * lifetime)
+    running = time.running / (1 - often * (job.later_start + job.save))
+    forced = often * running
+    return replace(
+        time,
+        running=running,
+        saving=time.saving + forced * job.save,
+        starting=time.starting + forced * job.later_start,
+        forced=forced,
+    )
+
+
+def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
+    """The billed seconds of one start: the minimum, or beyond it whole steps (0: as used)."""
+    step, least = rule.increment_seconds, rule.minimum_seconds
+    billed = ceil_divide(used_seconds, step) * step if step else used_seconds
+    return where(used_seconds <= least, least, billed) if least else billed
+
+
+def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool) -> Decimal:
+    """The expected billed time beyond the running time; negative if interrupted periods are free.
+
+    Each start is rounded by itself: an interrupted one after an exponential time, a forced one at
+    its lifetime; the last one ends as the undisturbed job does if nothing happened, else anywhere
+    in a step.
+    """
+    if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
+        return _ZERO
+    added = time.interruptions * _added_to_interrupted(job.rate, rule, free=free)
+    if job.lifetime is not None:
+        added += time.forced * (round_up(job.lifetime, rule) - job.lifetime)
+    calm = exponential(-job.rate * job.undisturbed)
+    last = round_up(job.undisturbed, rule) - job.undisturbed
+    return added + calm * last + (1 - calm) * rule.increment_seconds / 2
+
+
+def _added_to_interrupted(rate: Decimal, rule: Billing, *, free: bool) -> Decimal:
+    """The mean of the time that rounding adds to an exponential time of a rate.
+
+    In steps h its mean 1 / r becomes h / (1 - exp(-r h)), and h less if the last one is ``free``. A
+    minimum m of whole steps is billed until it is over, and has then no memory of the time before.
+    """
+    step, least = rule.increment_seconds, rule.minimum_seconds
+    stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
+    if free:
+        return stepped - step
+    below = least - one_minus_exp(rate * least) / rate
+    return below + exponential(-rate * least) * stepped
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
-    """One start of a job without end, by its lifetime: means of its parts, in seconds.
+class SimulatedRun:
+    """One run of a job: the seconds of each start, and whether an interruption ended it."""
 
-    ``saved`` is the work that stays, ``excess`` the mean of the work by which the job's last life
-    would go beyond its end. ``worked`` is the time after the start but for the saves.
+    starts: tuple[tuple[float, bool], ...]
+    saving: float
+
+    @property
+    def running(self) -> float:
+        """The seconds of all starts."""
+        return math.fsum(seconds for seconds, _ in self.starts)
+
+
+def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
+    """Play a job start by start, the same for one seed."""
+    chance = random.Random(seed)  # noqa: S311 - repeatable, and nothing secret
+    rate = float(job.rate)
+    use = _use_saved_on_notice(job) if job.interval is None else _use_in_stretches(job)
+    first, later, work = float(job.first_start), float(job.later_start), float(job.work)
+    played = []
+    for _ in range(runs):
+        begin, left, saving = first, work, 0.0
+        starts: list[tuple[float, bool]] = []
+        while left > 0:
+            end, done, saved, interrupted = use(begin, left, chance.expovariate(rate))
+            starts.append((end, interrupted))
+            begin, left, saving = later, left - done, saving + saved
+        played.append(SimulatedRun(tuple(starts), saving))
+    return played
+
+
+# Of a start, the second of its first work, the work left and the second of its interruption; gives
+# the second of its end, the work that stays, the seconds of saves, and whether it is interrupted.
+_Use = Callable[[float, float, float], tuple[float, float, float, bool]]
+
+
+def _use_in_stretches(job: SpotJob) -> _Use:
+    interval, save = float(job.interval or 0), float(job.save)
+    lifetime = math.inf if job.lifetime is None else float(job.lifetime)
+
+    def use(begin: float, left: float, until: float) -> tuple[float, float, float, bool]:
+        saves = math.ceil(left / interval * (1 - 1e-12)) - 1
+        finish = begin + left + saves * save
+        if finish <= min(until, lifetime):
+            return finish, left, saves * save, False
+        saves = max(0, int((min(until, lifetime) - begin) / (interval + save)))
+        if until < lifetime:
+            return until, saves * interval, saves * save, True
+        rest = max(0.0, lifetime - begin - saves * (interval + save) - save)
+        return lifetime, saves * interval + rest, (saves + 1) * save, False
+
+    return use
+
+
+def _use_saved_on_notice(job: SpotJob) -> _Use:
+    save = float(job.save)
+    last_save = math.inf if job.lifetime is None else float(job.lifetime) - save
+
+    def use(begin: float, left: float, until: float) -> tuple[float, float, float, bool]:
+        end = min(until, last_save)
+        if begin + left <= min(until, last_save + save):
+            return begin + left, left, 0.0, False
+        if end <= begin:
+            return end, 0.0, 0.0, True
+        return end + save, end - begin, save, until <= last_save
+
+    return use
+
+
+def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
+    """A quantile of the time that interruptions take, over its mean, by simulation.
+
+    ``interruptions`` are those expected. A long job is simulated in part: deviations of its parts
+    add up as the root of their number. A stretch that is tried very often ends at random, after an
+    exponential time.
     """
-
-    saved: Decimal
-    excess: Decimal
-    saving: Decimal
-    worked: Decimal
-
-
-def _time_of_lives(job: SpotJob) -> SpotTime:
-    """By renewal theory: lives of which each saves so much work, the last beyond the job's end."""
-    assert job.lifetime is not None, "a job of several lives has a lifetime"
-    life = _life_on_notice(job) if job.interval is None else _life_of_stretches(job, job.interval)
-    rate, lives = job.rate, job.work / life.saved
-    starts = maximum(lives + life.excess / life.saved, _ONE)
-    begun = one_minus_exp(rate * job.later_start) / rate
-    starting = (starts - 1) * begun + one_minus_exp(rate * job.first_start) / rate
-    saving = maximum(lives * life.saving - job.save, _ZERO)
-    rework = maximum(lives * life.worked - job.work, _ZERO)
-    running = job.work + saving + starting + rework
-    endangered = running - saving if job.interval is None else running
-    interruptions = minimum(rate * endangered, starts - 1)
-    forced = starts - 1 - interruptions
-    return SpotTime(running, job.work, saving, starting, rework, interruptions, forced)
+    parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
+    if job.interval is not None:
+        parts = min(parts, int(job.saves) + 1)
+    if interruptions > 4 * parts * _SIMULATED_INTERRUPTIONS:
+        deviation = -math.log1p(-probability) - 1
+    else:
+        losses = _sorted_losses(replace(job, work=job.work / parts))
+        mean = math.fsum(losses) / len(losses)
+        deviation = losses[int(probability * len(losses))] / mean - 1 if mean > 0 else -1.0
+    return Decimal(repr(max(0.0, 1 + deviation / math.sqrt(parts))))
 
 
-def _life_on_notice(job: SpotJob) -> _Life:
-    """Work until the notice or the last moment to save: min(X, w), X exponential of rate r.
-
-    Its mean is (1 - exp(-r w)) / r, half its mean square (1 - exp(-r w)) / r^2 - w exp(-r w) / r.
-    """
-    assert job.lifetime is not None, "a life has a lifetime"
-    rate, reached = job.rate, exponential(-job.rate * job.later_start)
-    longest = job.lifetime - job.later_start - job.save
-    mean = one_minus_exp(rate * longest) / rate
-    half_square = mean / rate - longest * exponential(-rate * longest) / rate
-    worked = reached * mean
-    return _Life(worked, half_square / mean, reached * job.save, worked)
-
-
-def _life_of_stretches(job: SpotJob, interval: Decimal) -> _Life:
-    """K stretches are saved, at most m: P(K >= j) = exp(-r (B + j L)).
-
-    The last life exceeds the job's end by E[K (K - 1)] / 2 E[K] stretches.
-    """
-    rate, stretch = job.rate, interval + job.save
-    reached, stays = exponential(-rate * job.later_start), exponential(-rate * stretch)
-    most = round_half_even((job.longest - job.later_start) / stretch)
-    ended, gone = one_minus_exp(most * rate * stretch), one_minus_exp(rate * stretch)
-    mean = reached * stays * ended / gone
-    half_pairs = reached * indexed_power_sum(most, stays, gone)
-    saving = mean * job.save
-    worked = reached * ended / rate - saving
-    return _Life(mean * interval, half_pairs / mean * interval, saving, worked)
+@lru_cache(maxsize=64)
+def _sorted_losses(job: SpotJob) -> tuple[float, ...]:
+    calm = float(job.undisturbed)
+    return tuple(sorted(run.running - calm for run in simulate(job, _SIMULATED_RUNS, _SEED)))

@@ -7,10 +7,9 @@ arithmetic, and the functions of this module. Whatever depends on a number's val
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -18,14 +17,13 @@ T = TypeVar("T")
 
 # Below it 1 - exp(-x) is x to 30 digits, and would lose the digits of CONTEXT otherwise.
 _TINY = Decimal("1e-30")
-_ZERO, _HALF = Decimal(0), Decimal("0.5")
+_ZERO = Decimal(0)
 
 
 class Expression:
     """A formula in the making: an operator on operands, each a number or an expression.
 
-    ``operator`` is one of a program's (see `cost.program`), "name" with a name as its operand, or
-    "state" with that of a number that every term of a sum has anew.
+    ``operator`` is one of a program's (see `cost.program`), or "name" with a name as its operand.
     """
 
     __slots__ = ("operands", "operator")
@@ -61,9 +59,6 @@ class Expression:
 
     def __neg__(self) -> Expression:
         return Expression("-", 0, self)
-
-    def __pow__(self, exponent: Any) -> Expression:
-        return Expression("^", self, exponent)
 
     def __lt__(self, other: Any) -> Condition:
         return Condition("<", self, other)
@@ -173,20 +168,6 @@ def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
     return whole + (rest > 0)
 
 
-def floor(number: Decimal) -> Decimal:
-    """The whole number before."""
-    if is_traced(number):
-        return _traced("floor", number)
-    return number.to_integral_value(ROUND_FLOOR)
-
-
-def round_half_even(number: Decimal) -> Decimal:
-    """The whole number that is next to one but for its last digits."""
-    if is_traced(number):
-        return floor(number + _HALF)
-    return number.to_integral_value(ROUND_HALF_EVEN)
-
-
 def square_root(number: Decimal) -> Decimal:
     """The square root."""
     return _traced("sqrt", number) if is_traced(number) else number.sqrt()
@@ -215,47 +196,6 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 def _power_of_e(exponent: Decimal) -> Decimal:
     """Kept, as it takes a while to 60 digits and a plan's own powers come again."""
     return exponent.exp()
-
-
-def fold(
-    count: Decimal,
-    start: tuple[Decimal, ...],
-    step: Callable[..., tuple[Decimal, tuple[Decimal, ...]]],
-) -> Decimal:
-    """The sum of what ``step`` says for 0 … count - 1, while each state goes on to its next value.
-
-    ``step`` takes the number and the states, and gives the term and the next states.
-    """
-    if any(is_traced(number) for number in (count, *start)):
-        return _traced_fold(count, start, step)
-    total, states = _ZERO, start
-    for number in range(int(count)):
-        term, states = step(Decimal(number), *states)
-        total += term
-    return total
-
-
-def _traced_fold(
-    count: Decimal,
-    start: tuple[Decimal, ...],
-    step: Callable[..., tuple[Decimal, tuple[Decimal, ...]]],
-) -> Decimal:
-    states = [_traced("state", f"s{number}") for number in range(len(start))]
-    term, following = step(_traced("state", "i"), *states)
-    pairs = zip(start, following, strict=True)
-    return _traced("sum", count, term, *itertools.chain.from_iterable(pairs))
-
-
-def indexed_power_sum(count: Decimal, ratio: Decimal, complement: Decimal) -> Decimal:
-    """The sum of i x ratio^(i + 1) over i = 0 … count - 1; ``complement`` is 1 - ratio.
-
-    In closed form, ratio (ratio - n ratio^n + (n - 1) ratio^(n + 1)) / (1 - ratio)^2; a program
-    adds the terms, as the binary numbers of a browser would lose the digits of the difference.
-    """
-    if is_traced(ratio):
-        return _traced_fold(count, (), lambda i: (i * ratio ** (i + 1), ()))
-    through = ratio**count
-    return ratio * (ratio - count * through + (count - 1) * through * ratio) / complement**2
 
 
 def _traced(operator: str, *operands: Any) -> Decimal:
