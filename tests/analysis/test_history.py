@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts.history import step_history
-from epochcost.results.records import Result
-from made_pace import in_states
 from report_project import inputs_of, make_result, write_project
 
 STEADY = (0.0100, 0.0101) * 30
@@ -55,24 +51,3 @@ def test_the_figure_rings_the_steps(series: Series) -> None:
 def test_what_was_measured_once_makes_no_figure(inputs: Inputs) -> None:
     """There is nothing to draw against time."""
     assert step_history(histories(inputs), identifier="x") is None
-
-
-def test_another_state_of_the_machine_is_no_other_step(tmp_path: Path) -> None:
-    """A quarter less with slow copies alone claims nothing; half as much again in both does."""
-    cases = [(1, "ooo", 1.0), (2, "sss", 1.0), (3, "osos", 1.0), (4, "soso", 1.5)]
-    results = [_measured_in(day, states, slower) for day, states, slower in cases]
-    (found,) = histories(inputs_of(write_project(tmp_path, results)))
-    assert [one.at.day for one in found.steps] == [4]
-    third, fourth = (float(one.step.mean) for one in found.points[2:])
-    assert fourth / third == pytest.approx(1.5, rel=0.01)
-
-
-def _measured_in(day: int, states: str, slower: float) -> Result:
-    """A version whose rounds met these states: the machine's own, or one with slow copies."""
-    samples = [
-        slower * (0.0075 if state == "s" else 0.01) * (1 + 0.01 * (at % 2))
-        for state in states
-        for at in range(20)
-    ]
-    result = make_result(day=day, producer=f"0.{day}.0", samples=samples, rounds=len(states))
-    return in_states(result, [state == "s" for state in states])

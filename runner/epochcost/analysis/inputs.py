@@ -17,7 +17,6 @@ import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.analysis.gc_pause import gc_paused
-from epochcost.analysis.repository import PastResult
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
@@ -36,7 +35,7 @@ RATIOS_FILE = "data/step-ratio.json"
 MANIFEST = "manifest.toml"
 RESULTS_URI = "data/results"
 ReadT = TypeVar("ReadT")
-HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, PastResult)
+HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class _File(BaseModel):

@@ -25,9 +25,9 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import CountHandler
 
 from epochcost.analysis.difference.publication import publication
+from epochcost.analysis.difference.repository import earlier_revision
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
-from epochcost.analysis.repository import earlier_revision
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.page_html import drawings, insert_charts, resolve_links

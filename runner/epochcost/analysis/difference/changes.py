@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from epochcost.analysis.difference.figures import ChangedFigure, Pair, changed_figures
+from epochcost.analysis.difference.pairs import changed_keys
 from epochcost.analysis.difference.predictions import PredictionChanges, prediction_changes
-from epochcost.analysis.difference.results import ResultChanges, changed_keys, result_changes
+from epochcost.analysis.difference.results import ResultChanges, result_changes
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side, both_sides
 from epochcost.analysis.gc_pause import gc_paused
@@ -299,7 +300,7 @@ def _spec_words(before: PricedWork, after: PricedWork, earlier: Catalogue, later
     if job.workload in earlier.models and job.workload in later.models:
         old, new = earlier.models[job.workload].training, later.models[job.workload].training
         if job.mode == "training" and old and new and old != new:
-            words = [changed_keys(old, new, within=key) for key in _LENGTH_OF_TRAINING]
+            words = [changed_keys(old, new, within=(key,)) for key in _LENGTH_OF_TRAINING]
     if one.work.machine != other.work.machine:
         machines = earlier.hardware[job.hardware], later.hardware[job.hardware]
         words.append(changed_keys(*machines))

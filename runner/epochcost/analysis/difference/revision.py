@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from epochcost.analysis.difference.repository import blob_contents, git
 from epochcost.analysis.inputs import RATIOS_FILE, StepRatios, parse_ratios
-from epochcost.analysis.repository import blob_contents, git
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.limits import FOLDER as LIMITS

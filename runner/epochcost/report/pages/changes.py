@@ -24,7 +24,6 @@ from epochcost.analysis.difference.words import (
 )
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.repository import past_results
 from epochcost.analysis.rows import group_by
 from epochcost.errors import InputError
 from epochcost.report.charts.figure import Figure
@@ -94,15 +93,14 @@ class Host:
 
 
 def _history(report: Report) -> Page:
-    past = past_results(report.inputs.folders, report.inputs.cache)
-    found = group_by(histories(report.inputs, past.results), lambda one: one.machine)
-    hosts = [_host(machine, series) for machine, series in found.items()]
+    by_machine = group_by(histories(report.inputs), lambda series: series.machine)
+    hosts = [_host(machine, series) for machine, series in by_machine.items()]
     return Page(
         uri="history.md",
         title="History",
         template="history.md.jinja",
         description="Every measured step time over time, by machine.",
-        context={"hosts": hosts, "past": past},
+        context={"hosts": hosts},
         figures={host.figure.id: host.figure for host in hosts if host.figure},
     )
 
