@@ -102,7 +102,7 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     done = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
     assert done.exit_code == code
     (found,) = json.loads(done.stdout)["budgets"]
-    assert found["line"] == 9
+    assert found["place"]["line"] == 9
 
 
 @pytest.mark.parametrize(

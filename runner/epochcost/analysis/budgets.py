@@ -6,7 +6,7 @@ price, is unknown, which is no keeping of a budget.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +19,6 @@ from epochcost.cost import Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position
-from epochcost.specs.price import Price
 from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain
 
@@ -33,54 +32,59 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One limit and what became of it; ``place`` is where it stands, its message the figures.
+    """One limit of a study and what became of it.
 
-    ``row`` is what costs least under the limit's conditions, None where nothing is known.
+    ``place`` is the limit's place, its message the figures. ``cost``, ``hardware`` and ``price``
+    are those of the cheapest way under the limit's conditions, None if none is known.
     """
 
     study: str
     limit: BudgetLimit
     state: State
     place: Fault
-    row: Row | None = None
-
-    @property
-    def cost(self) -> Estimate | None:
-        """What the goal costs; None where it is unknown."""
-        return self.row.estimate(_GOALS[self.limit.goal][0]) if self.row else None
+    cost: Estimate | None
+    hardware: str | None
+    price: str | None
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     """Every limit of every study, in the order of the files."""
-    catalogue = inputs.catalogue
-    budgets = [study for study in catalogue.studies.values() if study.budget]
-    models = {limit.model for study in budgets for limit in _limits(study)}
-    rows = price_rows(catalogue, observe(inputs, workloads=models))
+    studies = inputs.catalogue.studies.values()
+    budgets = [(study, study.budget.limits) for study in studies if study.budget]
+    models = {limit.model for _, limits in budgets for limit in limits}
+    rows = price_rows(inputs.catalogue, observe(inputs, workloads=models))
     return tuple(
-        _verdict(catalogue, study, index, rows)
-        for study in budgets
-        for index in range(len(_limits(study)))
+        _verdict(inputs.catalogue, study, index, limit, rows)
+        for study, limits in budgets
+        for index, limit in enumerate(limits)
     )
 
 
-def _limits(study: Study) -> Sequence[BudgetLimit]:
-    return study.budget.limits if study.budget else ()
-
-
-def _verdict(catalogue: Catalogue, study: Study, index: int, rows: Iterable[Row]) -> Verdict:
-    limit = _limits(study)[index]
+def _verdict(
+    catalogue: Catalogue, study: Study, index: int, limit: BudgetLimit, rows: Iterable[Row]
+) -> Verdict:
     goal, words = _GOALS[limit.goal]
-    expected = f"{words} of {limit.model}{_conditions(limit)} for at most {_money(limit)}"
-    fit = [row for row in rows if _fits(row, limit, goal)]
-    best = min(_of_accuracy(catalogue, limit, fit), key=lambda row: _mean(row, goal), default=None)
-    if best is None:
-        state: State = "unknown"
-        got = f"unknown: {_reason(catalogue, limit, goal, rows, fit)}"
+    about = [row for row in rows if _is_about(row, limit, goal)]
+    costs = [(row, row.estimate(goal)) for row in about]
+    priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
+    accurate = [(row, cost) for row, cost in priced if _is_accurate(catalogue, limit, row)]
+    row, cost = min(accurate, key=lambda pair: pair[1].mean, default=(None, None))
+    state: State = "unknown"
+    if row is None or cost is None:
+        figures = f"unknown: {_reason(catalogue, limit, about, priced=bool(priced))}"
     else:
-        state = "kept" if _mean(best, goal) <= limit.at_most else "exceeded"
-        got = _figures(best, goal, limit)
-    place = _place(catalogue, study, index, f"{state}: expected {expected}, got {got}")
-    return Verdict(study.id, limit, state, place, best)
+        state = "kept" if cost.mean <= limit.at_most else "exceeded"
+        figures = _figures(row, cost, limit)
+    conditions = (
+        f" to {plain(limit.accuracy_percent)} %" if limit.accuracy_percent else "",
+        f" on {limit.hardware}" if limit.hardware else "",
+        f" at {limit.price}" if limit.price else "",
+    )
+    expected = f"{words} of {limit.model}{''.join(conditions)} for at most {_limit(limit)}"
+    place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
+    hardware = row.observed.machine.hardware if row else None
+    price = cost.price_id if cost else None
+    return Verdict(study.id, limit, state, place, cost, hardware, price)
 
 
 def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Fault:
@@ -90,25 +94,8 @@ def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Faul
     return Fault(display_path(path), *key_position(text, key), f"budget.limits[{index}]: {message}")
 
 
-def _conditions(limit: BudgetLimit) -> str:
-    words = [
-        f" to {plain(limit.accuracy_percent)} %" if limit.accuracy_percent else "",
-        f" on {limit.hardware}" if limit.hardware else "",
-        f" at {limit.price}" if limit.price else "",
-    ]
-    return "".join(words)
-
-
-def _money(limit: BudgetLimit) -> str:
+def _limit(limit: BudgetLimit) -> str:
     return money(limit.at_most, limit.currency)
-
-
-def _fits(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
-    """Whether a row is about the limit's goal, and its cost is known in the limit's currency."""
-    if not _is_about(row, limit, goal):
-        return False
-    estimate = row.estimate(goal)
-    return estimate is not None and estimate.currency == limit.currency
 
 
 def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
@@ -118,55 +105,34 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
     return of_machine and limit.price in {None, row.price.id if row.price else None}
 
 
-def _of_accuracy(catalogue: Catalogue, limit: BudgetLimit, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows whose training reaches the accuracy: by the model's source, or a published table."""
-    wanted = limit.accuracy_percent
+def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
+    """Whether the training reaches the accuracy by the model's source or a published table."""
+    if limit.accuracy_percent is None:
+        return True
+    published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
     own = catalogue.models[limit.model].accuracy_percent
-    by_batch = accuracies(catalogue, limit.model) if wanted is not None else {}
-    for row in rows:
-        known = by_batch.get(row.observed.batch_size)
-        reached = [known.percent] if known else []
-        reached += [own] if own is not None else []
-        if wanted is None or any(percent >= wanted for percent in reached):
-            yield row
+    known = (published.percent if published else None, own)
+    return any(percent is not None and percent >= limit.accuracy_percent for percent in known)
 
 
-def _mean(row: Row, goal: Goal) -> Decimal:
-    estimate = row.estimate(goal)
-    assert estimate is not None, "rows that fit have a cost"
-    return estimate.mean
-
-
-def _figures(row: Row, goal: Goal, limit: BudgetLimit) -> str:
-    estimate = row.estimate(goal)
-    assert estimate is not None, "rows that fit have a cost"
-    mean = money(estimate.mean, estimate.currency)
-    between = f" ({estimate.between})" if estimate.between else ""
-    doubt = ", which reaches beyond the limit" if _straddles(estimate, limit) else ""
+def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
+    between = f" ({cost.between})" if cost.between else ""
+    straddles = cost.mean <= limit.at_most < cost.high
+    doubt = ", which reaches beyond the limit" if straddles else ""
     where = f"{row.observed.machine.hardware}, batch {row.observed.batch_size}"
-    price = f"{row.price.id}{' (assumed)' if row.assumed else ''}" if row.price else "no price"
-    return f"{mean}{between}{doubt} on {where}, {price}"
+    price = f"{cost.price_id}{' (assumed)' if row.assumed else ''}"
+    return f"{money(cost.mean, cost.currency)}{between}{doubt} on {where}, {price}"
 
 
-def _straddles(estimate: Estimate, limit: BudgetLimit) -> bool:
-    return estimate.mean <= limit.at_most < estimate.high
-
-
-def _reason(
-    catalogue: Catalogue, limit: BudgetLimit, goal: Goal, rows: Iterable[Row], fit: Sequence[Row]
-) -> str:
+def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
     """Why nothing can be said, and what to do."""
-    if fit:
+    if priced:
         wanted = plain(limit.accuracy_percent or Decimal(0))
         return f"no source says that a training that was timed reaches {wanted} %"
-    if limit.price and catalogue.prices[limit.price] not in _current(catalogue, limit.price):
-        return f"{limit.price} is superseded by a newer price"
-    about = [row for row in rows if _is_about(row, limit, goal)]
+    price = limit.price and catalogue.prices[limit.price]
+    if price and price not in current_prices(catalogue.prices_of(price.hardware)):
+        return f"{price.id} is superseded by a newer price"
     if about:
         return f"no price in {limit.currency} is known for {about[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
     return f"not measured{there}: `epochcost run --model {limit.model}`"
-
-
-def _current(catalogue: Catalogue, price: str) -> tuple[Price, ...]:
-    return current_prices(catalogue.prices_of(catalogue.prices[price].hardware))

@@ -52,7 +52,7 @@ def ceilings(
     require_plausible(machine, detect_environment(), as_is=as_is)
     measured, _ = _here(machine, results, provider, device, again=True)
     if output == "json":
-        print_json(measured.model_dump(mode="json"), indent=1)
+        print_json(measured.model_dump(mode="json"))
     else:
         _show(measured)
 

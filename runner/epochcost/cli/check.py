@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,9 +22,7 @@ from onnxstep.graphs.loading import external_files
 
 # An editor checks specs often, and does not wait for what reads results and their budgets.
 if TYPE_CHECKING:
-    from epochcost.analysis.budgets import Verdict
-    from epochcost.results.submissions import ResultsCheck, Submission
-    from epochcost.statistics import Summary
+    from epochcost.results.submissions import ResultsCheck
 
 # A reason that many files share is read once.
 _MOST_NAMED = 3
@@ -123,64 +120,36 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     with gc_paused():
         checked = check_results(catalogue, root, paths, summarised=as_json)
     if as_json:
-        print_json(_results_as_json(checked), indent=1)
+        print_json(checked)
     else:
-        _show_results(checked, checked.files_by_remark(), named=bool(paths))
+        _show_results(checked, named=bool(paths))
     files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
     typer.echo(f"{files} checked, {faults}", err=True)
     if checked.faults:
         raise typer.Exit(1)
 
 
-def _show_results(
-    checked: ResultsCheck, remarks: Mapping[str, Sequence[Path]], *, named: bool
-) -> None:
+def _show_results(checked: ResultsCheck, *, named: bool) -> None:
+    """A line for each fault, each named submission with its statistics, and each remark."""
     for fault in checked.faults:
         typer.echo(str(fault))
-    for one in checked.submissions if named else ():
-        typer.echo(f"{display_path(one.path)}: {_figures(one)}")
+    for submission in checked.submissions if named else ():
+        title = f"{submission.title} on {submission.hardware}"
+        summary = submission.summary
+        if summary is None:
+            figures = f"{title}, under LoadGen"
+        else:
+            ends = (summary.interval.low, summary.mean, summary.interval.high)
+            low, mean, high = map(seconds, ends)
+            figures = f"{title}: a step takes {mean} ({low} to {high}), {summary.count} samples"
+        typer.echo(f"{display_path(submission.path)}: {figures}")
+    remarks = checked.files_by_remark()
     if remarks:
         typer.echo("To look at:")
     for remark, paths in remarks.items():
         names = ", ".join(str(display_path(path)) for path in paths[:_MOST_NAMED])
         more = len(paths) - _MOST_NAMED
         typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
-
-
-def _figures(one: Submission) -> str:
-    """The statistics, computed anew from the raw samples."""
-    title = f"{one.title} on {one.hardware}"
-    if one.summary is None:
-        return f"{title}, under LoadGen"
-    low, mean, high = (seconds(value) for value in _interval(one.summary))
-    return f"{title}: a step takes {mean} ({low} to {high}), {one.summary.count} samples"
-
-
-def _interval(summary: Summary) -> tuple[float, float, float]:
-    return summary.interval.low, summary.mean, summary.interval.high
-
-
-def _results_as_json(checked: ResultsCheck) -> dict[str, Any]:
-    return {
-        "files": checked.files,
-        "faults": checked.faults,
-        "results": [_result_as_json(one) for one in checked.submissions],
-        "beside": [{"path": display_path(path), "remark": words} for words, path in checked.beside],
-    }
-
-
-def _result_as_json(one: Submission) -> dict[str, Any]:
-    low, mean, high = _interval(one.summary) if one.summary else (None, None, None)
-    return {
-        "path": display_path(one.path),
-        "trial": one.title,
-        "hardware": one.hardware,
-        "samples": one.summary.count if one.summary else 0,
-        "mean_seconds": mean,
-        "low_seconds": low,
-        "high_seconds": high,
-        "remarks": one.remarks,
-    }
 
 
 def _check_budgets(results: Path, *, as_json: bool) -> None:
@@ -193,33 +162,12 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
         typer.echo(problem, err=True)
     found = verdicts(inputs)
     if as_json:
-        print_json({"budgets": [_budget_as_json(one) for one in found]}, indent=1)
+        print_json({"budgets": found})
     else:
-        typer.echo("".join(f"{one.place}\n" for one in found), nl=False)
-    typer.echo(_budgets_summary(found), err=True)
-    if any(one.state != "kept" for one in found):
+        typer.echo("".join(f"{verdict.place}\n" for verdict in found), nl=False)
+    counts = Counter(verdict.state for verdict in found)
+    states = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+    checked = f"{count_words(len(found), 'budget')} checked"
+    typer.echo(f"{checked}: {states}" if states else checked, err=True)
+    if counts.keys() - {"kept"}:
         raise typer.Exit(1)
-
-
-def _budgets_summary(found: tuple[Verdict, ...]) -> str:
-    counts = Counter(one.state for one in found)
-    words = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-    return f"{count_words(len(found), 'budget')} checked{f': {words}' if words else ''}"
-
-
-def _budget_as_json(one: Verdict) -> dict[str, Any]:
-    cost, limit = one.cost, one.limit
-    return {
-        "study": one.study,
-        "model": limit.model,
-        "goal": limit.goal,
-        "at_most": str(limit.at_most),
-        "currency": limit.currency,
-        "state": one.state,
-        "mean": str(cost.mean) if cost else None,
-        "low": str(cost.low) if cost else None,
-        "high": str(cost.high) if cost else None,
-        "hardware": one.row.observed.machine.hardware if one.row else None,
-        "price": one.row.price.id if one.row and one.row.price else None,
-        **asdict(one.place),
-    }

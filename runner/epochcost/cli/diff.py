@@ -76,7 +76,7 @@ def _made(folder: Path) -> Path:
 
 def _show(difference: Difference, form: Form) -> None:
     if form == "json":
-        print_json(as_json(difference), indent=1)
+        print_json(as_json(difference))
     elif form == "comment":
         typer.echo(write_comment(comment_of(difference)))
     elif form == "markdown":

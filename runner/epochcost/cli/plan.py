@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -36,11 +37,11 @@ from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, r
 from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan
-from epochcost.plan.size import Footprint, ModelSize
+from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
-from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Mode, Provider
+from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
 from epochcost.units import count_words, memory, money, scientific, seconds
 from onnxstep.graphs.loading import load_model
 
@@ -51,9 +52,9 @@ _SEQUENCES = (1, 4, 16, 64)
 _PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
-# A model with its size, why it has none, or None where there is no graph to count.
-_Sized = tuple[Model, ModelSize | EpochcostError | None]
 _Room = Mapping[Provider, int]
+# By model its size, or why it has none.
+_Sizes = Mapping[str, ModelSize | EpochcostError]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,21 +161,23 @@ def plan(
     """
     catalogue, hardware = catalogue_to_read(), selection.hardware
     planned = plan_run(catalogue, selection.request())
-    sized = _sized(catalogue, selection.model or catalogue.models) if verbose else ()
+    sizes: _Sizes = {}
+    models = [catalogue.model(name) for name in sorted(set(selection.model or catalogue.models))]
+    if verbose:
+        with counting(Console(stderr=True)) as on_counted:
+            sizes = model_sizes(catalogue, [model.id for model in models], on_counted)
+    decoders = [*_decoders(catalogue, models)] if verbose else []
     if output == "json":
-        sizes_too = _sizes_as_json(catalogue, sized, room_bytes()) if sized else {}
-        print_json(_as_json(planned, hardware) | sizes_too, indent=1)
+        values = _as_json(planned, hardware)
+        if verbose:
+            room = room_bytes()
+            values |= {"decoders": decoders, "memory_bytes": room}
+            values["models"] = [_size_as_json(model, sizes, room) for model in models]
+        print_json(values)
     else:
         _show(planned, catalogue, hardware, wide=wide)
-        if sized:
-            _show_sizes(catalogue, sized, room_bytes(), wide=wide)
-
-
-def _sized(catalogue: Catalogue, models: Iterable[str]) -> Sequence[_Sized]:
-    """Every model with its size, those without a study too."""
-    with counting(Console(stderr=True)) as on_counted:
-        counted = model_sizes(catalogue, models, on_counted)
-    return [(catalogue.model(name), counted.get(name)) for name in sorted(set(models))]
+        if verbose:
+            _show_sizes(models, sizes, decoders, wide=wide)
 
 
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
@@ -186,8 +189,7 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
         ],
         "sweeps": [
             {"id": sweep.id, "largest": sweep.largest, "bound": sweep.bound}
-            | {"rounds": sweep.rounds}
-            | {"smallest": sweep.trial.model_dump(mode="json")}
+            | {"rounds": sweep.rounds, "smallest": sweep.trial}
             for sweep in plan.sweeps
         ],
         "left_out": plan.left_out,
@@ -248,132 +250,102 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
 
 
-def _show_sizes(catalogue: Catalogue, sized: Sequence[_Sized], room: _Room, *, wide: bool) -> None:
+def _show_sizes(
+    models: Sequence[Model], sizes: _Sizes, decoders: Iterable[DecoderSize], *, wide: bool
+) -> None:
     """A table of arithmetic, then the memory of each batch size and whether there is room."""
     say(
         "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
         "\nand as it runs here:"
     )
-    print_table(_HEADER, [_size_row(model, size) for model, size in sized], drop=_DROP, wide=wide)
+    print_table(_HEADER, [_size_row(model, sizes) for model in models], drop=_DROP, wide=wide)
+    room = room_bytes()
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
-    for model, size in sized:
-        for line in _memory_lines(model, size, room):
-            say(line)
-    for found in _decoders(catalogue, sized):
-        for line in _decoder_lines(found):
-            say(line)
+    for line in (line for model in models for line in _memory_lines(model, sizes, room)):
+        say(line)
+    for line in (line for size in decoders for line in _decoder_lines(size)):
+        say(line)
 
 
-def _decoders(catalogue: Catalogue, sized: Sequence[_Sized]) -> Iterator[DecoderSize]:
-    """The decoders among the models, without those that cannot be counted."""
-    for model, _ in sized:
+def _decoders(catalogue: Catalogue, models: Iterable[Model]) -> Iterator[DecoderSize]:
+    """The sizes of the decoders that can be counted."""
+    for model in models:
         if model.decoder is not None:
             with contextlib.suppress(ModelError):
                 yield decoder_size(model, load_model(catalogue.graph_path(model)))
 
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
-    """Of each token, and the memory of sequences at once."""
-    moved = size.decode_bytes(1, size.length), size.decode_bytes(1, size.length, bits=4)
+    """The operations and bytes of a token, and the memory of sequences at once."""
+    moved, moved_int4 = (memory(size.decode_bytes(1, size.length, bits=bits)) for bits in (None, 4))
     yield (
         f"{size.model}, at {size.length} tokens in fp32: "
         f"{scientific(size.prefill_flops_per_token)} FLOPs to read a token and "
-        f"{scientific(size.decode_flops_per_token)} to write one, which moves {memory(moved[0])} "
-        f"({memory(moved[1])} in int4); {memory(size.cache_bytes_per_token)} of cache a token"
+        f"{scientific(size.decode_flops_per_token)} to write one, which moves {moved} "
+        f"({moved_int4} in int4); {memory(size.cache_bytes_per_token)} of cache a token"
     )
     held = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
     yield f"{size.model} by sequences of {size.length} tokens: {', '.join(held)}"
 
 
-def _sizes_as_json(catalogue: Catalogue, sized: Sequence[_Sized], room: _Room) -> dict[str, Any]:
-    """The same, every figure exact."""
+def _size_as_json(model: Model, sizes: _Sizes, room: _Room) -> dict[str, Any]:
+    size, declared = sizes.get(model.id), model.declared
+    if declared is not None:
+        flops = declared.training_flops
+        return {"id": model.id, **declared.model_dump(mode="json"), "training_flops": flops}
+    if not isinstance(size, ModelSize):
+        return {"id": model.id, "error": str(size)}
+    batches = []
+    for footprint in size.footprints:
+        needed = {provider: footprint.memory_bytes(provider) for provider in _PROVIDERS}
+        fits = {provider: needed[provider] <= limit for provider, limit in room.items()}
+        batches += [{**dataclasses.asdict(footprint), "memory_bytes": needed, "fits": fits}]
     return {
-        "decoders": [dataclasses.asdict(one) for one in _decoders(catalogue, sized)],
-        "memory_bytes": dict(room),
-        "models": [{"id": model.id, **_size_as_json(model, size, room)} for model, size in sized],
-    }
-
-
-def _size_as_json(
-    model: Model, size: ModelSize | EpochcostError | None, room: _Room
-) -> dict[str, Any]:
-    if model.declared is not None:
-        declared = model.declared
-        return {
-            "parameters": declared.parameters,
-            "training_tokens": declared.training_tokens,
-            "training_flops": declared.training_flops,
-        }
-    if size is None or isinstance(size, EpochcostError):
-        return {"error": str(size)}
-    forward = size.forward_flops_per_example
-    return {
-        **{
-            field.name: getattr(size, field.name)
-            for field in dataclasses.fields(size)
-            if field.name not in {"model", "footprints", "uncounted"}
-        },
-        "forward_flops_per_example": forward,
-        "literature_step_flops_per_example": None if forward is None else PASSES_PER_STEP * forward,
+        "id": model.id,
+        **dataclasses.asdict(dataclasses.replace(size, footprints=())),
+        "forward_flops_per_example": size.forward_flops_per_example,
         "step_flops_per_example": size.step_flops_per_example,
-        "batches": [_batch_as_json(footprint, room) for footprint in size.footprints],
-        "uncounted": size.uncounted,
+        "batches": batches,
     }
 
 
-def _batch_as_json(footprint: Footprint, room: _Room) -> dict[str, Any]:
-    needed = {provider: footprint.memory_bytes(provider) for provider in _PROVIDERS}
-    return {
-        **dataclasses.asdict(footprint),
-        "memory_bytes": needed,
-        "fits": {provider: needed[provider] <= limit for provider, limit in room.items()},
-    }
-
-
-def _size_row(model: Model, size: ModelSize | EpochcostError | None) -> tuple[str, ...]:
+def _size_row(model: Model, sizes: _Sizes) -> tuple[str, ...]:
+    size = sizes.get(model.id)
     if model.declared is not None:
         return (model.id, f"{model.declared.parameters:,}", "-", "-", "-", "-")
-    if size is None or isinstance(size, EpochcostError):
+    if not isinstance(size, ModelSize):
         return (model.id, *["-"] * (len(_HEADER) - 1))
     forward = size.forward_flops_per_example
+    literature = PASSES_PER_STEP * forward if forward is not None and model.training else None
+    counts = (forward, literature, size.step_flops_per_example)
     return (
         model.id,
         f"{size.parameters:,}",
         "all" if size.trainable_parameters == size.parameters else f"{size.trainable_parameters:,}",
-        _flops(forward),
-        _flops(None if forward is None or model.training is None else PASSES_PER_STEP * forward),
-        _flops(size.step_flops_per_example),
+        *("-" if count is None else scientific(count) for count in counts),
     )
 
 
-def _flops(value: float | None) -> str:
-    return "-" if value is None else scientific(value)
-
-
-def _memory_lines(
-    model: Model, size: ModelSize | EpochcostError | None, room: _Room
-) -> Iterator[str]:
+def _memory_lines(model: Model, sizes: _Sizes, room: _Room) -> Iterator[str]:
+    size = sizes.get(model.id)
     if model.declared is not None:
-        total = _flops(float(model.declared.training_flops))
+        total = scientific(float(model.declared.training_flops))
         yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"
-    elif size is None or isinstance(size, EpochcostError):
+    elif not isinstance(size, ModelSize):
         yield f"{model.id}: not counted: {size}"
     else:
-        for mode in dict.fromkeys(footprint.mode for footprint in size.footprints):
-            for provider, limit in room.items():
-                yield f"{model.id} {mode} {provider}: {_batches(size, mode, provider, limit)}"
+        modes = dict.fromkeys(footprint.mode for footprint in size.footprints)
+        for mode, (provider, limit) in itertools.product(modes, room.items()):
+            needed = {
+                footprint.batch_size: footprint.memory_bytes(provider)
+                for footprint in size.footprints
+                if footprint.mode == mode
+            }
+            batches = (
+                f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
+                for batch, amount in needed.items()
+            )
+            yield f"{model.id} {mode} {provider}: {', '.join(batches)}"
         for missing in size.uncounted:
             yield f"{model.id} {missing.mode}: not counted: {missing.reason}"
-
-
-def _batches(size: ModelSize, mode: Mode, provider: Provider, limit: int) -> str:
-    needed = {
-        footprint.batch_size: footprint.memory_bytes(provider)
-        for footprint in size.footprints
-        if footprint.mode == mode
-    }
-    return ", ".join(
-        f"{batch}: {memory(amount)}" + (" (no room here)" if amount > limit else "")
-        for batch, amount in needed.items()
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -81,7 +81,7 @@ def run(
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
-        print_json([_as_json(outcome) for outcome in outcomes], indent=1)
+        print_json([_failure(one) if isinstance(one, Failed) else one.result for one in outcomes])
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
@@ -146,10 +146,8 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
     return f"{finished}{of_all} trials are measured and kept{others}; add --resume to go on"
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
-    if isinstance(outcome, Failed):
-        return {"trial": outcome.trial.id, "error": str(outcome.error)}
-    return outcome.result.model_dump(mode="json")
+def _failure(outcome: Failed) -> Mapping[str, str]:
+    return {"trial": outcome.trial.id, "error": str(outcome.error)}
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -198,9 +199,9 @@ def _whole(widths: Mapping[str, int]) -> int:
     return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
-def print_json(values: Any, indent: int = 2) -> None:
+def print_json(values: Any) -> None:
     """Print values as JSON: numbers of money by all their digits, frozen values by their fields."""
-    typer.echo(json.dumps(values, default=_exact, indent=indent))
+    typer.echo(json.dumps(values, default=_exact, indent=2))
 
 
 def _exact(value: object) -> object:
@@ -211,6 +212,8 @@ def _exact(value: object) -> object:
             return value.isoformat()
         case Path():
             return value.as_posix()
+        case BaseModel():
+            return value.model_dump(mode="json")
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     raise TypeError(f"expected a value that JSON or a spec has, got {type(value).__name__}")

@@ -139,7 +139,7 @@ def train(
     if trainings is not None:
         chosen = [each for each in trainings.repeats if each.seed in request.seeds]
         if output == "json":
-            print_json(repeats_as_json(trainings, chosen, pay), indent=1)
+            print_json(repeats_as_json(trainings, chosen, pay))
         else:
             show_repeats(trainings, chosen, pay, request)
             if where.elsewhere:
