@@ -147,6 +147,7 @@ _SPECS = {
     """,
     "published/paper.toml": """
         id = "paper"
+        source_id = "kroutikov-2016"
         title = "A paper"
         authors = "An Author"
         year = 2016
@@ -162,12 +163,12 @@ _SPECS = {
         steps_per_epoch = 1327
         epochs = 25
         claims = [
-          { label = "one epoch", printed = "11", unit = "US cents",
-            formula = { name = "bill", epochs = 1 } },
-          { label = "25 epochs", printed = "2.98", unit = "hours", formula = { name = "duration" },
+          { label = "one epoch", printed = "11", unit = "US cents" },
+          { label = "25 epochs take", printed = "2.98", unit = "hours",
             differs = "428 s is rounded" },
-          { label = "alone", printed = "0.90", unit = "USD", shown = "derived",
-            formula = { name = "bill", epochs = 1, billing = "whole-hour" } }
+          { label = "one epoch alone", printed = "0.90", unit = "USD", shown = "derived" },
+          { label = "one batch", printed = "0.5", unit = "seconds", differs = "of another box" },
+          { label = "25 epochs, prorated", printed = "2", unit = "USD", relation = "at-least" }
         ]
         [[remarks]]
         said = "The box has 12 CPUs."
@@ -177,7 +178,7 @@ _SPECS = {
     """,
     "published/paper-hostile.toml": f"""
         id = "paper-hostile"
-        source_id = "paper"
+        source_id = "kroutikov-2016"
         title = "A paper"
         authors = "An Author"
         year = 2016
@@ -195,20 +196,18 @@ _SPECS = {
         notes = {_TOML_HOSTILE}
         claims = [
           {{ label = {_TOML_HOSTILE}, printed = "12,571", unit = "USD", differs = {_TOML_HOSTILE},
-            formula = {{ name = "bill", price = "box-2026" }} }}
+            price = "box-2026" }}
         ]
         [[claims]]
         label = {_TOML_HOSTILE}
         printed = "10"
         unit = "million USD"
-        formula = {{ name = "not-given" }}
         differs = {_TOML_HOSTILE}
         [[claims]]
         label = "{LONG}"
         printed = "40"
         unit = "thousand USD"
         relation = "at-least"
-        formula = {{ name = "product", factors = [{{ label = {_TOML_HOSTILE}, value = 50 }}] }}
         [[remarks]]
         said = {_TOML_HOSTILE}
         ours = {_TOML_HOSTILE}

@@ -17,7 +17,6 @@ from epochcost.specs.published import Published
 from price_plans import DATE, rented
 
 ROOT = Path(__file__).parents[2]
-BILL = {"name": "bill", "epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +25,12 @@ def catalogue() -> Catalogue:
     return load_catalogue(ROOT)
 
 
-def source(*rows: dict[str, Any], claims: tuple[dict[str, Any], ...] = ()) -> Published:
-    """A published table of rows on one machine."""
+def source(page: str, *rows: dict[str, Any]) -> Published:
+    """A table of rows on one machine, on the page of a source."""
     return Published.model_validate(
         {
             "id": "paper",
+            "source_id": page,
             "title": "A paper",
             "authors": "An author",
             "year": 2016,
@@ -38,7 +38,6 @@ def source(*rows: dict[str, Any], claims: tuple[dict[str, Any], ...] = ()) -> Pu
             "source": "a journal",
             "as_of": DATE,
             "timings": rows,
-            "claims": claims,
         }
     )
 
@@ -50,15 +49,19 @@ def row(identifier: str = "row", **fields: Any) -> dict[str, Any]:
     return {**machine, "batch_size": 100, "epochs": 25, **timed, **fields}
 
 
-def claim(printed: str, unit: str, formula: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """One figure of a source."""
-    return {"label": "figure", "printed": printed, "unit": unit, "formula": formula, **fields}
+def claim(
+    printed: str, unit: str = "US cents", label: str = "one epoch", **fields: Any
+) -> dict[str, Any]:
+    """One figure of a source; Kroutikov's cost of an epoch."""
+    return {"label": label, "printed": printed, "unit": unit, **fields}
 
 
-def checked(*rows: dict[str, Any], currency: str = "USD") -> ClaimCheck:
+def checked(
+    *rows: dict[str, Any], page: str = "kroutikov-2016", currency: str = "USD"
+) -> ClaimCheck:
     """The check of the last row's only claim."""
     price = rented(currency=currency)
-    return recompute(source(*rows), {price.id: price})[-1].checks[0]
+    return recompute(source(page, *rows), {price.id: price})[-1].checks[0]
 
 
 def test_kroutikovs_table(catalogue: Catalogue) -> None:
@@ -82,7 +85,7 @@ def test_kroutikovs_table(catalogue: Catalogue) -> None:
 
 def test_halves_round_up_as_print_does() -> None:
     """4.25 cents are printed as 4.3."""
-    check = checked(row(claims=[claim("4.3", "US cents", BILL)]))
+    check = checked(row(claims=[claim("4.3")]))
     assert check.figure is not None
     assert (check.figure.exact, check.ours) == (Decimal("4.25"), Decimal("4.3"))
     assert check.agreement == "equal"
@@ -91,95 +94,105 @@ def test_halves_round_up_as_print_does() -> None:
 @pytest.mark.parametrize("printed", ["4.1", "4.5", "5", "4.27"])
 def test_another_figure_is_not_equal(printed: str) -> None:
     """A claim that no rounding of the time explains is told apart."""
-    check = checked(row(claims=[claim(printed, "US cents", BILL)]))
+    check = checked(row(claims=[claim(printed)]))
     assert (check.equal, check.agreement) == (False, "differs")
 
 
 def test_a_rounded_time_explains_a_difference() -> None:
     """0.49 h may have been 0.4935 h, which makes 44.4 cents and not 44.1; never 45."""
-    explained = row(hours=Decimal("0.49"), claims=[claim("44.4", "US cents", {"name": "bill"})])
+    explained = row(hours=Decimal("0.49"), claims=[claim("44.4", label="25 epochs, prorated")])
     assert checked(explained).agreement == "within rounding"
-    wrong = row(hours=Decimal("0.49"), claims=[claim("45.1", "US cents", {"name": "bill"})])
+    wrong = row(hours=Decimal("0.49"), claims=[claim("45.1", label="25 epochs, prorated")])
     assert checked(wrong).agreement == "differs"
 
 
 @pytest.mark.parametrize(
-    ("formula", "unit", "expected"),
+    ("page", "label", "unit", "expected"),
     [
-        ({"name": "bill"}, "USD", "2.125"),
-        ({"name": "bill", "billing": "whole-hour"}, "USD", "3.6"),
-        ({"name": "bill", "epochs": 1}, "thousand USD", "0.000085"),
-        ({"name": "duration", "epochs": 1}, "seconds", "170"),
-        ({"name": "duration"}, "hours", "1.180555556"),
-        ({"name": "step-time"}, "seconds", "0.641509434"),
-        ({"name": "examples"}, "million examples", "0.6625"),
-        ({"name": "rate-drop", "epochs": 2, "examples_per_epoch": 950}, "steps", "18"),
-        (
-            {"name": "steps-over-rate-drop", "epochs": 2, "examples_per_epoch": 950},
-            "ratio",
-            "368.055555556",
-        ),
-        ({"name": "energy", "assumptions": "strubell-2019"}, "kWh", "0.932638889"),
-        ({"name": "emissions", "assumptions": "strubell-2019"}, "lb CO2e", "0.8897375"),
-        ({"name": "relative-time", "to": "other"}, "ratio", "0.425"),
-        ({"name": "relative-cost", "to": "other"}, "percent", "85"),
-        ({"name": "speed-up", "to": "other"}, "ratio", "2.352941176"),
+        ("kroutikov-2016", "25 epochs, prorated", "USD", "2.125"),
+        ("kroutikov-2016", "25 epochs", "USD", "3.6"),
+        ("kroutikov-2016", "one epoch", "thousand USD", "0.000085"),
+        ("kroutikov-2016", "25 epochs take", "hours", "1.180555556"),
+        ("kroutikov-2016", "one batch", "seconds", "0.641509434"),
+        ("malta-2019", "images seen", "million examples", "0.6625"),
+        ("malta-2019", "first rate drop", "steps", "36900"),
+        ("malta-2019", "stabilised / first drop", "ratio", "0.179539295"),
+        ("malta-2019", "speed-up over p2", "ratio", "2.352941176"),
+        ("strubell-2019", "energy", "kWh", "0.932638889"),
+        ("strubell-2019", "emissions", "lb CO2e", "0.8897375"),
+        ("strubell-2019", "cost, low", "USD", "2.125"),
+        ("woolf-2017", "time, GPU = 1", "ratio", "0.425"),
+        ("woolf-2017", "cost, GPU = 1", "percent", "85"),
     ],
-    ids=lambda value: value["name"] if isinstance(value, dict) else None,
 )
-def test_each_formula(formula: dict[str, Any], unit: str, expected: str) -> None:
+def test_each_formula(page: str, label: str, unit: str, expected: str) -> None:
     """Worked out by hand for two machines, 25 epochs of 170 s and 265 steps, and 500 W."""
-    other = row("other", seconds=10_000)
-    mine = row(count=2, steps_per_epoch=265, power_watts=500, claims=[claim("1", unit, formula)])
-    found = checked(other, mine).figure
+    others = [row(name, seconds=10_000) for name in ("gpu", "p2.xlarge-batch-100")]
+    figure = claim("1", unit, label, price="p2.xlarge-on-demand" if "low" in label else None)
+    mine = row(count=2, steps_per_epoch=265, power_watts=500, claims=[figure])
+    found = checked(*others, mine, page=page).figure
     assert found is not None
     assert round(found.exact, 9) == round(Decimal(expected), 9)
 
 
-def test_a_product_needs_no_row() -> None:
-    """Two configurations of ten runs each."""
-    factors = [{"label": "one run", "value": Decimal("2.5")}, {"label": "runs", "value": 20}]
-    product = {
-        "name": "product",
-        "factors": factors,
-        "divisors": [{"label": "halves", "value": 2}],
-    }
-    (only,) = recompute(source(claims=(claim("25", "thousand USD", product),)), {})
-    assert only.timing is None
-    assert [check.agreement for check in only.checks] == ["equal"]
+def test_figures_of_no_row(catalogue: Catalogue) -> None:
+    """Two configurations of ten runs each at $2,500; what a project took is not given."""
+    (loose,) = recompute(catalogue.published["ai21-2020"], catalogue.prices)
+    figures = [check.figure and check.figure.exact for check in loose.checks]
+    assert loose.timing is None
+    assert (figures[0], figures[-1]) == (50, None)
+
+
+def test_a_source_without_a_function_is_not_recomputed() -> None:
+    """Its figures stay as they are printed."""
+    check = checked(row(claims=[claim("4.3")]), page="another-2026")
+    assert (check.agreement, check.our_digits) == ("not recomputed", "—")
+    assert check.problem == "the source does not say what it follows from"
 
 
 def test_thousands_are_separated_as_printed() -> None:
     """12,571 is a number of five digits."""
-    check = checked(row(seconds=50_284_000, claims=[claim("12,571", "USD", {"name": "bill"})]))
+    check = checked(row(seconds=50_284_000, claims=[claim("12,571", "USD", "25 epochs, prorated")]))
     assert (check.claim.value, check.agreement) == (Decimal(12571), "equal")
 
 
 def test_more_than_a_bound() -> None:
     """A source that says "more than" is right above its figure and at it, and wrong below."""
     outcomes = [
-        checked(row(claims=[claim(printed, "US cents", BILL, relation="at-least")])).equal
+        checked(row(claims=[claim(printed, relation="at-least")])).equal
         for printed in ("4.2", "4.3", "4.4")
     ]
     assert outcomes == [True, True, False]
 
 
 def test_what_cannot_be_recomputed_says_why() -> None:
-    """Another currency, a row without an input, a figure without a formula: states, not errors."""
-    foreign = checked(row(claims=[claim("1", "USD", BILL)]), currency="EUR")
-    powerless = checked(
-        row(claims=[claim("1", "kWh", {"name": "energy", "assumptions": "strubell-2019"})])
-    )
-    silent = checked(row(claims=[claim("1", "USD", {"name": "not-given"})]))
-    assert [one.agreement for one in (foreign, powerless, silent)] == ["not recomputed"] * 3
+    """Another currency, a row without power or steps, a label without a formula: no errors."""
+    foreign = checked(row(claims=[claim("1", "USD")]), currency="EUR")
+    powerless = checked(row(claims=[claim("1", "kWh", "energy")]), page="strubell-2019")
+    stepless = checked(row(claims=[claim("1", "seconds", "one batch")]))
+    silent = checked(row(claims=[claim("1", "USD", "of nothing")]))
+    checks = (foreign, powerless, stepless, silent)
+    assert [one.agreement for one in checks] == ["not recomputed"] * 4
     assert foreign.problem == "row: expected a price in USD, got p2.xlarge-on-demand in EUR"
     assert powerless.problem == "row: expected power_watts, got a row without"
+    assert stepless.problem == "row: expected steps, got a row without"
     assert silent.ours is None
+
+
+def test_outcomes_have_signs() -> None:
+    """Told apart without colour, with two digits more than the source prints."""
+    equal = checked(row(claims=[claim("4.3")]))
+    more = checked(row(claims=[claim("4", relation="at-least")]))
+    apart = checked(row(claims=[claim("4.9")]))
+    assert [check.outcome for check in (equal, more, apart)] == [
+        *("= matches", "≥ more", "≠ differs")
+    ]
+    assert (equal.our_digits, more.our_digits) == ("4.25", "4.25")
 
 
 @given(st.decimals("0.01", 1000, places=2), st.decimals("-0.0049", "0.0049", places=4))
 def test_the_true_time_is_never_called_different(hours: Decimal, hidden: Decimal) -> None:
     """A source that bills its exact time and prints it rounded is equal or within rounding."""
     cost = f"{(hours + hidden) * Decimal('0.90'):.3f}"
-    check = checked(row(hours=hours, claims=[claim(cost, "USD", {"name": "bill"})]))
+    check = checked(row(hours=hours, claims=[claim(cost, "USD", "25 epochs, prorated")]))
     assert check.agreement in {"equal", "within rounding"}

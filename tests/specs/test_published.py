@@ -12,12 +12,11 @@ from epochcost.specs.catalogue import KINDS
 from epochcost.specs.findings import validate
 from epochcost.specs.published import Published, Timing
 
-BILL = {"name": "bill"}
 ROW = {"id": "one", "hardware": "box", "price": "box-2026", "hours": Decimal("1.00")}
 
 
-def faults(row: dict[str, Any], *claims: dict[str, Any], loose: Any = ()) -> list[str]:
-    """What is wrong with a table of one row with these figures, and of these without a row."""
+def faults(row: dict[str, Any], *claims: dict[str, Any]) -> list[str]:
+    """Faults of a table of one row with these figures."""
     table = {
         "id": "paper",
         "title": "A paper",
@@ -27,15 +26,14 @@ def faults(row: dict[str, Any], *claims: dict[str, Any], loose: Any = ()) -> lis
         "source": "a journal",
         "as_of": dt.date(2016, 11, 1),
         "timings": [{**row, "claims": list(claims)}],
-        "claims": list(loose),
     }
     found = validate(KINDS["published"], table)
     return [] if isinstance(found, Published) else [str(fault) for fault in found]
 
 
-def claim(unit: str = "USD", formula: Any = BILL, printed: str = "1.5", **fields: Any) -> Any:
+def claim(printed: str = "1.5", **fields: Any) -> Any:
     """One figure."""
-    return {"label": "figure", "printed": printed, "unit": unit, "formula": formula, **fields}
+    return {"label": "figure", "printed": printed, "unit": "USD", **fields}
 
 
 @pytest.mark.parametrize("printed", ["7", "0.35", "12,571", "3,201,722", "1,000.5"])
@@ -51,18 +49,10 @@ def test_what_is_no_printed_digits(printed: str) -> None:
     assert "printed digits in quotes" in fault
 
 
-def test_a_formula_answers_in_its_units() -> None:
-    """Dollars are no energy."""
-    (fault,) = faults(ROW, claim("kWh"))
-    assert fault.startswith("timings[0].claims[0]: should be in")
-    assert fault.endswith("which bill makes, got kWh")
-
-
-def test_an_unknown_formula_is_told_the_known_ones() -> None:
-    """At the formula's name."""
-    (fault,) = faults(ROW, claim(formula={"name": "guess"}))
-    assert fault.startswith("timings[0].claims[0].formula.name: should be one of")
-    assert '"bill"' in fault
+def test_an_unknown_unit_is_told_the_known_ones() -> None:
+    """At the unit of the claim."""
+    (fault,) = faults(ROW, claim(unit="EUR"))
+    assert fault.startswith("timings[0].claims[0].unit: should be one of")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +61,8 @@ def test_an_unknown_formula_is_told_the_known_ones() -> None:
         ({"seconds": 5}, "should have one of seconds_per_epoch, seconds or hours"),
         ({"hours": None}, "should have one of seconds_per_epoch, seconds or hours"),
         ({"hours": None, "seconds_per_epoch": 5}, "should have epochs with seconds_per_epoch"),
-        ({"price": None}, "should have a price, or one in the formula of each bill"),
     ],
-    ids=["two times", "no time", "no epochs", "no price"],
+    ids=["two times", "no time", "no epochs"],
 )
 def test_a_row_has_one_time_and_its_price(change: dict[str, Any], demand: str) -> None:
     """Named by its number."""
@@ -81,23 +70,10 @@ def test_a_row_has_one_time_and_its_price(change: dict[str, Any], demand: str) -
     assert faults(row, claim()) == [f"timings[0]: {demand}"]
 
 
-def test_a_bill_may_name_its_price() -> None:
+def test_a_figure_may_name_its_price() -> None:
     """A row of two prices has none of its own."""
     row = {key: value for key, value in ROW.items() if key != "price"}
-    assert faults(row, claim(formula={**BILL, "price": "box-2026"})) == []
-
-
-def test_rows_are_compared_within_their_table() -> None:
-    """A row that is not there cannot be compared with."""
-    against = {"name": "speed-up", "to": "two"}
-    (fault,) = faults(ROW, claim("ratio", against))
-    assert fault == "should compare rows of this table, got two in figure"
-
-
-def test_figures_of_no_row_have_formulas_that_need_none() -> None:
-    """A bill needs a time."""
-    (fault,) = faults(ROW, loose=[claim()])
-    assert fault.startswith("should have claims outside of timings by")
+    assert faults(row, claim(price="box-2026")) == []
 
 
 @pytest.mark.parametrize(

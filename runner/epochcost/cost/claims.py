@@ -1,37 +1,28 @@
 """Published figures recomputed from their rows' inputs, compared at the printed precision.
 
-What each formula computes, in base units, and how the result agrees with the source's digits.
+Each source has one function, whose docstring says by which formula its figures follow from the
+times and prices that it gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
+from inspect import cleandoc
 from itertools import product
-from math import prod
 from types import MappingProxyType
 from typing import Literal
 
 from epochcost.cost.bill import quote, share
-from epochcost.cost.energy import ASSUMPTIONS, emissions_pounds, energy_kwh
+from epochcost.cost.energy import STRUBELL_2019, emissions_pounds, energy_kwh
 from epochcost.cost.lines import Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.errors import InputError
-from epochcost.specs.formula import (
-    Against,
-    Bill,
-    Duration,
-    Energy,
-    NotGiven,
-    Product,
-    RateDrop,
-    Unit,
-)
 from epochcost.specs.price import Price
-from epochcost.specs.published import Claim, Published, Timing, half_unit
-from epochcost.specs.terms import BILLING_RULES, BillingName
-from epochcost.units import SECONDS_PER_HOUR
+from epochcost.specs.published import Claim, Published, Timing, Unit, half_unit
+from epochcost.specs.terms import BILLING_RULES
+from epochcost.units import SECONDS_PER_HOUR, plain
 
 # Base units (dollars, seconds, counts) in one of each unit.
 _BASE_UNITS: Mapping[Unit, Decimal] = MappingProxyType(
@@ -45,111 +36,191 @@ _BASE_UNITS: Mapping[Unit, Decimal] = MappingProxyType(
     }
 )
 Agreement = Literal["equal", "within rounding", "differs", "not recomputed"]
+_SIGNS: Mapping[Agreement, str] = MappingProxyType(
+    {
+        "equal": "= matches",
+        "within rounding": "≈ matches (rounded)",
+        "differs": "≠ differs",
+        "not recomputed": "? not checked",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
-class RowInputs:
-    """A row with the time of all its work, which may be other than the one it gives.
+class Work:
+    """The work of a row, in a time that its source may have rounded to the one it gives."""
 
-    ``timing`` and ``seconds`` are None for claims of no row.
-    """
-
-    timing: Timing | None
-    seconds: Decimal | None
+    row: Timing
+    seconds: Decimal
     prices: Mapping[str, Price]
 
     @property
-    def row(self) -> Timing:
-        """The row; claims of no row have formulas that ask for none."""
-        assert self.timing is not None, "specs demand a row for this formula"
-        return self.timing
+    def epoch(self) -> Work:
+        """One epoch of it."""
+        return replace(self, seconds=self.seconds / self.given("epochs"))
 
-    def seconds_of(self, epochs: int | None) -> Decimal:
-        """The time of so many epochs, or of all the work; raises InputError, as do all below."""
-        assert self.seconds is not None, "a row has a time"
-        if epochs is None:
-            return self.seconds
-        return self.seconds * epochs / self.known(self.row.epochs, "epochs")
+    @property
+    def steps(self) -> Decimal:
+        """Steps of all the work; raises InputError, as do all below, for a row without."""
+        if self.row.total_steps is None:
+            raise InputError(f"{self.row.id}: expected steps, got a row without")
+        return self.row.total_steps
 
-    def known(self, value: Decimal | int | None, what: str) -> Decimal:
-        """An input that the formula needs."""
+    def given(self, key: str) -> Decimal:
+        """A number of the row by its key."""
+        value = getattr(self.row, key)
         if value is None:
-            raise InputError(f"{self.row.id}: expected {what}, got a row without")
+            raise InputError(f"{self.row.id}: expected {key}, got a row without")
         return Decimal(value)
 
+    def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
+        """Dollars at the row's price or another: prorated, or billed in whole hours."""
+        plan = self.prices.get(price or self.row.price or "")
+        if plan is None or plan.currency != "USD":
+            got = f"{plan.id} in {plan.currency}" if plan else "none"
+            raise InputError(f"{self.row.id}: expected a price in USD, got {got}")
+        usage = Usage(self.seconds, count=self.row.count)
+        if not whole_hours:
+            return share(plan, usage).total
+        return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credit=Decimal(0)).total
 
-def evaluate(claim: Claim, job: RowInputs, reference: RowInputs | None) -> Decimal:
-    """The figure that a claim is about, in its unit; to be called inside `exact_arithmetic`.
 
-    Raises InputError where the row lacks an input or its price cannot be applied.
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A claim with the work of its row and of any row; figures of no row have None and none."""
+
+    claim: Claim
+    own: Work | None
+    rows: Mapping[str, Work]
+
+
+# The figure of a cell in base units; None if the source does not say what it follows from.
+Formula = Callable[[Cell], Decimal | None]
+
+
+def _ai21_2020(cell: Cell) -> Decimal | None:
+    """A project with all its runs costs two configurations of ten runs each: twenty runs.
+
+    One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
+    trillion tokens (Kaplan et al. 2020), at the cost for each operation of the run of 1.5 billion
+    parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
-    formula = claim.formula
-    if isinstance(formula, Product):
-        return _product(formula)
-    value = _against(formula, job, reference) if isinstance(formula, Against) else _own(claim, job)
-    return value / _BASE_UNITS.get(claim.unit, Decimal(1))
+    match cell.claim.label:
+        case "fully loaded, 110 million parameters":
+            return Decimal(2500) * 2 * 10
+        case "fully loaded, 340 million parameters":
+            return Decimal(10_000) * 2 * 10
+        case "fully loaded, 1.5 billion parameters":
+            return Decimal(80_000) * 2 * 10
+        case "one run of T5-11B":
+            return 6 * 11 * Decimal(80_000) / Decimal("1.18")
+    return None
 
 
-def _own(claim: Claim, job: RowInputs) -> Decimal:
-    match claim.formula:
-        case Bill() as bill:
-            return _bill(job, bill.price, bill.epochs, bill.billing)
-        case Duration() as duration:
-            return job.seconds_of(duration.epochs)
-        case Energy() as energy:
-            return _energy(energy, job)
-        case RateDrop() as drop:
-            return _rate_drop(drop, job)
-    steps = job.known(job.row.total_steps, "steps")
-    if claim.formula.name == "step-time":
-        return job.seconds_of(None) / steps
-    return steps * job.known(job.row.batch_size, "batch_size")
+def _kroutikov_2016(cell: Cell) -> Decimal | None:
+    """An epoch costs its time at the price of an hour, prorated; a batch takes time ÷ steps.
+
+    What EC2 billed in 2016 are whole hours, of one epoch alone or of all 25.
+    """
+    if cell.own is None:
+        return None
+    work = cell.own
+    figure = None
+    match cell.claim.label:
+        case "one batch":
+            figure = work.seconds / work.steps
+        case "one epoch":
+            figure = work.epoch.cost()
+        case "one epoch alone":
+            figure = work.epoch.cost(whole_hours=True)
+        case "25 epochs, prorated":
+            figure = work.cost()
+        case "25 epochs":
+            figure = work.cost(whole_hours=True)
+        case "25 epochs take":
+            figure = work.seconds
+    return figure
 
 
-def _bill(
-    job: RowInputs,
-    price_id: str | None,
-    epochs: int | None = None,
-    billing: BillingName = "prorated",
-) -> Decimal:
-    price = job.prices.get(price_id or job.row.price or "")
-    if price is None or price.currency != "USD":
-        got = f"{price.id} in {price.currency}" if price else "none"
-        raise InputError(f"{job.row.id}: expected a price in USD, got {got}")
-    usage = Usage(job.seconds_of(epochs), count=job.row.count)
-    if billing == "prorated":
-        return share(price, usage).total
-    return quote(price, usage, billing=BILLING_RULES[billing], credit=Decimal(0)).total
+def _malta_2019(cell: Cell) -> Decimal | None:
+    """The cost is the time at the price of an hour; a speed-up, the p2's time ÷ the p3's.
+
+    Images seen are steps × batch size. The rate first drops after 82 epochs of 45,000 images in
+    whole steps, and the accuracy stabilises at so many times that step.
+    """
+    if cell.own is None:
+        return None
+    work = cell.own
+    batch = work.given("batch_size")
+    first_drop = 82 * (45_000 // batch)
+    figure = None
+    match cell.claim.label:
+        case "cost":
+            figure = work.cost()
+        case "speed-up over p2":
+            figure = cell.rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds
+        case "images seen":
+            figure = work.steps * batch
+        case "first rate drop":
+            figure = first_drop
+        case "stabilised / first drop":
+            figure = work.steps / first_drop
+    return figure
 
 
-def _against(formula: Against, job: RowInputs, reference: RowInputs | None) -> Decimal:
-    assert reference is not None, "specs demand a row to compare with"
-    if formula.name == "relative-cost":
-        return _bill(job, None) / _bill(reference, None)
-    own, other = job.seconds_of(None), reference.seconds_of(None)
-    return other / own if formula.name == "speed-up" else own / other
+def _strubell_2019(cell: Cell) -> Decimal | None:
+    """The energy is 1.58 (PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
+
+    The cost is the time at the lowest (spot) and the highest (on-demand) price of the devices.
+    """
+    if cell.own is None:
+        return None
+    work = cell.own
+    match cell.claim.label:
+        case "cost, low" | "cost, high":
+            return work.cost(cell.claim.price)
+        case "energy" | "emissions":
+            energy = energy_kwh(work.given("power_watts"), work.seconds, STRUBELL_2019.pue)
+            if cell.claim.label == "energy":
+                return energy
+            return emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)
+    return None
 
 
-def _energy(formula: Energy, job: RowInputs) -> Decimal:
-    assumed = ASSUMPTIONS[formula.assumptions]
-    power = job.known(job.row.power_watts, "power_watts")
-    energy = energy_kwh(power, job.seconds_of(None), assumed.pue)
-    if formula.name == "energy":
-        return energy
-    return emissions_pounds(energy, assumed.pounds_per_kwh)
+def _woolf_2017(cell: Cell) -> Decimal | None:
+    """Times and costs are relative to the GPU: the row's time or prorated cost ÷ the GPU's.
+
+    "Twice as fast" is the GPU's time ÷ the row's.
+    """
+    if cell.own is None:
+        return None
+    work, gpu = cell.own, cell.rows["gpu"]
+    match cell.claim.label:
+        case "time, GPU = 1" | "GPU against the best CPU: more than twice as fast":
+            return work.seconds / gpu.seconds
+        case "any CPU against the GPU: twice as fast":
+            return gpu.seconds / work.seconds
+        case "cost, GPU = 1" | "64 vCPUs cost more than the GPU":
+            return work.cost() / gpu.cost()
+    return None
 
 
-def _rate_drop(formula: RateDrop, job: RowInputs) -> Decimal:
-    batch = int(job.known(job.row.batch_size, "batch_size"))
-    drop = Decimal(formula.epochs * (formula.examples_per_epoch // batch))
-    if formula.name == "rate-drop":
-        return drop
-    return job.known(job.row.total_steps, "steps") / drop
+# By the id of the source's page.
+_FORMULAS: Mapping[str, Formula] = MappingProxyType(
+    {
+        "ai21-2020": _ai21_2020,
+        "kroutikov-2016": _kroutikov_2016,
+        "malta-2019": _malta_2019,
+        "strubell-2019": _strubell_2019,
+        "woolf-2017": _woolf_2017,
+    }
+)
 
 
-def _product(formula: Product) -> Decimal:
-    dividend = prod((factor.value for factor in formula.factors), start=Decimal(1))
-    return dividend / prod((factor.value for factor in formula.divisors), start=Decimal(1))
+def method(published: Published) -> str:
+    """How the figures of a source are computed, as its function says; empty without one."""
+    formula = _FORMULAS.get(published.page)
+    return "" if formula is None else cleandoc(formula.__doc__ or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +267,21 @@ class ClaimCheck:
         near = self.figure.low - half <= self.claim.value <= self.figure.high + half
         return "within rounding" if near else "differs"
 
+    @property
+    def outcome(self) -> str:
+        """The agreement with its sign, told apart without colour."""
+        if self.equal and self.claim.relation == "at-least":
+            return "≥ more"
+        return _SIGNS[self.agreement]
+
+    @property
+    def our_digits(self) -> str:
+        """Our figure with up to two digits more than the source prints."""
+        if self.figure is None:
+            return "—"
+        finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)
+        return f"{Decimal(plain(finer)):,f}"
+
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
@@ -207,45 +293,45 @@ class RowChecks:
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
     """Every figure of a published table, row by row, recomputed from the row's inputs."""
-    rows = {timing.id: timing for timing in published.timings}
-    checked = [
-        RowChecks(timing, tuple(_check(claim, timing, rows, prices) for claim in timing.claims))
-        for timing in published.timings
-    ]
-    loose = tuple(_check(claim, None, rows, prices) for claim in published.claims)
-    return (*checked, RowChecks(None, loose)) if loose else tuple(checked)
+    groups = [(timing, timing.claims) for timing in published.timings]
+    loose = [(None, published.claims)] if published.claims else []
+    return tuple(
+        RowChecks(timing, tuple(_check(published, claim, timing, prices) for claim in claims))
+        for timing, claims in (*groups, *loose)
+    )
 
 
 def _check(
-    claim: Claim, timing: Timing | None, rows: Mapping[str, Timing], prices: Mapping[str, Price]
+    published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> ClaimCheck:
-    if isinstance(claim.formula, NotGiven):
-        return ClaimCheck(claim, None, "the source does not say what it follows from")
-    reference = rows[claim.formula.to] if isinstance(claim.formula, Against) else None
     try:
         with exact_arithmetic():
-            return ClaimCheck(claim, _figure(claim, timing, reference, prices))
+            figure = _figure(published, claim, timing, prices)
     except InputError as error:
         return ClaimCheck(claim, None, str(error))
+    unknown = None if figure else "the source does not say what it follows from"
+    return ClaimCheck(claim, figure, unknown)
 
 
 def _figure(
-    claim: Claim, timing: Timing | None, reference: Timing | None, prices: Mapping[str, Price]
-) -> RecomputedFigure:
+    published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
+) -> RecomputedFigure | None:
     """The figure at the times as given, and its extremes over all times that round to them."""
-
-    def at(own: Decimal | None, other: Decimal | None) -> Decimal:
-        beside = RowInputs(reference, other, prices) if reference else None
-        return evaluate(claim, RowInputs(timing, own, prices), beside)
-
-    given = at(_seconds(timing), _seconds(reference))
-    ends = [at(*times) for times in product(_rounded_to(timing), _rounded_to(reference))]
-    return RecomputedFigure(given, min(ends), max(ends))
-
-
-def _seconds(timing: Timing | None) -> Decimal | None:
-    return timing.total_seconds if timing else None
-
-
-def _rounded_to(timing: Timing | None) -> tuple[Decimal | None, ...]:
-    return timing.total_seconds_range if timing else (None,)
+    formula = _FORMULAS.get(published.page)
+    if formula is None:
+        return None
+    times = {
+        row.id: [
+            Work(row, seconds, prices) for seconds in (row.total_seconds, *row.total_seconds_range)
+        ]
+        for row in published.timings
+    }
+    figures = []
+    for end, other_end in ((0, 0), *product((1, 2), (1, 2))):
+        own = times[timing.id][end] if timing else None
+        others = {identifier: works[other_end] for identifier, works in times.items()}
+        value = formula(Cell(claim, own, others))
+        if value is None:
+            return None
+        figures.append(value / _BASE_UNITS.get(claim.unit, Decimal(1)))
+    return RecomputedFigure(figures[0], min(figures), max(figures))

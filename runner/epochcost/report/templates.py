@@ -17,7 +17,6 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
-from epochcost.analysis import claim_words
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.odds import odds_sentence
 from epochcost.cost import Unpriced
@@ -127,7 +126,6 @@ def _owned_hour(price: Price) -> str:
 
 
 _FILTERS: dict[str, Callable[..., Any]] = {
-    "agreement": claim_words.agreement_words,
     "amount": money,
     "buying": buying_words,
     "bytes": memory,
@@ -140,7 +138,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "odds_sentence": odds_sentence,
     "software": software_words,
     "plan_note": wording.plan_note,
-    "formula": claim_words.formula_words,
     "gib": _gib,
     "date": _date,
     "goal": wording.goal_words,
@@ -150,14 +147,12 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "kwh": kilowatt_hours,
     "linked": with_links,
     "machine_uri": _machine_address,
-    "ours": claim_words.ours_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "payback": payback_words,
     "plain": plain,
     "price_date": price_date,
     "price_paid": price_paid,
-    "printed": claim_words.printed_words,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "scientific": _scientific,

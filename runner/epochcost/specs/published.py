@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -24,10 +23,22 @@ from epochcost.specs.base import (
     distinct,
     matching,
 )
-from epochcost.specs.formula import UNITS, Against, Bill, Formula, Unit
-from epochcost.specs.wording import join_choices
 from epochcost.units import SECONDS_PER_HOUR
 
+Unit = Literal[
+    "USD",
+    "US cents",
+    "thousand USD",
+    "million USD",
+    "seconds",
+    "hours",
+    "kWh",
+    "lb CO2e",
+    "ratio",
+    "percent",
+    "steps",
+    "million examples",
+]
 # The digits that a source printed, so that our figure can be compared at that precision.
 Printed = Annotated[
     str,
@@ -46,7 +57,7 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A figure of the source, and the formula that reproduces it from the row's inputs.
+    """A figure of the source, which a function of `cost.claims` computes from the row's inputs.
 
     A drawn value is in a chart whose data are the source's. ``relation`` is ``at-least`` where
     the source only says that the figure is more.
@@ -57,8 +68,8 @@ class Claim(Spec):
         description="The digits that the source shows, in quotes.", examples=["4.3"]
     )
     unit: Unit = Field(description="The unit of the value.")
-    formula: Formula = Field(
-        description="How the value follows from the row, by the formula's name."
+    price: Identifier | None = Field(
+        None, description="What replaces the row's own price, by its id in prices/."
     )
     relation: Literal["equal", "at-least"] = Field(
         "equal", description="Whether ours should be equal, or at least as much."
@@ -75,16 +86,6 @@ class Claim(Spec):
     differs: Text | None = Field(
         None, description="Why ours is another at the printed precision; given then only."
     )
-
-    @model_validator(mode="after")
-    def _unit_of_formula(self) -> Claim:
-        units = UNITS[self.formula.name]
-        if units and self.unit not in units:
-            raise ValueError(
-                f"should be in {join_choices(units)}, which {self.formula.name} makes, "
-                f"got {self.unit}"
-            )
-        return self
 
     @property
     def value(self) -> Decimal:
@@ -171,8 +172,6 @@ class Timing(Spec):
             raise ValueError("should have one of seconds_per_epoch, seconds or hours")
         if self.seconds_per_epoch is not None and self.epochs is None:
             raise ValueError("should have epochs with seconds_per_epoch")
-        if self.price is None and any(_unpriced(claim) for claim in self.claims):
-            raise ValueError("should have a price, or one in the formula of each bill")
         return self
 
     @property
@@ -264,38 +263,7 @@ class Published(NamedSpec):
             raise ValueError("should have at least one of [[timings]] and [[claims]]")
         return self
 
-    @model_validator(mode="after")
-    def _rows_that_claims_need(self) -> Published:
-        if any(claim.formula.name not in _ROWLESS for claim in self.claims):
-            raise ValueError(
-                f"should have claims outside of timings by {join_choices(_ROWLESS)} only"
-            )
-        known = {timing.id for timing in self.timings}
-        for _, claim in self.rows_of_claims():
-            if isinstance(claim.formula, Against) and claim.formula.to not in known:
-                raise ValueError(
-                    f"should compare rows of this table, got {claim.formula.to} in {claim.label}"
-                )
-        return self
-
     @property
     def page(self) -> str:
         """The id of the source's page."""
         return self.source_id or self.id
-
-    def rows_of_claims(self) -> Iterator[tuple[Timing | None, Claim]]:
-        """Every claim with its row; None for those of no row."""
-        for timing in self.timings:
-            for claim in timing.claims:
-                yield timing, claim
-        for claim in self.claims:
-            yield None, claim
-
-
-_ROWLESS = ("product", "not-given")
-
-
-def _unpriced(claim: Claim) -> bool:
-    formula = claim.formula
-    billed = isinstance(formula, Bill) and formula.price is None
-    return billed or formula.name == "relative-cost"

@@ -21,7 +21,7 @@ from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 # Stands for every item of an array in a pattern of keys.
 _EACH = "*"
-_EACH_FORMULA = ("timings", _EACH, "claims", _EACH, "formula")
+_EACH_CLAIM = ("timings", _EACH, "claims", _EACH)
 _EACH_LIMIT = ("budget", "limits", _EACH)
 
 
@@ -45,7 +45,7 @@ _REFERENCES = (
     _Reference("apis", ("model",), "models"),
     _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
     _Reference("published", ("timings", _EACH, "price"), "prices"),
-    _Reference("published", (*_EACH_FORMULA, "price"), "prices"),
+    _Reference("published", (*_EACH_CLAIM, "price"), "prices"),
     _Reference("published", ("remarks", _EACH, "price"), "prices"),
     _Reference("published", ("remarks", _EACH, "hardware"), "hardware"),
     _Reference("published", ("remarks", _EACH, "model"), "models"),
@@ -209,9 +209,9 @@ def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterato
 
 
 def _prices_in(timing: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """The prices that a row names: its own, and those of its claims' formulas."""
+    """The prices that a row names: its own, and those of its claims."""
     yield from _matches(timing, ("price",))
-    yield from _matches(timing, (*_EACH_FORMULA[2:], "price"))
+    yield from _matches(timing, (*_EACH_CLAIM[2:], "price"))
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:

@@ -216,14 +216,15 @@ def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare)
     claims = """
     count = 4
     price = "local-2025"
-    claims = [ { label = "all", printed = "0.2", unit = "USD", formula = { name = "bill" } } ]
+    claims = [ { label = "cost", printed = "0.2", unit = "USD" } ]
     """
-    write_spec(project, "published/paper", f"{PAPER}{claims}")
+    paper = PAPER.replace('id = "paper"', 'id = "paper"\n    source_id = "malta-2019"')
+    write_spec(project, "published/paper", f"{paper}{claims}")
     commit(project)
     edit(project, "prices/local-2025", "0.90", "1.80")
     assert compare().figures == (
         ChangedFigure(
-            "published figure", "paper, one: all", "0.2 USD (= matches)", "0.4 USD (≠ differs)"
+            "published figure", "paper, one: cost", "0.2 USD (= matches)", "0.4 USD (≠ differs)"
         ),
     )
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from epochcost.analysis.arithmetic import arithmetic_of, step_parts
-from epochcost.analysis.claim_words import agreement_words, ours_words
 from epochcost.analysis.difference.revision import Snapshot
 from epochcost.analysis.difference.sides import Side
 from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
@@ -123,7 +122,7 @@ def _published(pair: Pair, side: Side) -> Iterator[Figure]:
         for row in recompute(source, side.catalogue.prices):
             for check in row.checks:
                 said = row.timing.id if row.timing else source.title
-                words = f"{ours_words(check)} {check.claim.unit} ({agreement_words(check)})"
+                words = f"{check.our_digits} {check.claim.unit} ({check.outcome})"
                 what = f"{source.id}, {said}: {check.claim.label}"
                 yield Figure("published figure", what, words, words)
 

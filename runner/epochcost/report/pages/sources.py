@@ -12,11 +12,11 @@ from typing import get_args
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.table.lines import Value
 from epochcost.cost import Agreement, ClaimCheck, RowChecks, recompute
+from epochcost.cost.claims import method
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table
 from epochcost.report.wording import price_paid
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.formula import Bill
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.published import Claim, Published, Timing
 from epochcost.units import plain
@@ -42,6 +42,11 @@ class SourceTable:
     inputs: Table
     workload: Workload | None
     measured: int
+
+    @property
+    def method(self) -> str:
+        """How the figures are computed."""
+        return method(self.spec)
 
     @property
     def timed(self) -> list[RowChecks]:
@@ -203,15 +208,8 @@ def row_words(timing: Timing, hardware: Hardware) -> str:
 
 
 def _prices(timing: Timing, catalogue: Catalogue) -> str:
-    return "; ".join(price_paid(catalogue.prices[name]) for name in dict.fromkeys(_named(timing)))
-
-
-def _named(timing: Timing) -> Iterator[str]:
-    if timing.price:
-        yield timing.price
-    for claim in timing.claims:
-        if isinstance(claim.formula, Bill) and claim.formula.price:
-            yield claim.formula.price
+    names = dict.fromkeys((timing.price, *(claim.price for claim in timing.claims)))
+    return "; ".join(price_paid(catalogue.prices[name]) for name in names if name)
 
 
 def _time_words(timing: Timing) -> str:
