@@ -14,7 +14,6 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner, Result
 
 from epochcost.cli.app import app
-from epochcost.cost import recompute
 from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import ordered_keys_of
 from epochcost.specs.loader import check_paths, load_catalogue
@@ -24,10 +23,6 @@ from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ("--source", "the provider's list")
-PAPER = (
-    *("published", "--id", "paper", "--title", "A paper", "--authors", "An Author"),
-    *("--year", "2026", "--workload", "Tiny", "--model", "tiny", "--as-of", "2026-11-01", *SOURCE),
-)
 TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
 
 
@@ -93,9 +88,6 @@ def test_nothing_is_overwritten(project: Path) -> None:
         (("hardware",), "missing: --id, --name, --provider, --source"),
         (("study",), "missing: --model, --id, --name"),
         (("study", "--model", "tiny", "--model", "tiny"), "missing: --id, --name"),
-        (("published", "--model", "tiny", *SOURCE), "--workload, --as-of, --timing"),
-        ((*PAPER, "--timing", "gaint=2h"), 'did you mean "giant"?'),
-        ((*PAPER, "--timing", "giant=soon"), "duration: expected"),
         (
             ("price", "--hardware", "giant", "--amount", "1", "--plan", "on-demnd", *SOURCE),
             'did you mean "on-demand"?',
@@ -165,35 +157,6 @@ def test_a_study_of_one_model_is_named_by_it(project: Path) -> None:
     assert done.exit_code == 0, done.exception
     study = load_catalogue(project).study("tiny")
     assert (study.models, study.name) == (("tiny",), load_catalogue(project).model("tiny").name)
-
-
-def test_a_published_table(project: Path) -> None:
-    """Times of all the work keep the source's digits; those of an epoch are asked for."""
-    sizes = ("--batch-size", "4", "--epochs", "2")
-    done = _run("new", *PAPER, "--timing", "giant=8.20h", *sizes)
-    assert done.exit_code == 0, done.exception
-    assert "hours = 8.20\n" in (project / "specs/published/paper.toml").read_text("utf-8")
-    (row,) = load_catalogue(project).published["paper"].timings
-    assert (row.hardware, row.hours, row.batch_size, row.epochs) == ("giant", Decimal("8.2"), 4, 2)
-    (project / "specs/published/paper.toml").unlink()
-    assert _run("new", *PAPER, "--timing", "giant=7 min", "--per-epoch", *sizes).exit_code == 0
-    (row,) = load_catalogue(project).published["paper"].timings
-    assert row.seconds_per_epoch == 420
-
-
-def test_a_published_table_with_costs(project: Path) -> None:
-    """A printed cost is recomputed at the newest price on demand that the source can have paid."""
-    assert _run(*TRADE, "--as-of", "2026-10-01").exit_code == 0
-    assert _run(*TRADE, "--as-of", "2026-12-01").exit_code == 0
-    done = _run("new", *PAPER, "--timing", "giant=8.20h", "--cost", "giant=25.42")
-    assert done.exit_code == 0, done.exception
-    catalogue = load_catalogue(project)
-    (row,) = recompute(catalogue.published["paper"], catalogue.prices)
-    assert row.timing is not None
-    assert row.timing.price == "giant-on-demand-2026-10"
-    assert [check.agreement for check in row.checks] == ["equal"]
-    other = _refusal("new", *PAPER, "--timing", "giant=8.20h", "--cost", "tiny=1")
-    assert str(other) == "--cost: expected a machine of --timing, got 'tiny'"
 
 
 @pytest.fixture

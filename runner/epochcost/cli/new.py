@@ -15,7 +15,6 @@ from onnx import ModelProto, TensorProto
 
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.new_options import Id, Name, Source, require, spec_values, typed, write
-from epochcost.cli.new_published import published
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Environment, Gpu
@@ -33,7 +32,6 @@ _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
-app.command()(published)
 
 
 @app.callback()
