@@ -63,7 +63,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
             for kind in ("input_", "output_", "")
         )
         assert read * 100 + written * 50 == pytest.approx(both * 150)
-    assert float(answer["apis"][0]["per_million_output_tokens"]) == 4
+    assert float(answer["apis"][0]["output_per_million"]) == 4
 
 
 @pytest.mark.usefixtures("root")

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.phases import TimedDecoder, timed_decoders
-from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
+from epochcost.analysis.served_tokens import (
+    PERCENTILES,
+    ServedDecoder,
+    ServedRate,
+    TokenAnswer,
+    token_answer,
+)
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
     api_per_million,
-    best_capacity,
     break_even_per_second,
-    capacities,
-    serving_offers,
 )
-from epochcost.cli.bundled import catalogue_to_read, inputs_to_read
-from epochcost.cli.served_tokens import served_as_json, show_served
+from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -34,10 +34,9 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
-from epochcost.cost import Estimate
+from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.catalogue import Catalogue
 from epochcost.units import (
     money,
     money_range,
@@ -52,19 +51,12 @@ _HEADER = (
     "never idle", "at most", "a token", "sequences",
 )  # fmt: skip
 _DROP = ("sequences", "between", "a token", "never idle", "plan", "read", "written")
+_RATES = (
+    "requests", "first token", "90 % below", "further, 90 % below", "in time", "written",
+    "a million tokens", "measured for",
+)  # fmt: skip
+_DROPPED_RATES = ("measured for", "written", "first token", "in time")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What was asked of a model, and who can do it for how much."""
-
-    model: str
-    asked: Requests
-    offers: tuple[ServingOffer, ...]
-    apis: tuple[ApiPrice, ...]
-    refused: tuple[str, ...]
-    served: tuple[ServedDecoder, ...] = ()
 
 
 def tokens(
@@ -87,7 +79,7 @@ def tokens(
     Example: epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 --output 100
     """
     asked = Requests(_rate(requests), prompt, output, _bound(ttft, "ttft"), _bound(tpot, "tpot"))
-    answer = _answer(catalogue_to_read(), model, asked, results)
+    answer = token_answer(inputs_to_read(results), model, asked)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -114,59 +106,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
     return parse_duration_seconds(text)
 
 
-def _answer(catalogue: Catalogue, name: str, asked: Requests, results: Path) -> _Answer:
-    model = catalogue.model(name)
-    if model.decoder is None:
-        decoders = ", ".join(one.id for one in catalogue.models.values() if one.decoder)
-        raise InputError(
-            f"--model {name}: expected a model that generates tokens, with a table [decoder]: "
-            f"{decoders or 'there is none'}"
-        )
-    if asked.tokens > model.decoder.context:
-        raise InputError(
-            f"--prompt {asked.prompt} --output {asked.output}: expected at most "
-            f"{model.decoder.context} tokens together, the context of {name}"
-        )
-    inputs = inputs_to_read(results, catalogue)
-    timed = [one for one in timed_decoders(inputs) if one.model == name]
-    served = tuple(one for one in served_decoders(inputs) if one.model == name)
-    apis = [one for one in catalogue.apis.values() if one.model == name]
-    if not timed and not apis and not served:
-        raise InputError(
-            f"{name}: expected times of its phases, found none in {results}: measure them with "
-            f"`epochcost run --model {name}`"
-        )
-    return _Answer(
-        name,
-        asked,
-        serving_offers(catalogue, timed, asked),
-        tuple(sorted(apis, key=lambda one: api_per_million(one, asked))),
-        tuple(dict.fromkeys(reason for one in timed if (reason := _refusal(one, asked)))),
-        served,
-    )
-
-
-def _refusal(decoder: TimedDecoder, asked: Requests) -> str | None:
-    """Why a machine is no answer; None where it is one."""
-    where = f"{decoder.machine.name}, {decoder.precision}"
-    found = list(capacities(decoder, asked))
-    if not found:
-        timed = "; ".join(
-            f"{name} of {low} to {high} tokens" for name, (low, high) in decoder.lengths.items()
-        )
-        middle = asked.prompt + asked.output // 2
-        return (
-            f"{where}: no time of a prompt of {asked.prompt} and tokens after {middle}, the middle "
-            f"of the answer; timed are {timed}"
-        )
-    if best_capacity(decoder, asked) is None:
-        first = seconds(float(min(one.first.mean for one in found)))
-        token = seconds(float(min(one.token.mean for one in found)))
-        return f"{where}: its first token takes {first} and each more {token} at best"
-    return None
-
-
-def _show(answer: _Answer, *, wide: bool) -> None:
+def _show(answer: TokenAnswer, *, wide: bool) -> None:
     asked = answer.asked
     say(
         f"{answer.model}, {plain(asked.per_second.normalize())} requests a second, each "
@@ -176,7 +116,14 @@ def _show(answer: _Answer, *, wide: bool) -> None:
         print_table(_HEADER, [_row(one) for one in answer.offers], drop=_DROP, wide=wide)
     for line in _lines(answer):
         say(line)
-    show_served(answer.served, asked.per_second, wide=wide)
+    for (software, load), group in groupby(answer.served, lambda one: (one.software, one.asked)):
+        say(f"Behind {software}, measured with {load.lengths_words}:")
+        for served in group:
+            expected = "; ".join(_expected(served, asked.per_second))
+            say(f"{served.machine.name}, {served.precision}: {expected}")
+            if served.rates:
+                rows = [_rate_row(served, rate) for rate in served.rates]
+                print_table(_RATES, rows, drop=_DROPPED_RATES, wide=wide)
 
 
 def _row(offer: ServingOffer) -> tuple[str, ...]:
@@ -187,7 +134,7 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
         f"{offer.price.plan_words}{', assumed' if offer.price.assumed else ''}",
         str(offer.machines),
         _amount(offer.per_million),
-        _between(offer.per_million),
+        money_range(offer.per_million.low, offer.per_million.high, offer.price.currency),
         _amount(offer.apart.input),
         _amount(offer.apart.output),
         _amount(offer.full),
@@ -197,15 +144,11 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
     )
 
 
-def _amount(cost: Estimate) -> str:
-    return money(cost.mean, cost.currency)
+def _amount(cost: Cost) -> str:
+    return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
 
 
-def _between(cost: Estimate) -> str:
-    return money_range(cost.low, cost.high, cost.currency)
-
-
-def _lines(answer: _Answer) -> Iterator[str]:
+def _lines(answer: TokenAnswer) -> Iterator[str]:
     asked = answer.asked
     for reason in answer.refused:
         yield f"left out: {reason}"
@@ -217,7 +160,12 @@ def _lines(answer: _Answer) -> Iterator[str]:
         since = f"prices of {api.as_of}{ended}"
         yield f"API: {api.provider}, {api.name}: {cost} a million, {apart}, {since}"
         for offer in answer.offers[:1]:
-            yield f"  {_break_even_words(offer, api, asked)}"
+            machine = offer.decoder.machine.name
+            rate = break_even_per_second(offer, api, asked)
+            if rate is None:
+                yield f"  cheaper than {machine} at any rate that one of it does"
+            else:
+                yield f"  cheaper than one {machine} below {float(rate):.3g} requests a second"
     if not answer.apis:
         yield "API: no price of this model is in specs/apis"
     if answer.offers:
@@ -227,43 +175,60 @@ def _lines(answer: _Answer) -> Iterator[str]:
         )
 
 
-def _break_even_words(offer: ServingOffer, api: ApiPrice, asked: Requests) -> str:
-    machine = offer.decoder.machine.name
-    rate = break_even_per_second(offer, api, asked)
-    if rate is None:
-        return f"cheaper than {machine} at any rate that one of it does"
-    return f"cheaper than one {machine} below {float(rate):.3g} requests a second"
+def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
+    times = (rate.first_seconds(50), rate.first_seconds(90), rate.further_seconds(90))
+    return (
+        f"{float(rate.per_second):.3g}/s",
+        *("-" if time is None else seconds(time) for time in times),
+        "-" if rate.good_share is None else f"{rate.good_share:.0%}",
+        f"{rate.written_per_second:.3g}/s",
+        _amount(served.per_million(rate)),
+        seconds(rate.seconds),
+    )
 
 
-def _as_json(answer: _Answer) -> dict[str, Any]:
+def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
+    """What a machine does at a rate, by the measurements below and above it."""
+    load = served.asked
+    bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
+    kept = "{} % of first tokens within {} and further ones within {}".format(
+        load.percentile, *bounds
+    )
+    first = served.first_seconds(per_second, load.percentile)
+    further = served.further_seconds(per_second, load.percentile)
+    if served.highest is None:
+        yield f"no rate keeps {kept}"
+    else:
+        yield f"one machine keeps {kept} up to {float(served.highest.per_second):.3g}/s"
+        if first is not None and further is not None:
+            yield (
+                f"at {float(per_second):.3g}/s {load.percentile} % of first tokens come within "
+                f"{seconds(first)} and of further ones within {seconds(further)}"
+            )
+    if served.start_seconds is not None:
+        yield f"the engine takes requests {seconds(served.start_seconds)} after its start"
+    if served.joules_per_token is not None:
+        yield f"{served.joules_per_token:.3g} J a token by {served.meters}"
+
+
+def _as_json(answer: TokenAnswer) -> dict[str, Any]:
     asked = answer.asked
     return {
         "model": answer.model,
         "requests_per_second": asked.per_second,
         "prompt_tokens": asked.prompt,
         "output_tokens": asked.output,
-        "machines": [_offer_as_json(one, answer.apis, asked) for one in answer.offers],
+        "machines": [_offer(offer, answer.apis, asked) for offer in answer.offers],
         "apis": [
-            {
-                "api": one.id,
-                "provider": one.provider,
-                "per_million_tokens": api_per_million(one, asked),
-                "per_million_input_tokens": one.input_per_million,
-                "per_million_output_tokens": one.output_per_million,
-                "currency": one.currency,
-                "as_of": one.as_of.isoformat(),
-                "valid_until": one.valid_until and one.valid_until.isoformat(),
-            }
-            for one in answer.apis
+            {"per_million_tokens": api_per_million(api, asked)} | api.model_dump(mode="json")
+            for api in answer.apis
         ],
-        "left_out": list(answer.refused),
-        "behind_an_engine": [served_as_json(one) for one in answer.served],
+        "left_out": answer.refused,
+        "behind_an_engine": [_served(served) for served in answer.served],
     }
 
 
-def _offer_as_json(
-    offer: ServingOffer, apis: Sequence[ApiPrice], asked: Requests
-) -> dict[str, Any]:
+def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], asked: Requests) -> dict[str, Any]:
     capacity = offer.capacity
     return {
         "hardware": offer.decoder.machine.hardware,
@@ -275,17 +240,40 @@ def _offer_as_json(
         "requests_per_second_at_most": capacity.per_second,
         "first_token_seconds": capacity.first.mean,
         "token_seconds": capacity.token.mean,
-        "per_million_tokens": _cost_as_json(offer.per_million),
-        "per_million_input_tokens": _cost_as_json(offer.apart.input),
-        "per_million_output_tokens": _cost_as_json(offer.apart.output),
-        "per_million_tokens_never_idle": _cost_as_json(offer.full),
-        "per_million_input_tokens_never_idle": _cost_as_json(offer.full_apart.input),
-        "per_million_output_tokens_never_idle": _cost_as_json(offer.full_apart.output),
+        "per_million_tokens": offer.per_million,
+        "per_million_input_tokens": offer.apart.input,
+        "per_million_output_tokens": offer.apart.output,
+        "per_million_tokens_never_idle": offer.full,
+        "per_million_input_tokens_never_idle": offer.full_apart.input,
+        "per_million_output_tokens_never_idle": offer.full_apart.output,
         "cheaper_than_api_from_requests_per_second": {
             api.id: break_even_per_second(offer, api, asked) for api in apis
         },
     }
 
 
-def _cost_as_json(cost: Estimate) -> dict[str, Any]:
-    return {"low": cost.low, "mean": cost.mean, "high": cost.high, "currency": cost.currency}
+def _served(served: ServedDecoder) -> dict[str, Any]:
+    """A decoder behind an engine on a machine, with every rate."""
+    return {
+        "hardware": served.machine.hardware,
+        "precision": served.precision,
+        "engine": served.software,
+        "requests": served.asked,
+        "start_seconds": served.start_seconds,
+        "joules_per_token": served.joules_per_token,
+        "meters": served.meters or None,
+        "rates": [
+            {
+                "requests_per_second": rate.per_second,
+                "requests": rate.requests,
+                "first_token_seconds": {f"p{at}": rate.first_seconds(at) for at in PERCENTILES},
+                "further_token_seconds": {f"p{at}": rate.further_seconds(at) for at in PERCENTILES},
+                "share_in_time": rate.good_share,
+                "tokens_read_per_second": rate.tokens.read / rate.seconds,
+                "tokens_written_per_second": rate.written_per_second,
+                "per_million_tokens": served.per_million(rate),
+            }
+            for rate in served.rates
+        ],
+        "evidence": served.evidence.uri,
+    }
