@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from epochcost.cli.progress import TimeLeft, display_for
+from epochcost.cli.progress import Display, TimeLeft
 from epochcost.errors import ModelError
 from epochcost.execute.assignment import (
     Advanced,
@@ -161,7 +161,7 @@ def shown(*, terminal: bool) -> str:
     """Everything that a console gets to see of the events."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
-    with display_for(console) as display:
+    with Display(console) as display:
         for event in EVENTS:
             display(event)
     return output.getvalue()
@@ -208,7 +208,7 @@ def test_rounds_are_told(terminal: bool) -> None:
     """Which round it is, that more follow, and what is kept of a trial that failed in a later."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
-    with display_for(console) as display:
+    with Display(console) as display:
         for event in rounds_of_two():
             display(event)
     text = output.getvalue()

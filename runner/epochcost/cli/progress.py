@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -86,33 +85,6 @@ class TimeLeft:
         return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"
 
 
-class Display(Protocol):
-    """Shows events; entered before the first and left after the last."""
-
-    def __enter__(self) -> Self:
-        """Begin to show."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the terminal as it was found."""
-        ...
-
-    def __call__(self, event: Event) -> None:
-        """Show one event."""
-        ...
-
-
-def display_for(console: Console) -> Display:
-    """A live display on a terminal, plain lines anywhere else."""
-    left = TimeLeft(time.monotonic)
-    return _Live(left, console) if console.is_terminal else _Lines(left, console)
-
-
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     """What became of a trial, in one line."""
     if isinstance(event, Exhausted):
@@ -137,27 +109,6 @@ def kept_words(event: Failed) -> str:
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 
 
-def started_words(event: Started) -> str:
-    """The trial, and which of its rounds this is."""
-    turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
-    return event.trial.title + turn
-
-
-def waiting_words(event: Waiting) -> str:
-    """What a run waits for, and for how long at most."""
-    return f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
-
-
-def advance_words(event: Advanced) -> str:
-    """How far a trial is."""
-    progress = event.progress
-    precision = (
-        "" if progress.relative_half_width is None else f" ±{progress.relative_half_width:.1%}"
-    )
-    counted = f", {progress.samples} steps{precision}" if progress.samples else ""
-    return f"{progress.phase}{counted}"
-
-
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
     """A bar over the models whose sizes are counted; nothing where nobody watches."""
@@ -178,43 +129,15 @@ def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
         yield show
 
 
-class _Lines:
-    """A line when a visit begins and one when it ends."""
+class Display:
+    """Shows events: a live bar on a terminal, plain lines anywhere else.
 
-    def __init__(self, left: TimeLeft, console: Console) -> None:
-        self._left = left
-        self._console = console
+    It is entered before the first event and left after the last.
+    """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Scheduled):
-            self._left.schedule(event.visits)
-        elif isinstance(event, Started):
-            self._left.start()
-            count = f"[{event.number}/{event.total}]"
-            self._say(f"{count} {started_words(event)} ({self._left.words})")
-        elif isinstance(event, Swept):
-            self._say(limit_words(event.limit))
-        elif isinstance(event, Waiting):
-            self._say(f"    {waiting_words(event)}")
-        elif not isinstance(event, Advanced):
-            _end(self._left, event)
-            self._say(f"    {outcome_words(event)}")
-
-    def _say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-class _Live:
-    """One bar over all visits, with what the present one is doing beside it."""
-
-    def __init__(self, left: TimeLeft, console: Console) -> None:
-        self._left = left
+    def __init__(self, console: Console) -> None:
+        self._left = TimeLeft(time.monotonic)
+        self._live = console.is_terminal
         self._doing = ""
         self._progress = Progress(
             MofNCompleteColumn(),
@@ -223,6 +146,7 @@ class _Live:
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
             console=console,
             transient=True,
+            disable=not self._live,
         )
         self._task = self._progress.add_task("", total=None, left="")
 
@@ -234,32 +158,50 @@ class _Live:
         self._progress.stop()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Scheduled):
-            self._left.schedule(event.visits)
-            self._progress.update(self._task, total=len(event.visits))
-        elif isinstance(event, Started):
-            self._left.start()
-            self._doing = started_words(event)
-            # Visits that a failure made needless count as done.
-            self._progress.update(self._task, completed=event.number - 1, total=event.total)
-            self._describe("building")
-        elif isinstance(event, Advanced):
-            self._describe(advance_words(event))
-        elif isinstance(event, Swept):
-            self._progress.console.print(limit_words(event.limit), markup=False, highlight=False)
-        elif isinstance(event, Waiting):
-            self._progress.update(self._task, description=waiting_words(event))
-        else:
-            _end(self._left, event)
-            self._progress.advance(self._task)
-            line = f"{event.trial.title}: {outcome_words(event)}"
-            self._progress.console.print(line, markup=False, highlight=False)
+        """Show one event."""
+        match event:
+            case Scheduled():
+                self._left.schedule(event.visits)
+                self._progress.update(self._task, total=len(event.visits))
+            case Started():
+                self._start(event)
+            case Advanced():
+                self._advance(event)
+            case Swept():
+                self._say(limit_words(event.limit))
+            case Waiting():
+                words = f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
+                self._progress.update(self._task, description=words)
+                self._say("" if self._live else f"    {words}")
+            case _:
+                measured = isinstance(event, Finished | RoundStored)
+                self._left.end(measured=measured, given_up=isinstance(event, Failed))
+                self._progress.advance(self._task)
+                title = f"{event.trial.title}:" if self._live else "   "
+                self._say(f"{title} {outcome_words(event)}")
+
+    def _start(self, event: Started) -> None:
+        self._left.start()
+        turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
+        self._doing = f"{event.trial.title}{turn}"
+        # Visits that a failure made needless count as done.
+        self._progress.update(self._task, completed=event.number - 1, total=event.total)
+        self._describe("building")
+        count = f"[{event.number}/{event.total}]"
+        self._say("" if self._live else f"{count} {self._doing} ({self._left.words})")
+
+    def _advance(self, event: Advanced) -> None:
+        progress, precision = event.progress, ""
+        if progress.relative_half_width is not None:
+            precision = f" ±{progress.relative_half_width:.1%}"
+        counted = f", {progress.samples} steps{precision}" if progress.samples else ""
+        self._describe(f"{progress.phase}{counted}")
 
     def _describe(self, words: str) -> None:
         description = f"{self._doing}: {words}"
         self._progress.update(self._task, description=description, left=self._left.words)
 
-
-def _end(left: TimeLeft, event: Outcome | RoundStored | Exhausted) -> None:
-    measured = isinstance(event, Finished | RoundStored)
-    left.end(measured=measured, given_up=isinstance(event, Failed))
+    def _say(self, line: str) -> None:
+        if line:
+            console = self._progress.console
+            console.print(line, markup=False, highlight=False, soft_wrap=not self._live)

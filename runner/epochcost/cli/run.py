@@ -15,7 +15,7 @@ from epochcost.cli.costs_here import show_costs
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import failures, show_limits, show_outcomes
 from epochcost.cli.plan import Selection, show_extent, show_gpus
-from epochcost.cli.progress import display_for, kept_words
+from epochcost.cli.progress import Display, kept_words
 from epochcost.cli.terminal import (
     RESULTS,
     OutputFormat,
@@ -116,7 +116,7 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
     try:
         with (
             interrupted_by_signals() as interruption,
-            display_for(Console(stderr=True)) as display,
+            Display(Console(stderr=True)) as display,
         ):
 
             def on_event(event: Event) -> None:
