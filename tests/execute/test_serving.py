@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 from epochcost.execute.assignment import Assignment, Event, Finished
-from epochcost.execute.build import build_job, powers_of_two
+from epochcost.execute.build import build_job
+from epochcost.execute.loads import powers_of_two
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.errors import EpochcostError
 from epochcost.execute.assignment import (
     Assignment,
     Event,
@@ -20,18 +19,11 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.run import run_trials
-from epochcost.execute.sweep import (
-    fits_memory,
-    is_out_of_memory,
-    known_failures,
-    peak_bytes,
-    run_sizes,
-)
+from epochcost.execute.sweep import is_out_of_memory, peak_bytes
 from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import load_limits
-from epochcost.results.records import Result
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
@@ -105,9 +97,9 @@ def test_memory_ends_in_earnest(
     again: list[Event] = []
     resumed = run_trials(replace(assignment, resume=True), again.append)
     assert all(isinstance(outcome, Skipped) for outcome in resumed)
-    assert not [event for event in again if isinstance(event, Exhausted | Finished)]
+    assert not [event for event in again if isinstance(event, Finished)]
     (known,) = load_limits(tmp_path).records.values()
-    assert (known.sizes, known.failed) == (limit.sizes, limit.failed)
+    assert known.sizes == limit.sizes
 
 
 @pytest.fixture(name="assignment")
@@ -182,24 +174,3 @@ def test_forms_of_the_end_of_memory() -> None:
     assert is_out_of_memory(OutOfMemory("killed by SIGKILL"))
     assert is_out_of_memory(TrialFailed("worker: got Cannot allocate memory: free some"))
     assert not is_out_of_memory(TrialFailed("worker: killed by SIGSEGV"))
-
-
-def test_what_failed_is_tried_again_with_more_room(assignment: Assignment) -> None:
-    """Not in the same room, where it would fail again."""
-
-    def attempt(trial: Trial) -> Result | EpochcostError:
-        return OutOfMemory(f"no room for {trial.batch_size}")
-
-    (sweep,) = assignment.sweeps
-    limit = run_sizes(sweep, "local", 1000, lambda _: True, attempt).limit
-    assert known_failures(limit, 1200) == {2: "no room for 2", 1: "no room for 1"}
-    assert known_failures(limit, 1300) == {}
-    assert known_failures(None, 1000) == {}
-
-
-def test_an_estimate_chooses_where_to_look(assignment: Assignment) -> None:
-    """All sizes seem to fit in a GiB, none but the smallest in a MiB."""
-    (sweep,) = assignment.sweeps
-    assert fits_memory(assignment.catalogue, sweep, 2**30)(8)
-    assert not fits_memory(assignment.catalogue, sweep, 2**20)(4)
-    assert fits_memory(assignment.catalogue, sweep, None)(8)

@@ -18,8 +18,14 @@ from hypothesis import strategies as st
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import Progress, SamplingRule, TrialFailed
-from epochcost.measure.loadgen import LoadGenRequest, missing_loadgen, run_loadgen
-from epochcost.measure.scenario import MOST_TRIES, PRECISION, highest_rate
+from epochcost.measure.loadgen import (
+    MOST_TRIES,
+    PRECISION,
+    LoadGenRequest,
+    highest_rate,
+    missing_loadgen,
+    run_loadgen,
+)
 from epochcost.measure.serving import answering_at_once, answering_from_queue
 from epochcost.measure.trial import run_trial
 from epochcost.plan.work import Load

@@ -61,13 +61,11 @@ def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machi
     return meet
 
 
-def explored(
-    sweep: Sweep, meet: Machine, fits: Callable[[int], bool] = lambda _: True
-) -> tuple[list[Point], SweepEnd]:
+def explored(sweep: Sweep, meet: Machine) -> tuple[list[Point], SweepEnd]:
     """All points of a sweep in their order, and how it ended; never more than a hundred."""
     points: list[Point] = []
     for _ in range(100):
-        found = next_size(sweep, points, fits)
+        found = next_size(sweep, points)
         if isinstance(found, SweepEnd):
             return points, found
         points.append(meet(found))
@@ -78,13 +76,10 @@ def explored(
     memory=st.integers(0, 70_000),
     first=st.integers(1, 300),
     largest=st.integers(300, 65_536),
-    estimated=st.integers(0, 200_000),
 )
-def test_the_limit_of_memory_is_found(
-    memory: int, first: int, largest: int, estimated: int
-) -> None:
-    """Within a sixteenth, whatever an estimate believed; no size is tried twice."""
-    points, end = explored(sweep_from(first, largest), machine(memory), lambda n: n <= estimated)
+def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> None:
+    """Within a sixteenth; no size is tried twice."""
+    points, end = explored(sweep_from(first, largest), machine(memory))
     sizes = [point.batch_size for point in points]
     assert len(sizes) == len(set(sizes))
     assert all(1 <= size <= largest for size in sizes)
@@ -158,18 +153,10 @@ def test_a_step_beyond_all_budgets_is_not_tried() -> None:
 def test_another_failure_ends_the_sweep() -> None:
     """A model that does not run at a size is no matter of memory; its words are kept."""
     broken = SizeFailure(2, "the loss is not finite", of_memory=False)
-    end = next_size(sweep_from(), [ran(1, 1e-3), broken], lambda _: True)
+    end = next_size(sweep_from(), [ran(1, 1e-3), broken])
     assert isinstance(end, SweepEnd)
     assert end.cause == "failure"
     assert end.words == "batch 2 failed: the loss is not finite"
-
-
-def test_a_size_that_seems_too_large_is_not_the_first_to_be_tried() -> None:
-    """An estimate chooses where to look, and is proved wrong where it is."""
-    points, end = explored(sweep_from(1, 64), machine(10**9), lambda size: size <= 20)
-    sizes = [point.batch_size for point in points]
-    assert sizes[:7] == [1, 2, 4, 8, 16, 24, 28]
-    assert end.cause == "maximum"
 
 
 def test_a_sweep_tries_ordinary_trials() -> None:

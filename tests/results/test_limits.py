@@ -14,7 +14,6 @@ from epochcost.results.limits import (
     LIMIT_VERSION,
     BatchLimit,
     FailedSize,
-    find_limit,
     load_limits,
     write_limit,
 )
@@ -45,16 +44,13 @@ def limit_fixture(make_result: MakeResult) -> BatchLimit:
 
 
 def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> None:
-    """Readers of results never see it; readers of limits find it by its sweep and host."""
+    """Readers of results never see it; readers of limits do."""
     path = write_limit(tmp_path, limit)
     assert path == tmp_path / "local" / "limits" / path.name
     assert path.name.startswith("net-training-cpu-")
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
     assert tuple(load_limits(tmp_path).records.values()) == (limit,)
     assert limit.largest_that_ran == 120
-    fingerprint = limit.environment.fingerprint
-    assert find_limit(tmp_path, limit.sweep_id, "local", fingerprint) == limit
-    assert find_limit(tmp_path, limit.sweep_id, "other", fingerprint) is None
     assert tuple(load_limits(tmp_path / "none").records.values()) == ()
 
 

@@ -23,9 +23,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.build import carried_values
 from epochcost.execute.folders import scratch_folder
 from epochcost.execute.job_files import save_arrays, save_graph
+from epochcost.execute.step import carried_values
 from epochcost.graphs.profiling import profile_of_bound
 from epochcost.measure.job import Job, SamplingRule
 from epochcost.measure.trial import run_trial

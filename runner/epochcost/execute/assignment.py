@@ -13,7 +13,7 @@ from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.results.limits import BatchLimit, find_limit
+from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
@@ -152,12 +152,6 @@ class RunContext:
         """What is stored of a trial; raises ResultError where it is not ours to replace."""
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
-
-    def stored_limit(self, sweep: Sweep) -> BatchLimit | None:
-        """How the sweep ended in the run that is resumed."""
-        folder, hardware = self.assignment.store.folder, self.assignment.hardware
-        found = find_limit(folder, sweep.id, hardware, self.fingerprint)
-        return found if self.assignment.resume else None
 
     def path_of(self, trial: Trial) -> Path:
         """Where the trial's result is stored."""

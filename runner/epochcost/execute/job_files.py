@@ -20,15 +20,26 @@ from numpy.typing import NDArray
 import onnxstep
 from epochcost.errors import CapabilityError, ModelError
 from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, scale_inputs, stored_bits
-from epochcost.measure.job import Reference
+from epochcost.measure.job import CarriedValue, Reference
 from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
+from epochcost.plan.binding import carried_state
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
+from epochcost.specs.model import Model
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.graphs.precision import allowed_outputs, in_half_precision
+
+
+def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
+    """The carried state of a bound graph; a decoder writes behind what its cache holds."""
+    in_place = model.decoder is not None
+    return tuple(
+        CarriedValue(input=state.input, output=state.output, in_place=in_place)
+        for state in carried_state(graph, model)
+    )
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:

@@ -37,13 +37,7 @@ from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
 from epochcost.execute.runtimes import interpreter
-from epochcost.execute.sweep import (
-    fits_memory,
-    is_out_of_memory,
-    known_failures,
-    run_sizes,
-    trial_room_bytes,
-)
+from epochcost.execute.sweep import is_out_of_memory, run_sizes, trial_room_bytes
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes
@@ -132,12 +126,9 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
     host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
     bounded = replace(run, memory_bytes=host_bytes)
-    known = known_failures(run.stored_limit(sweep), room)
     numbers = itertools.count(1)
 
     def attempt(trial: Trial) -> Result | EpochcostError:
-        if trial.batch_size in known:
-            return OutOfMemory(known[trial.batch_size])
         _announce(run, sweep, trial, next(numbers))
         happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
         run.on_event(happened)
@@ -145,8 +136,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
             outcomes[trial.id] = happened
         return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
 
-    fits = fits_memory(assignment.catalogue, sweep, room)
-    explored = run_sizes(sweep, assignment.hardware, room, fits, attempt)
+    explored = run_sizes(sweep, assignment.hardware, room, attempt)
     path = write_limit(assignment.store.folder, explored.limit)
     run.on_event(Swept(explored.limit, path))
     return tuple(result.trial for result in explored.results)

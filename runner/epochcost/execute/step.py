@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 
+from epochcost.measure.job import CarriedValue
 from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
@@ -108,6 +109,15 @@ def build_step(
         carry={carried.input: carried.output for carried in model.carried},
         precision=precision,
         rematerialise=rematerialise,
+    )
+
+
+def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
+    """The values that a step hands to the next, overwritten in place if the provider can."""
+    places = in_place_inputs(step, provider)
+    return tuple(
+        CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
+        for c in step.carried
     )
 
 

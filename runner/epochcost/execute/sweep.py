@@ -7,39 +7,25 @@ passed in. A size that runs out of memory is a point of the sweep and no failure
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.sizes import footprints
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
-from epochcost.plan.sweep import (
-    Fits,
-    MeasuredSize,
-    Point,
-    SizeFailure,
-    Sweep,
-    SweepEnd,
-    ladder,
-    next_size,
-)
+from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.specs.catalogue import Catalogue
 from epochcost.units import memory
 
 # The result of a size, or why it has none.
 Attempt = Callable[[Trial], Result | EpochcostError]
 # An interval of two or three samples may reach below zero; a rate of it must stay finite.
 _LOWEST_SHARE = 1e-3
-# With a quarter more memory than at the last time, what failed then is tried again.
-_MORE_ROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -55,13 +41,11 @@ def is_out_of_memory(error: EpochcostError) -> bool:
     return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
-def run_sizes(
-    sweep: Sweep, hardware: str, room_bytes: int | None, fits: Fits, attempt: Attempt
-) -> SweepResult:
+def run_sizes(sweep: Sweep, hardware: str, room_bytes: int | None, attempt: Attempt) -> SweepResult:
     """Try size after size until the sweep ends; ``room_bytes`` is what there was at its begin."""
     points: list[Point] = []
     results: dict[int, Result] = {}
-    while not isinstance(found := next_size(sweep, points, fits), SweepEnd):
+    while not isinstance(found := next_size(sweep, points), SweepEnd):
         met = attempt(sweep.at(found))
         if isinstance(met, Result):
             results[found] = met
@@ -80,33 +64,6 @@ def trial_room_bytes(trial: Trial) -> int | None:
     whole = gpus[trial.session.device].memory_bytes if trial.session.device < len(gpus) else None
     limits = [size for size in (whole, trial.session.device_memory_limit_bytes) if size is not None]
     return min(limits, default=None)
-
-
-def known_failures(limit: BatchLimit | None, room_bytes: int | None) -> Mapping[int, str]:
-    """The sizes that failed for memory, with their words; none where there is more room now."""
-    if limit is None or limit.available_bytes is None or room_bytes is None:
-        return {}
-    if room_bytes > _MORE_ROOM * limit.available_bytes:
-        return {}
-    return {one.batch_size: one.words for one in limit.failed if one.of_memory}
-
-
-def fits_memory(catalogue: Catalogue, sweep: Sweep, room_bytes: int | None) -> Fits:
-    """A test whether memory suffices for a size, by an estimate; it passes what cannot be counted.
-
-    How far the estimate is from what a trial holds is shown in docs/performance.md.
-    """
-    sizes = () if room_bytes is None else _sizes_that_fit(catalogue, sweep, room_bytes)
-    largest = max(sizes, default=sweep.largest)
-    return lambda size: size <= largest
-
-
-def _sizes_that_fit(catalogue: Catalogue, sweep: Sweep, room_bytes: int) -> Sequence[int]:
-    trial, wanted = sweep.trial, tuple(ladder(sweep))
-    found = footprints(catalogue, trial.model, trial.mode, trial.provider, wanted)
-    needed = ((size, one.memory_bytes(trial.provider)) for size, one in found.items())
-    fitting = [size for size, _ in takewhile(lambda pair: pair[1] <= room_bytes, needed)]
-    return fitting or (wanted[:1] if found else wanted)
 
 
 def _ran(result: Result) -> MeasuredSize:

@@ -18,8 +18,7 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
-from epochcost.execute.build import carried_values
-from epochcost.execute.step import build_step, loss_terms
+from epochcost.execute.step import build_step, carried_values, loss_terms
 from epochcost.measure.training import TrainingGraphs, TrainingSession
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import SessionSettings

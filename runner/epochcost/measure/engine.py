@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import onnx
@@ -25,7 +26,7 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
-from epochcost.measure.loadgen import Issue, Sample, complete_samples, first_tokens
+from epochcost.measure.loadgen import Answers, Issue, LoadGenLog, Sample, first_tokens
 from epochcost.measure.stepping import Array, initial_parameters, load_arrays
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 from epochcost.specs.decoder import MASK, SCORES, TOKENS, Decoder
@@ -37,8 +38,6 @@ _GRAPH, _WEIGHTS, _CONFIGURATION = "model.onnx", "model.onnx.data", "genai_confi
 _ALIGNED_BYTES = 4096
 _EVENTS = 256
 _ERRORS_ONLY = 3
-# Called with the number of requests answered so far.
-Answered = Callable[[int], None]
 
 
 @dataclass
@@ -128,83 +127,56 @@ class DecoderEngine:
         return time.perf_counter() - begun
 
 
-LogT = TypeVar("LogT")
-
-
 def answer_while(
-    engine: DecoderEngine, asking: Callable[[Issue], LogT], answered: Answered
-) -> LogT:
+    engine: DecoderEngine, asking: Callable[[Issue], LoadGenLog], answers: Answers
+) -> LoadGenLog:
     """Answer what ``asking`` issues, on a thread of its own, until it returns; its result.
 
-    The engine takes calls of the thread alone that opened it. Raises what the engine raised: after
-    a fault every request is completed unanswered, for LoadGen cannot be stopped from within.
+    The engine takes calls of the thread alone that opened it. Raises what the engine raised.
     """
-    answering = _Answering(engine, answered)
+    arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
+
+    def issue(samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            arrived.put(sample)
+
     with ThreadPoolExecutor(1, "loadgen") as pool:
-        asked = pool.submit(asking, answering.issue)
-        asked.add_done_callback(lambda _: answering.close())
-        answering.serve()
-    if answering.fault is not None:
-        raise answering.fault
+        asked = pool.submit(asking, issue)
+        asked.add_done_callback(lambda _: arrived.put(None))
+        _serve(engine, arrived, answers)
+    answers.raise_fault()
     return asked.result()
 
 
-class _Answering:
-    """Takes what arrives to the engine and tells LoadGen of its tokens."""
-
-    def __init__(self, engine: DecoderEngine, answered: Answered) -> None:
-        self._engine, self._answered = engine, answered
-        self._arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
-        self._open: dict[int, Sample] = {}
-        self._closed, self._count = False, 0
-        self.fault: Exception | None = None
-
-    def issue(self, samples: Sequence[Sample]) -> None:
-        """Let samples arrive."""
-        for sample in samples:
-            self._arrived.put(sample)
-
-    def close(self) -> None:
-        """Say that nothing more will arrive."""
-        self._arrived.put(None)
-
-    def serve(self) -> None:
-        """Until nothing more arrives and all is answered."""
-        while self._open or not self._closed:
-            try:
-                self._take_arrivals()
-                if self._open:
-                    self._step()
-            except Exception as error:  # must not leave LoadGen waiting
-                self.fault = self.fault or error
-            if self.fault is not None:
-                complete_samples([*self._open.values()])
-                self._open.clear()
-
-    def _take_arrivals(self) -> None:
-        """Hand over what has arrived; wait for it where nothing is in work."""
-        while not self._closed:
-            try:
-                sample = self._arrived.get(block=not self._open)
-            except queue.Empty:
-                return
+def _serve(
+    engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
+) -> None:
+    """Take what arrives to the engine until None has arrived and all is answered."""
+    waiting: dict[int, Sample] = {}
+    closed = False
+    while waiting or not closed:
+        try:
+            sample = arrived.get(block=not waiting)
+        except queue.Empty:
+            answers.attempt(lambda: _step(engine, answers, waiting))
+        else:
             if sample is None:
-                self._closed = True
-                return
-            self._open[sample.id] = sample
-            if self.fault is not None:
-                return
-            self._engine.begin(sample.index, sample)
+                closed = True
+            else:
+                waiting[sample.id] = sample
+                answers.attempt(partial(engine.begin, sample.index, sample))
+        if answers.fault is not None and waiting:
+            answers.complete([*waiting.values()])
+            waiting.clear()
 
-    def _step(self) -> None:
-        first, ended = self._engine.step()
-        first_tokens([turn.sample for turn in first if turn.sample is not None])
-        for turn in ended:
-            assert turn.sample is not None, "LoadGen's requests have its samples"
-            complete_samples([turn.sample], tokens=len(turn.tokens))
-            del self._open[turn.sample.id]
-        self._count += len(ended)
-        self._answered(self._count)
+
+def _step(engine: DecoderEngine, answers: Answers, waiting: dict[int, Sample]) -> None:
+    first, ended = engine.step()
+    first_tokens([turn.sample for turn in first if turn.sample is not None])
+    for turn in ended:
+        if turn.sample is not None:
+            answers.complete([turn.sample], tokens=len(turn.tokens))
+            del waiting[turn.sample.id]
 
 
 def _genai() -> Any:

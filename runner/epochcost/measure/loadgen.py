@@ -1,26 +1,34 @@
 """MLPerf's LoadGen as a library: the one module that imports it.
 
-Owns its settings, its life, and the reading of what it wrote: its detail log as values, its
-summary, and latencies from its trace. LoadGen logs a line ``:::MLLOG {json}`` for each value; a
-trace has an event for each sample, whose ``complete_ns`` counts from when the sample was scheduled
-(mlcommons/inference, loadgen/logging.cc). What a query means is left to ``scenario``.
+Owns its settings, its life, the reading of what it wrote (its detail log as values, its summary,
+and latencies from its trace), and the search for the highest rate that keeps a bound. LoadGen logs
+a line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose
+``complete_ns`` counts from when the sample was scheduled (mlcommons/inference, loadgen/logging.cc).
+What a query means is left to ``scenario`` and ``token_scenario``.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import importlib.metadata
 import importlib.util
 import json
+import math
 import re
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.job import TrialFailed
+from epochcost.measure.job import Job, TrialFailed
+from epochcost.measure.sampling import PacedReport, Report
 from epochcost.plan.work import LoadScenario
-from epochcost.results.served import Latency, LoadGenRun, Purpose, TokenRun
+from epochcost.results.served import Latency, LoadGenRun, Purpose, ServingRecord
+from epochcost.specs.study import MOST_SAMPLES
 
 _MODULE = "mlperf_loadgen"
 _PREFIX = "loadgen-"
@@ -45,6 +53,8 @@ class Sample(Protocol):
 
 
 Issue = Callable[[Sequence[Sample]], None]
+# Called with the number of samples that are answered so far.
+Answered = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -78,16 +88,11 @@ def missing_loadgen() -> str | None:
     )
 
 
-def loadgen_version() -> str:
-    """LoadGen's version."""
-    return importlib.metadata.version("mlcommons-loadgen")
-
-
 def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
     """Let LoadGen ask ``issue`` and read what it wrote; its files live in ``folder`` meanwhile.
 
     ``issue`` is called on threads of LoadGen and must not raise; each sample is answered through
-    ``complete_samples``. Raises CapabilityError where LoadGen is not installed.
+    ``Answers``. Raises CapabilityError where LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(asked.examples, asked.examples, _nothing, _nothing)
@@ -107,12 +112,39 @@ def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog
     return read_logs(folder, _PREFIX)
 
 
-def complete_samples(samples: Sequence[Sample], tokens: int = 0) -> None:
-    """Tell LoadGen that these samples are answered now, each by so many tokens."""
-    loadgen = _loadgen()
-    loadgen.QuerySamplesComplete(
-        [loadgen.QuerySampleResponse(sample.id, 0, 0, tokens) for sample in samples]
-    )
+class Answers:
+    """Tells LoadGen that samples are answered, and keeps the first fault of the model.
+
+    LoadGen cannot be stopped from within, and no exception may cross its frames: after a fault its
+    samples are completed unanswered, and ``raise_fault`` raises the fault when its run is over.
+    ``answered`` is called with the number of samples so far.
+    """
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered, self._count = answered, 0
+        self.fault: Exception | None = None
+
+    def attempt(self, answer: Callable[[], None]) -> None:
+        """Do a part of the answering, unless an earlier one failed."""
+        if self.fault is None:
+            try:
+                answer()
+            except Exception as error:  # must neither cross LoadGen's frames nor leave it waiting
+                self.fault = error
+
+    def complete(self, samples: Sequence[Sample], tokens: int = 0) -> None:
+        """Tell LoadGen that these samples are answered now, each by so many tokens."""
+        loadgen = _loadgen()
+        loadgen.QuerySamplesComplete(
+            [loadgen.QuerySampleResponse(sample.id, 0, 0, tokens) for sample in samples]
+        )
+        self._count += len(samples)
+        self._answered(self._count)
+
+    def raise_fault(self) -> None:
+        """Raise the first fault, if there was one."""
+        if self.fault is not None:
+            raise self.fault
 
 
 def first_tokens(samples: Sequence[Sample]) -> None:
@@ -264,59 +296,89 @@ def _latencies(trace: bytes) -> tuple[int, ...]:
     return tuple(map(int, _SAMPLE.findall(trace)))
 
 
-# Both events of a sample bear the time for which it was scheduled.
-_FIRST_TOKEN = re.compile(
-    rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
-)
-_ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complete_ns":(\d+)')
+# A rate is known to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
+PRECISION = 0.05
+# From 0.7 of the capacity, fourteen tries reach 5 % within three orders of magnitude.
+MOST_TRIES = 16
+_UP = 1.25
+_DOWN = 2.0
+_FIRST_TRY_OF_CAPACITY = 0.7
+_MOST_SCORED_RUNS = 8
 
 
-class TokenTrace:
-    """Of every request of a run, in the order of arrival: its number, and when tokens came.
+class LoadGenTrial(ABC):
+    """The runs that LoadGen was asked for in one trial; its files live in ``folder`` meanwhile."""
 
-    ``prompts`` and ``answers`` are tokens by number. Raises TrialFailed where LoadGen's trace does
-    not tell of each.
-    """
+    def __init__(self, job: Job, report: Report, folder: Path) -> None:
+        self._budget_seconds = job.sampling.budget_seconds
+        self._fewest = job.sampling.minimum_samples
+        self._folder = folder
+        paced = PacedReport(report, time.perf_counter)
+        self._answered: Answered = lambda n: paced.at(time.perf_counter(), n, None)
+        self._runs: list[LoadGenRun] = []
+        self._log: LoadGenLog
 
-    def __init__(self, log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int]) -> None:
-        first = {
-            when: int(delay) + int(done) for when, delay, done in _FIRST_TOKEN.findall(log.trace)
-        }
-        found = [
-            (first.get(when), int(number), int(done))
-            for when, number, done in _ANSWER.findall(log.trace)
-        ]
-        if len(found) != log.values["result_query_count"] or None in [one for one, _, _ in found]:
-            raise TrialFailed("LoadGen: expected the first token of every request in its trace")
-        self.first = tuple(one for one, _, _ in found if one is not None)
-        self.further = tuple(
-            (done - begun) // (answers[number] - 1)
-            for begun, (_, number, done) in zip(self.first, found, strict=True)
+    @abstractmethod
+    def _ask(self, rate: float, purpose: Purpose) -> None:
+        """Let LoadGen ask at a rate; adds the run and takes its log."""
+
+    def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
+        """Find the highest rate in short runs, then prove it in a longer one, the last.
+
+        The longer runs begin at ``first`` of the rate and go down by ``less``.
+        """
+        start = _FIRST_TRY_OF_CAPACITY * capacity
+        rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
+        if rate is None:
+            return False
+        rates = (rate * first * less**number for number in range(_MOST_SCORED_RUNS))
+        return any(self._keeps(rate, "scored") for rate in rates)
+
+    def _keeps(self, rate: float, purpose: Purpose) -> bool:
+        self._ask(rate, purpose)
+        return bool(self._runs[-1].kept_bound)
+
+    def _record(
+        self, log: LoadGenLog, reported: int | None, start_seconds: float | None = None
+    ) -> ServingRecord:
+        latencies = log.latencies if reported is not None else ()
+        return ServingRecord(
+            loadgen=importlib.metadata.version("mlcommons-loadgen"),
+            runs=tuple(self._runs),
+            reported=reported,
+            latencies_nanoseconds=latencies if len(latencies) <= MOST_SAMPLES else (),
+            detail_log=base64.b64encode(gzip.compress(log.detail, mtime=0)).decode(),
+            start_seconds=start_seconds,
         )
-        self.read = sum(prompts[number] for _, number, _ in found)
-        self.written = sum(answers[number] for _, number, _ in found)
 
 
-# What LoadGen calls least, mean and most of a latency, and its percentiles.
-_FIRST_KEYS = "first_token_{}_latency_ns", "first_token_{}_percentile_latency"
-_FURTHER_KEYS = "time_to_output_token_{}", "time_per_output_token_{}_percentile"
+# Asks whether a rate, in samples per second, keeps the bound.
+KeepsBound = Callable[[float], bool]
 
 
-def token_record(log: LoadGenLog, trace: TokenTrace, *, raw: bool) -> TokenRun:
-    """The tokens of one run as they are stored; ``raw`` with the latencies of each request."""
-    values = log.values
-    return TokenRun(
-        first=_token_latency(values, *_FIRST_KEYS),
-        further=_token_latency(values, *_FURTHER_KEYS),
-        read=trace.read,
-        written=trace.written,
-        first_nanoseconds=trace.first if raw else (),
-        further_nanoseconds=trace.further if raw else (),
-    )
+def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
+    """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
+
+    Goes down from ``start`` by halves, at the lowest to ``floor``, or up by quarters. Returns the
+    highest rate that was seen to keep the bound, None if not even ``floor`` does.
+    """
+    low, high, rate = 0.0, math.inf, max(start, floor)
+    for _ in range(MOST_TRIES):
+        if keeps(rate):
+            low = rate
+        elif rate <= floor:
+            return None
+        else:
+            high = rate
+        if low and high <= low * (1 + PRECISION):
+            break
+        rate = _next_rate(low, high, floor)
+    return low or None
 
 
-def _token_latency(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
-    said = {name: plain.format(key) for name, key in keys.items()}
-    said |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
-    return Latency(**{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in said.items()})
+def _next_rate(low: float, high: float, floor: float) -> float:
+    if not low:
+        return max(floor, high / _DOWN)
+    if math.isinf(high):
+        return low * _UP
+    return math.sqrt(low * high)

@@ -4,9 +4,8 @@ Fixed shapes are what the batch trials run, let ONNX Runtime plan memory, and su
 symbolic batch; a batch in between is padded to the next size.
 
 Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
-and who answers LoadGen: its own thread at once, or ours from the queue. LoadGen cannot be stopped
-from within: after a fault its samples are completed unanswered, and the fault is raised when its
-run is over. Who asks is left to ``scenario``.
+and who answers LoadGen: its own thread at once, or ours from the queue. Who asks is left to
+``scenario``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 import onnxruntime as ort
 
 from epochcost.measure.job import Job, JobError
-from epochcost.measure.loadgen import Issue, Sample, complete_samples
+from epochcost.measure.loadgen import Answered, Answers, Issue, Sample
 from epochcost.measure.placement import (
     executed_nodes,
     naming_missing_kernels,
@@ -205,21 +204,19 @@ class BatchQueue(Generic[ItemT]):
 
 # Answers the examples of these indices.
 Answer = Callable[[Sequence[int]], None]
-# Called after each batch with the number of samples answered so far.
-Answered = Callable[[int], None]
 
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
     """Answer a query while it is issued, ``most`` samples at a time."""
-    answering = _Answering(answer, answered)
+    answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:
         for begin in range(0, len(samples), most):
-            answering.batch(samples[begin : begin + most])
+            _answer_batch(answers, answer, samples[begin : begin + most])
 
     yield issue
-    answering.raise_fault()
+    answers.raise_fault()
 
 
 @contextlib.contextmanager
@@ -227,12 +224,12 @@ def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
     """Queue what is issued and answer it in batches on a thread of its own."""
-    answering = _Answering(answer, answered)
+    answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 
     def serve() -> None:
         while batch := waiting.take():
-            answering.batch(batch)
+            _answer_batch(answers, answer, batch)
 
     thread = threading.Thread(target=serve, name="server", daemon=True)
     thread.start()
@@ -241,27 +238,9 @@ def answering_from_queue(
     finally:
         waiting.close()
         thread.join()
-    answering.raise_fault()
+    answers.raise_fault()
 
 
-class _Answering:
-    """Answers batches and keeps the first fault."""
-
-    def __init__(self, answer: Answer, answered: Answered) -> None:
-        self._answer, self._answered = answer, answered
-        self._count = 0
-        self._fault: Exception | None = None
-
-    def batch(self, samples: Sequence[Sample]) -> None:
-        if self._fault is None:
-            try:
-                self._answer([sample.index for sample in samples])
-            except Exception as error:  # must not cross LoadGen's frames
-                self._fault = error
-        complete_samples(samples)
-        self._count += len(samples)
-        self._answered(self._count)
-
-    def raise_fault(self) -> None:
-        if self._fault is not None:
-            raise self._fault
+def _answer_batch(answers: Answers, answer: Answer, samples: Sequence[Sample]) -> None:
+    answers.attempt(lambda: answer([sample.index for sample in samples]))
+    answers.complete(samples)

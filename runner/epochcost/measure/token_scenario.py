@@ -2,42 +2,38 @@
 
 LoadGen asks as its scenario server does, with latencies of tokens. The highest rate whose first and
 further tokens keep their bounds is searched for, proved in a run that counts, and then shares of it
-are asked. Owns counts and rates; the engine is left to ``engine``, LoadGen to ``loadgen``.
+are asked. Owns counts and rates; the engine is left to ``engine``, LoadGen and the search to
+``loadgen``.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
-import time
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from epochcost.measure.engine import DecoderEngine, answer_while
-from epochcost.measure.job import Job
+from epochcost.measure.job import Job, TrialFailed
 from epochcost.measure.loadgen import (
+    Answers,
     LoadGenLog,
     LoadGenRequest,
-    TokenTrace,
-    loadgen_version,
+    LoadGenTrial,
     run_loadgen,
     run_record,
-    token_record,
 )
-from epochcost.measure.sampling import PacedReport, Report
-from epochcost.measure.scenario import highest_rate
+from epochcost.measure.sampling import Report
 from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
-from epochcost.results.served import LoadGenRun, Purpose, ServingRecord
+from epochcost.results.served import Latency, Purpose, ServingRecord, TokenRun
 
 # Batches that are answered beforehand; the time of the last ones tells where to begin.
 _WARM_UP_BATCHES = 3
 # Of the budget; about eight tries find the rate.
 _SEARCH_SHARE, _TRIES = 0.25, 8
-_FIRST_TRY_OF_CAPACITY = 0.7
 _LEAST_UTILISATION = 0.05
 # Where the run that counts begins, after the short ones, and how it goes down.
 _FIRST_SCORED, _LESS = 0.9, 0.95
-_MOST_SCORED_RUNS = 8
 
 
 def warm_up_engine(engine: DecoderEngine) -> tuple[float, ...]:
@@ -61,9 +57,7 @@ def run_requests(
     return _Requests(job, requests, engine, ENGINE_SEQUENCES / warmup[-1], report, folder).run()
 
 
-class _Requests:
-    """Asks LoadGen for runs and keeps what each left."""
-
+class _Requests(LoadGenTrial):
     def __init__(
         self,
         job: Job,
@@ -73,65 +67,36 @@ class _Requests:
         report: Report,
         folder: Path,
     ) -> None:
-        self._requests, self._engine = requests, engine
-        self._capacity, self._folder = capacity, folder
-        self._budget_seconds = job.sampling.budget_seconds
-        self._fewest = job.sampling.minimum_samples
-        paced = PacedReport(report, time.perf_counter)
-        self._answered: Callable[[int], None] = lambda n: paced.at(time.perf_counter(), n, None)
-        self._runs: list[LoadGenRun] = []
+        super().__init__(job, report, folder)
+        self._requests, self._engine, self._capacity = requests, engine, capacity
+        search = _SEARCH_SHARE * self._budget_seconds / _TRIES * capacity
+        self._search_count = max(round(0.5 * self._fewest), round(search))
+        self._scored_count = 0
 
     def run(self) -> ServingRecord:
         """The search, the run at the highest rate, and the shares of it, lowest first."""
-        logged, reported = self._highest()
-        latencies = logged.latencies if reported is not None else ()
-        if reported is not None:
-            highest = self._runs[reported].asked_samples_per_second
-            assert highest is not None, "a server's runs have a rate"
-            for percent in sorted({*self._requests.load_percents} - {100}):
-                self._ask(highest * percent / 100, self._scored_count(highest), "share")
-        return ServingRecord(
-            loadgen=loadgen_version(),
-            runs=tuple(self._runs),
-            reported=reported,
-            latencies_nanoseconds=latencies,
-            detail_log=base64.b64encode(gzip.compress(logged.detail, mtime=0)).decode(),
-            start_seconds=self._engine.start_seconds,
-        )
+        floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
+        if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
+            return self._record(self._log, None, start_seconds)
+        reported, log = len(self._runs) - 1, self._log
+        highest = self._runs[reported].asked_samples_per_second or 0.0
+        for percent in sorted({*self._requests.load_percents} - {100}):
+            self._ask(highest * percent / 100, "share")
+        return self._record(log, reported, start_seconds)
 
-    def _highest(self) -> tuple[LoadGenLog, int | None]:
-        tries: list[LoadGenLog] = []
-        count = self._count(_SEARCH_SHARE * self._budget_seconds / _TRIES * self._capacity, 0.5)
-
-        def keeps(rate: float) -> bool:
-            tries.append(self._ask(rate, count, "search"))
-            return bool(self._runs[-1].kept_bound)
-
-        floor = _LEAST_UTILISATION * self._capacity
-        rate = highest_rate(keeps, _FIRST_TRY_OF_CAPACITY * self._capacity, floor)
-        if rate is None:
-            return tries[-1], None
-        rate *= _FIRST_SCORED
-        for _ in range(_MOST_SCORED_RUNS):
-            tries.append(self._ask(rate, self._scored_count(rate), "scored"))
-            if self._runs[-1].kept_bound:
-                return tries[-1], len(self._runs) - 1
-            rate *= _LESS
-        return tries[-1], None
-
-    def _scored_count(self, highest: float) -> int:
-        """How many requests each run has, so that all together take what is left of the budget."""
+    def _count(self, rate: float) -> int:
+        """Requests of each run, so that all together take what is left of the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
-        return self._count((1 - _SEARCH_SHARE) * self._budget_seconds * highest / times, 1.0)
+        wanted = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
+        return max(self._fewest, round(wanted))
 
-    def _count(self, wanted: float, share: float) -> int:
-        return max(round(share * self._fewest), round(wanted))
-
-    def _ask(self, rate: float, count: int, purpose: Purpose) -> LoadGenLog:
+    def _ask(self, rate: float, purpose: Purpose) -> None:
+        if purpose == "scored":
+            self._scored_count = self._count(rate)
         asked = LoadGenRequest(
             scenario="server",
             minimum_seconds=BOUNDS_LONG[purpose] * self._requests.first_token_ms / 1e3,
-            minimum_queries=count,
+            minimum_queries=self._search_count if purpose == "search" else self._scored_count,
             queries_per_second=rate,
             examples=len(self._engine.answer_tokens),
             bound_seconds=self._requests.first_token_ms / 1e3,
@@ -139,12 +104,71 @@ class _Requests:
             percentile=self._requests.percentile / 100,
             trace=True,
         )
-        logged = answer_while(
-            self._engine, lambda issue: run_loadgen(asked, issue, self._folder), self._answered
+        self._log = answer_while(
+            self._engine,
+            lambda issue: run_loadgen(asked, issue, self._folder),
+            Answers(self._answered),
         )
-        trace = TokenTrace(logged, self._engine.prompt_tokens, self._engine.answer_tokens)
-        tokens = token_record(logged, trace, raw=purpose != "search")
-        record = run_record(logged, purpose, asked.minimum_seconds, rate)
+        trace = _TokenTrace(self._log, self._engine.prompt_tokens, self._engine.answer_tokens)
+        tokens = _token_record(self._log, trace, raw=purpose != "search")
+        record = run_record(self._log, purpose, asked.minimum_seconds, rate)
         kept = tokens.keeps(self._requests)
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept}))
-        return logged
+
+
+# Both events of a sample bear the time for which it was scheduled.
+_FIRST_TOKEN = re.compile(
+    rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
+)
+_ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complete_ns":(\d+)')
+
+
+class _TokenTrace:
+    """Of every request of a run, in the order of arrival: its number, and when tokens came.
+
+    ``prompts`` and ``answers`` are tokens by number. Raises TrialFailed where LoadGen's trace does
+    not tell of each.
+    """
+
+    def __init__(self, log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int]) -> None:
+        first = {
+            when: int(delay) + int(done) for when, delay, done in _FIRST_TOKEN.findall(log.trace)
+        }
+        found = [
+            (first.get(when), int(number), int(done))
+            for when, number, done in _ANSWER.findall(log.trace)
+        ]
+        if len(found) != log.values["result_query_count"] or None in [one for one, _, _ in found]:
+            raise TrialFailed("LoadGen: expected the first token of every request in its trace")
+        self.first = tuple(one for one, _, _ in found if one is not None)
+        self.further = tuple(
+            (done - begun) // (answers[number] - 1)
+            for begun, (_, number, done) in zip(self.first, found, strict=True)
+        )
+        self.read = sum(prompts[number] for _, number, _ in found)
+        self.written = sum(answers[number] for _, number, _ in found)
+
+
+# What LoadGen calls least, mean and most of a latency, and its percentiles.
+_FIRST_KEYS = "first_token_{}_latency_ns", "first_token_{}_percentile_latency"
+_FURTHER_KEYS = "time_to_output_token_{}", "time_per_output_token_{}_percentile"
+
+
+def _token_record(log: LoadGenLog, trace: _TokenTrace, *, raw: bool) -> TokenRun:
+    """The tokens of one run as they are stored; ``raw`` with the latencies of each request."""
+    values = log.values
+    return TokenRun(
+        first=_token_latency(values, *_FIRST_KEYS),
+        further=_token_latency(values, *_FURTHER_KEYS),
+        read=trace.read,
+        written=trace.written,
+        first_nanoseconds=trace.first if raw else (),
+        further_nanoseconds=trace.further if raw else (),
+    )
+
+
+def _token_latency(values: dict[str, Any], plain: str, percentile: str) -> Latency:
+    keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
+    said = {name: plain.format(key) for name, key in keys.items()}
+    said |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
+    return Latency(**{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in said.items()})

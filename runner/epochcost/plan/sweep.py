@@ -7,7 +7,7 @@ of a size is learned in ``execute.sweep``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -16,8 +16,6 @@ from epochcost.plan.trial import Trial
 from epochcost.units import seconds
 
 Cause = Literal["memory", "throughput", "maximum", "time", "failure"]
-# Whether the memory of this machine seems to suffice for a size: where to look, no more.
-Fits = Callable[[int], bool]
 
 # The limit is known once the smallest size that failed is within a sixteenth of the largest that
 # ran: what a process holds differs by more from one start to the next.
@@ -102,7 +100,7 @@ class SweepEnd:
 Point = MeasuredSize | SizeFailure
 
 
-def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | SweepEnd:
+def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The batch size to try after what is known so far, or the end with its reason.
 
     A size that memory did not suffice for bounds all sizes above it, unless one of them ran; of
@@ -121,26 +119,11 @@ def next_size(sweep: Sweep, points: Sequence[Point], fits: Fits) -> int | SweepE
         return fallen
     if failed is None and held >= sweep.largest:
         return SweepEnd("maximum", sweep.bound)
-    if failed is not None and failed - held <= _resolution(held):
+    if failed is not None and failed - held <= max(1, held // _RESOLUTION):
         return SweepEnd("memory", f"batch {failed:,} ran out of memory")
-    size = _middle(held, failed) if failed is not None else _upward(sweep, held, fits)
+    larger = next((size for size in ladder(sweep) if size > held), sweep.largest)
+    size = larger if failed is None else (held + failed) // 2
     return _too_slow(sweep, ran, size) or size
-
-
-def _resolution(held: int) -> int:
-    return max(1, held // _RESOLUTION)
-
-
-def _middle(held: int, failed: int) -> int:
-    return (held + failed) // 2
-
-
-def _upward(sweep: Sweep, held: int, fits: Fits) -> int:
-    """The next size of the ladder; where it seems too large, one between comes first."""
-    above = next(size for size in ladder(sweep) if size > held)
-    if held == 0 or fits(above) or above - held <= _resolution(held):
-        return above
-    return _middle(held, above)
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:

@@ -90,12 +90,3 @@ def write_limit(folder: Path, limit: BatchLimit) -> Path:
 def load_limits(folder: Path) -> LoadedSidecars[BatchLimit]:
     """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
     return load_sidecars(folder, FOLDER, BatchLimit, "the end of a sweep")
-
-
-def find_limit(folder: Path, sweep_id: str, hardware: str, fingerprint: str) -> BatchLimit | None:
-    """The stored end of a sweep on a host; None where there is none, or a damaged one."""
-    wanted = (sweep_id, hardware, fingerprint)
-    for one in load_limits(folder).records.values():
-        if (one.sweep_id, one.hardware, one.environment.fingerprint) == wanted:
-            return one
-    return None

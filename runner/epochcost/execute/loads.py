@@ -1,0 +1,70 @@
+"""The files of a trial under LoadGen: a graph for each batch size, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from epochcost.execute.job_files import (
+    bound_state,
+    fp32_reference,
+    graph_in_precision,
+    save_arrays,
+    save_graph,
+)
+from epochcost.measure.job import JobFiles, ServingFiles
+from epochcost.plan.binding import bind_model
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import Load
+from epochcost.specs.model import Model
+from epochcost.train.batches import POOL_BYTES, TRAINING_STREAM, example_fields
+from epochcost.train.teacher import Teacher
+
+# As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
+_MOST_EXAMPLES = 1024
+_FEWEST_EXAMPLES = 8
+
+
+def load_files(
+    trial: Trial, load: Load, model: Model, graph: onnx.ModelProto, folder: Path
+) -> JobFiles:
+    """Write graphs and examples into ``folder``; ``graph`` is the model's, not yet bound.
+
+    Raises ModelError if the graph cannot be bound or does not fit the spec.
+    """
+    bound = {size: bind_model(graph, model, size) for size in powers_of_two(trial.batch_size)}
+    teacher = Teacher(example_fields(bound[1], model, 1), (), trial.seed)
+    room = POOL_BYTES // max(1, teacher.example_bytes)
+    count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
+    examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
+    files: dict[int, Path] = {}
+    for size, each in bound.items():
+        plain = save_graph(each, folder / f"serving-{size}.onnx")
+        first = _first_batch(examples, size, folder)
+        files[size] = graph_in_precision(trial, each, plain, first)
+    # Sizes ascend: the last of the loop is the largest.
+    return JobFiles(
+        graph=files[trial.batch_size],
+        reference=fp32_reference(trial, each, plain, first),
+        batches=save_arrays(examples, folder / "examples.npz"),
+        carried=bound_state(bound[1], model),
+        serving=ServingFiles(load=load, graphs=files),
+    )
+
+
+def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
+    """A pool ``[1, size, ...]`` of the first examples, repeated if they are too few."""
+    first = {
+        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
+    }
+    return save_arrays(first, folder / f"first-{size}.npz")
+
+
+def powers_of_two(largest: int) -> tuple[int, ...]:
+    """The batch sizes to have graphs for: powers of two below ``largest``, and that itself."""
+    return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)
