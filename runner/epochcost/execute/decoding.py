@@ -15,7 +15,6 @@ from epochcost.graphs.weight_bits import Bits, bytes_per_weight
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.work import Phase
-from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
 from onnxstep.graphs.counting import expert_weights, flops
 from onnxstep.graphs.parameters import few_bits_count, parameter_count, parameters
@@ -64,7 +63,9 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
 
     Raises ModelError where the model is none, or spec and graph do not fit each other.
     """
-    decoder = _decoder(model)
+    decoder = model.decoder
+    if decoder is None:
+        raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
     length = decoder.generation.prompts[0]
     prefill = flops(bind_model(graph, model, 1, Phase(name="prefill", tokens=length)))
     decode = flops(bind_model(graph, model, 1, Phase(name="decode", tokens=length)))
@@ -83,12 +84,6 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
         idle_bytes=_FLOAT_BYTES * idle,
         chosen_share=share,
     )
-
-
-def _decoder(model: Model) -> Decoder:
-    if model.decoder is None:
-        raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
-    return model.decoder
 
 
 def _weights(graph: onnx.ModelProto) -> tuple[int, int]:

@@ -36,6 +36,7 @@ from epochcost.plan.make import (
     LeftOut,
     Plan,
     StudySelection,
+    leave_out,
     leave_out_oversized,
     merge_plans,
     plan_study,
@@ -109,12 +110,11 @@ def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ..
 
 def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     """Each GPU by its number, name and memory, such as ``GPU 0: NVIDIA H100, 80.0 GiB``."""
-    return [f"GPU {number}: {_words(gpu)}" for number, gpu in enumerate(gpus)]
-
-
-def _words(gpu: Gpu) -> str:
-    name = gpu.name or "of unknown name"
-    return name if gpu.memory_bytes is None else f"{name}, {memory(gpu.memory_bytes)}"
+    return [
+        f"GPU {number}: {gpu.name or 'of unknown name'}"
+        + ("" if gpu.memory_bytes is None else f", {memory(gpu.memory_bytes)}")
+        for number, gpu in enumerate(gpus)
+    ]
 
 
 # Of what the work needs in fp32: its own numbers, and beside them those of the fp32 graph with
@@ -248,29 +248,31 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         quick=request.quick,
         rounds=request.rounds,
     )
-    graphs = graph_digests(catalogue, _models(studies, request))
+    named = {model for study in studies for model in study.models}
+    graphs = graph_digests(catalogue, named & set(request.models) if request.models else named)
     asked = merge_plans(
         plan_study(
             catalogue, study, replace(host, no_cuda=reasons), graphs=graphs, selection=selection
         )
         for study, reasons in zip(studies, no_cuda, strict=True)
     )
-    readable = _without_unreadable(asked, _unreadable(catalogue, graphs))
+    unreadable = _unreadable(catalogue, graphs)
+    readable = leave_out(asked, lambda trial: unreadable.get(trial.model))
     return without_oversized(catalogue, _without_unmeasured(catalogue, readable))
 
 
-def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
-    """By model the reason why its file, or one that it keeps its tensors in, cannot be read."""
-    reasons: dict[str, str] = {}
+def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
+    """By model, why its file, or one that it keeps its tensors in, cannot be read."""
+    reasons: dict[str, LeftOut] = {}
     for name in names:
         model = catalogue.models[name]
         path = catalogue.graph_path(model)
         try:
             external_files(path)
             for misfit in file_misfits(path, model.decoder):
-                reasons.setdefault(name, _located(catalogue, name, misfit))
+                reasons.setdefault(name, LeftOut(name, _located(catalogue, name, misfit)))
         except ModelError as error:
-            reasons[name] = str(error)
+            reasons[name] = LeftOut(name, str(error))
     return reasons
 
 
@@ -282,33 +284,22 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
     return f"{read('models', path, catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
 
 
-def _without_unreadable(plan: Plan, reasons: Mapping[str, str]) -> Plan:
-    left_out = (LeftOut(name, reason) for name, reason in reasons.items())
-    return replace(
-        plan,
-        trials=tuple(trial for trial in plan.trials if trial.model not in reasons),
-        sweeps=tuple(sweep for sweep in plan.sweeps if sweep.trial.model not in reasons),
-        left_out=(*plan.left_out, *left_out),
-    )
-
-
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without decoders in a precision that is not of what their files store."""
-    decoding = [trial for trial in plan.trials if trial.work.decodes]
+    """The plan without decoders in a precision that their files do not store."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False
         )
-        for name in {trial.model for trial in decoding}
+        for name in {trial.model for trial in plan.trials if trial.work.decodes}
     }
-    reasons = {
-        one.id: f"of {one.model}, {reason}"
-        for one in decoding
-        if (reason := why_unmeasured(graphs[one.model], one.precision))
-    }
-    left_out = (LeftOut(one.title, reasons[one.id]) for one in decoding if one.id in reasons)
-    kept = tuple(one for one in plan.trials if one.id not in reasons)
-    return replace(plan, trials=kept, left_out=(*plan.left_out, *left_out))
+
+    def reason(trial: Trial) -> LeftOut | None:
+        if not trial.work.decodes:
+            return None
+        why = why_unmeasured(graphs[trial.model], trial.precision)
+        return LeftOut(trial.title, f"of {trial.model}, {why}") if why else None
+
+    return leave_out(plan, reason)
 
 
 def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
@@ -325,11 +316,6 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
         sizes = size if size == "auto" else (size,)
         asked |= {"training_batch_sizes": sizes, "inference_batch_sizes": sizes}
     return tuple(study.model_copy(update=asked) for study in studies)
-
-
-def _models(studies: Iterable[Study], request: RunRequest) -> set[str]:
-    named = {model for study in studies for model in study.models}
-    return named & set(request.models) if request.models else named
 
 
 def _no_cuda(study: Study, machine: Hardware, request: RunRequest) -> Mapping[str, str]:

@@ -69,11 +69,11 @@ def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, N
 
 def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
     """As many lengths as there are prompts."""
-    if lengths.tokens is not None:
-        weights = np.array(lengths.counts or [1] * len(lengths.tokens), np.float64)
-        return draw.choice(np.array(lengths.tokens, np.int32), PROMPTS, p=weights / weights.sum())
-    assert lengths.median is not None, "a distribution without a table is log-normal"
-    assert lengths.p90 is not None, "a log-normal one has its 90th percentile"
-    spread = math.log(lengths.p90 / lengths.median) / _Z90
-    drawn = np.rint(lengths.median * np.exp(spread * draw.standard_normal(PROMPTS)))
-    return np.asarray(np.clip(drawn, 1, lengths.longest), np.int32)
+    if lengths.curve is None:
+        tokens = np.array(lengths.tokens, np.int32)
+        weights = np.array(lengths.counts or np.ones(len(tokens)), np.float64)
+        return draw.choice(tokens, PROMPTS, p=weights / weights.sum())
+    median, p90, longest = lengths.curve
+    spread = math.log(p90 / median) / _Z90
+    drawn = np.rint(median * np.exp(spread * draw.standard_normal(PROMPTS)))
+    return np.asarray(np.clip(drawn, 1, longest), np.int32)

@@ -44,7 +44,7 @@ from epochcost.measure.memory import available_memory_bytes
 from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.sweep import Sweep, ladder
+from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
@@ -129,8 +129,10 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     numbers = itertools.count(1)
 
     def attempt(trial: Trial) -> Result | EpochcostError:
-        _announce(run, sweep, trial, next(numbers))
-        happened = _first_visit(bounded, Visit(trial, 1, sweep.rounds))
+        visit, number = Visit(trial, 1, sweep.rounds), next(numbers)
+        run.on_event(Scheduled((visit,)))
+        run.on_event(Started(trial, number, number, 1, sweep.rounds))
+        happened = _first_visit(bounded, visit)
         run.on_event(happened)
         if isinstance(happened, Finished | Skipped | Failed):
             outcomes[trial.id] = happened
@@ -142,21 +144,10 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     return tuple(result.trial for result in explored.results)
 
 
-def _announce(run: RunContext, sweep: Sweep, trial: Trial, number: int) -> None:
-    """A size begins; those above it may follow."""
-    above = (sweep.at(size) for size in ladder(sweep) if size > trial.batch_size)
-    schedule = tuple(Visit(each, 1, sweep.rounds) for each in (trial, *above))
-    run.on_event(Scheduled(schedule))
-    run.on_event(Started(trial, number, number + len(schedule) - 1, 1, sweep.rounds))
-
-
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
     """The first round of a size, unless it is stored by the run that is resumed."""
-    if done := run.rounds_done(visit.trial):
-        earlier = run.stored(visit.trial)
-        assert earlier is not None, "what has rounds is stored"
-        if done >= visit.rounds:
-            return Skipped(visit.trial, earlier)
+    earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
+    if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
     happened = run_round(run, visit)
     if isinstance(happened, Failed) and is_out_of_memory(happened.error):
@@ -168,7 +159,9 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     """Measure a round of a trial and store it; raises CapabilityError where no disk takes it."""
     earlier: Result | None = None
     try:
-        earlier = _earlier_rounds(run, visit)
+        # The earlier rounds of this run count, and when resuming those of the one before.
+        stored = run.stored(visit.trial)
+        earlier = stored if run.assignment.resume or visit.number > 1 else None
         if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
             return Skipped(visit.trial, earlier)
         result = _measure_round(run, visit, earlier)
@@ -183,12 +176,6 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     if not visit.last:
         return RoundStored(visit.trial, result, path)
     return Finished(visit.trial, result, path)
-
-
-def _earlier_rounds(run: RunContext, visit: Visit) -> Result | None:
-    """The earlier rounds that count: those of this run and, when resuming, of the one before."""
-    found = run.stored(visit.trial)
-    return found if run.assignment.resume or visit.number > 1 else None
 
 
 def _rounds_in(earlier: Result | None) -> int:

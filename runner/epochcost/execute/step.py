@@ -56,10 +56,16 @@ def update_rule(optimizer: spec.Optimizer) -> Rule:
 
     Both sides follow PyTorch's formulas, so that settings carry over as they are.
     """
-    settings = _settings(optimizer)
+    settings: dict[str, Any] = {
+        name: float(value)
+        for name, value in optimizer.model_dump(exclude={"name", "learning_rate"}).items()
+    }
     match optimizer:
-        case spec.Sgd():
-            return _sgd(optimizer)
+        case spec.Sgd(momentum=momentum):
+            decay = settings["weight_decay"]
+            if not momentum:
+                return Sgd(weight_decay=decay)
+            return Momentum(settings["momentum"], optimizer.nesterov, decay)
         case spec.RmsProp():
             return RmsProp(**settings)
         case spec.Adagrad():
@@ -68,18 +74,6 @@ def update_rule(optimizer: spec.Optimizer) -> Rule:
             return Adadelta(**settings)
         case spec.Adam():
             return Adam(**settings, decoupled=optimizer.name == "adamw")
-
-
-def _sgd(optimizer: spec.Sgd) -> Sgd | Momentum:
-    decay = float(optimizer.weight_decay)
-    if not optimizer.momentum:
-        return Sgd(weight_decay=decay)
-    return Momentum(float(optimizer.momentum), optimizer.nesterov, decay)
-
-
-def _settings(optimizer: spec.Optimizer) -> dict[str, Any]:
-    settings = optimizer.model_dump(exclude={"name", "learning_rate"})
-    return {name: float(value) for name, value in settings.items()}
 
 
 def build_step(

@@ -49,9 +49,12 @@ def run_sizes(sweep: Sweep, hardware: str, room_bytes: int | None, attempt: Atte
         met = attempt(sweep.at(found))
         if isinstance(met, Result):
             results[found] = met
-            points.append(_ran(met))
+            summary = summary_of(met.measurement)
+            low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
+            points.append(MeasuredSize(found, low, summary.mean, summary.interval.high))
         else:
-            points.append(SizeFailure(found, _first_line(met), is_out_of_memory(met)))
+            first_line = str(met).splitlines()[0]
+            points.append(SizeFailure(found, first_line, is_out_of_memory(met)))
     ordered = tuple(results[size] for size in sorted(results))
     return SweepResult(ordered, _limit(sweep, hardware, room_bytes, points, ordered, found))
 
@@ -64,16 +67,6 @@ def trial_room_bytes(trial: Trial) -> int | None:
     whole = gpus[trial.session.device].memory_bytes if trial.session.device < len(gpus) else None
     limits = [size for size in (whole, trial.session.device_memory_limit_bytes) if size is not None]
     return min(limits, default=None)
-
-
-def _ran(result: Result) -> MeasuredSize:
-    summary = summary_of(result.measurement)
-    low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
-    return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
-
-
-def _first_line(error: EpochcostError) -> str:
-    return str(error).splitlines()[0]
 
 
 def _limit(

@@ -244,9 +244,10 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
     for path in folder.glob(f"{prefix}*"):
         path.unlink()
     values = _values(detail.decode("utf-8", "replace"))
+    latencies = tuple(map(int, _SAMPLE.findall(trace)))
     if "result_validity" not in values:
         raise TrialFailed("LoadGen: expected a result in its log; it ended without one")
-    return LoadGenLog(values, summary, detail, _latencies(trace), trace)
+    return LoadGenLog(values, summary, detail, latencies, trace)
 
 
 def run_record(
@@ -254,10 +255,13 @@ def run_record(
 ) -> LoadGenRun:
     """One run as it is stored; ``asked`` is a server's rate."""
     values = log.values
+    # Samples per second: offline of all, of a server's those completed.
+    keys = ("result_samples_per_second", "result_completed_samples_per_sec")
+    rate = float(next(values[key] for key in keys if key in values))
     return LoadGenRun(
         purpose=purpose,
         asked_samples_per_second=asked,
-        samples_per_second=_rate(values),
+        samples_per_second=rate,
         queries=values["result_query_count"],
         samples=values["result_query_count"] * values["generated_samples_per_query"],
         minimum_seconds=minimum_seconds,
@@ -266,12 +270,6 @@ def run_record(
         latency=_latency(values),
         summary=log.summary,
     )
-
-
-def _rate(values: dict[str, Any]) -> float:
-    """Samples per second: offline of all, of a server's those completed."""
-    keys = ("result_samples_per_second", "result_completed_samples_per_sec")
-    return float(next(values[key] for key in keys if key in values))
 
 
 def _latency(values: dict[str, Any]) -> Latency:
@@ -290,10 +288,6 @@ def _values(detail: str) -> dict[str, Any]:
     lines = (line.removeprefix(_MARK) for line in detail.splitlines() if line.startswith(_MARK))
     entries = (json.loads(line) for line in lines)
     return {entry["key"]: entry["value"] for entry in entries}
-
-
-def _latencies(trace: bytes) -> tuple[int, ...]:
-    return tuple(map(int, _SAMPLE.findall(trace)))
 
 
 # A rate is known to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from epochcost.measure.job import Job, JobError
@@ -47,15 +48,11 @@ _LESS = 0.9
 def warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
     """Run every batch size until it has settled; by size, the times of its runs in seconds."""
     share = job.sampling.budget_seconds / len(model.sizes)
-    return {
-        size: warm_up(_full(model, size), time.perf_counter, job.warm_up, share, report)
-        for size in model.sizes
-    }
-
-
-def _full(model: ServedModel, size: int) -> Callable[[], None]:
-    indices = [index % model.example_count for index in range(size)]
-    return lambda: model(indices)
+    times: dict[int, tuple[float, ...]] = {}
+    for size in model.sizes:
+        answer = partial(model, [index % model.example_count for index in range(size)])
+        times[size] = warm_up(answer, time.perf_counter, job.warm_up, share, report)
+    return times
 
 
 def run_scenario(
@@ -70,12 +67,10 @@ def run_scenario(
     Raises CapabilityError without LoadGen, JobError where the queries would not fit in memory.
     """
     assert job.serving is not None, "only jobs that serve have a scenario"
-    service_seconds = {size: _settled_seconds(times) for size, times in warmup.items()}
+    service_seconds = {
+        size: statistics.median(times[-max(1, len(times) // 3) :]) for size, times in warmup.items()
+    }
     return _Scenario(job, job.serving.load, model, service_seconds, report, folder).run()
-
-
-def _settled_seconds(times: tuple[float, ...]) -> float:
-    return statistics.median(times[-max(1, len(times) // 3) :])
 
 
 class _Scenario(LoadGenTrial):

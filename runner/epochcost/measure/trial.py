@@ -72,7 +72,8 @@ class Worker:
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
         _release(self.process)
-        failure = _follow(self.process, _silence_seconds(job), on_progress)
+        silence_seconds = _SILENCE_SECONDS + _SILENCE_BUDGETS * job.sampling.budget_seconds
+        failure = _follow(self.process, silence_seconds, on_progress)
         status = _wait(self.process)
         log = self.folder / _LOG
         if status != 0 or failure is not None:
@@ -129,10 +130,6 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
             errors="replace",
             start_new_session=True,
         )
-
-
-def _silence_seconds(job: Job) -> float:
-    return _SILENCE_SECONDS + _SILENCE_BUDGETS * job.sampling.budget_seconds
 
 
 def _follow(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx
 
 from epochcost.errors import ModelError
@@ -52,7 +50,8 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
     try:
         return bind_dimensions(separated(graph), sizes)
     except ModelError as error:
-        raise ModelError(f"models/{model.graph} with {_said(sizes)}: {error}") from None
+        bound = ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes"
+        raise ModelError(f"models/{model.graph} with {bound}: {error}") from None
 
 
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
@@ -72,23 +71,16 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
                 f"{where}: expected one shape and type of {state.input!r} and {state.output!r}, "
                 f"got {list(inputs[state.input][0])} and {list(after[0])}"
             )
-    _require_once(model, [state.output for state in model.states])
-    return model.states
-
-
-def _require_once(model: Model, outputs: Sequence[str]) -> None:
-    for name in outputs:
-        if outputs.count(name) > 1:
+    carried = [state.output for state in model.states]
+    for name in carried:
+        if carried.count(name) > 1:
             raise ModelError(
                 f"model {model.id}: [[carried]]: expected each output once, got {name!r} twice"
             )
+    return model.states
 
 
 def _key(name: str) -> str:
     """A name as a TOML key."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else f'"{name}"'
-
-
-def _said(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "its own shapes"

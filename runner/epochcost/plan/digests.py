@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcost.errors import ModelError
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.model import Model, Training
+from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import plain
 
@@ -50,13 +50,9 @@ def work_sha256(model: Model, mode: Mode) -> str:
         "carried": {state.input: state.output for state in model.states},
     }
     if mode == "training" and model.training is not None:
-        work["training"] = _training(model.training)
+        training = model.training
+        work["training"] = training.model_dump(exclude=_NOT_OF_A_STEP) | {
+            "no_weight_decay": sorted(training.no_weight_decay),
+            "freeze": sorted(training.freeze),
+        }
     return hashlib.sha256(json.dumps(work, sort_keys=True, default=plain).encode()).hexdigest()
-
-
-def _training(training: Training) -> dict[str, Any]:
-    patterns = {
-        "no_weight_decay": sorted(training.no_weight_decay),
-        "freeze": sorted(training.freeze),
-    }
-    return training.model_dump(exclude=_NOT_OF_A_STEP) | patterns

@@ -7,7 +7,7 @@ the digests of the files and the abilities of the machine are passed in.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -157,6 +157,18 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     return tuple(sorted(found.values(), key=lambda sweep: _cost_rank(sweep.trial)))
 
 
+def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
+    """The plan without the trials, and the sweeps from trials, that have a reason."""
+    every = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
+    reasons = {trial.id: reason for trial in every if (reason := reason_of(trial))}
+    return replace(
+        plan,
+        trials=tuple(trial for trial in plan.trials if trial.id not in reasons),
+        sweeps=tuple(sweep for sweep in plan.sweeps if sweep.trial.id not in reasons),
+        left_out=tuple(dict.fromkeys((*plan.left_out, *reasons.values()))),
+    )
+
+
 def leave_out_oversized(
     plan: Plan, needed_bytes: Mapping[str, int], room_bytes: Mapping[Provider, int]
 ) -> Plan:
@@ -165,23 +177,15 @@ def leave_out_oversized(
     ``needed_bytes`` is by trial's id; a trial without an entry stays, as do those of a provider
     whose memory is not known.
     """
-    oversized = [
-        trial
-        for trial in plan.trials
-        if trial.provider in room_bytes
-        and needed_bytes.get(trial.id, 0) > room_bytes[trial.provider]
-    ]
-    reasons = (
-        LeftOut(trial.title, _no_room(trial, needed_bytes[trial.id], room_bytes[trial.provider]))
-        for trial in oversized
-    )
-    kept = tuple(trial for trial in plan.trials if trial not in oversized)
-    return replace(plan, trials=kept, left_out=(*plan.left_out, *reasons))
 
+    def reason(trial: Trial) -> LeftOut | None:
+        needed, room = needed_bytes.get(trial.id, 0), room_bytes.get(trial.provider)
+        if room is None or needed <= room:
+            return None
+        owner = "this machine" if trial.provider == "cpu" else "its GPU"
+        return LeftOut(trial.title, f"needs about {memory(needed)}; {owner} has {memory(room)}")
 
-def _no_room(trial: Trial, needed_bytes: int, room_bytes: int) -> str:
-    owner = "this machine" if trial.provider == "cpu" else "its GPU"
-    return f"needs about {memory(needed_bytes)}; {owner} has {memory(room_bytes)}"
+    return leave_out(plan, reason)
 
 
 def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:

@@ -93,10 +93,8 @@ def visits(
 
 
 def _order(trials: Sequence[Trial], number: int) -> list[Trial]:
-    """A random order for one round, the same whenever the same trials are run."""
-    return sorted(trials, key=lambda trial: _lot(trial, number))
-
-
-def _lot(trial: Trial, number: int) -> bytes:
-    """The lot that a trial draws: from the study's seed, the round and its identity."""
-    return hashlib.sha256(f"{trial.seed} {number} {trial.id}".encode()).digest()
+    """A random order for one round, by lots drawn from the seed, the round and the trial's id."""
+    return sorted(
+        trials,
+        key=lambda trial: hashlib.sha256(f"{trial.seed} {number} {trial.id}".encode()).digest(),
+    )

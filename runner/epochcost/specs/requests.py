@@ -53,14 +53,21 @@ class Lengths(Spec):
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:
-        curve = (self.median, self.p90, self.most)
-        if (self.tokens is None) == (None in curve) or (self.tokens and any(curve)):
+        given = any((self.median, self.p90, self.most))
+        if (self.tokens is None) == (self.curve is None) or (self.tokens and given):
             raise ValueError("should have either tokens, or all of median, p90 and most")
         if self.counts is not None and len(self.counts) != len(self.tokens or ()):
             raise ValueError("should have as many counts as tokens")
-        if self.tokens is None and not self.median < self.p90 <= self.most:  # type: ignore[operator]
+        if self.curve is not None and not self.curve[0] < self.curve[1] <= self.curve[2]:
             raise ValueError("should have a median below p90, and p90 of at most most")
         return self
+
+    @property
+    def curve(self) -> tuple[int, int, int] | None:
+        """Median, 90th percentile and longest of a log-normal distribution; None for a table."""
+        if self.median is None or self.p90 is None or self.most is None:
+            return None
+        return self.median, self.p90, self.most
 
     @property
     def shortest(self) -> int:
@@ -70,9 +77,8 @@ class Lengths(Spec):
     @property
     def longest(self) -> int:
         """The longest that can occur."""
-        longest = max(self.tokens) if self.tokens else self.most
-        assert longest is not None, "lengths have one of both forms"
-        return longest
+        lengths: tuple[int, ...] = (*(self.tokens or ()), *(self.curve or ()))
+        return max(lengths)
 
     @property
     def words(self) -> str:
