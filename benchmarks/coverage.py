@@ -4,7 +4,6 @@
     python benchmarks/coverage.py --traces 1000  fewer
     python benchmarks/coverage.py --real          100 real runs of three processes; 12 minutes
     python benchmarks/coverage.py --real --rounds 1          the same of one process each
-    python benchmarks/coverage.py --real --beside bursts     beside a program that comes and goes
 
 Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
 luck counts. The processes are written down in ``coverage_traces``, which was settled before the
@@ -23,7 +22,6 @@ from pathlib import Path
 import numpy as np
 from coverage_real import Asked, against_all_others
 from coverage_traces import FAMILIES, Trace
-from undisturbed import KINDS
 
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
@@ -130,7 +128,6 @@ def main() -> None:
     parser.add_argument("--model", default="mnist-mlp", help="whose training the real runs are")
     parser.add_argument("--batch", type=int, default=128, help="examples in a step of it")
     parser.add_argument("--keep", type=Path, help="write the real results to a file")
-    parser.add_argument("--beside", default="calm", choices=KINDS, help="what disturbs them")
     options = parser.parse_args()
     if options.real:
         against_all_others(
@@ -140,7 +137,6 @@ def main() -> None:
                 options.runs,
                 options.budget,
                 options.rounds,
-                options.beside,
                 options.keep,
             )
         )

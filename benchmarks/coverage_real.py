@@ -2,8 +2,7 @@
 
 A short run is ``rounds`` fresh workers, spread over the whole time as ``epochcost run --rounds``
 spreads them. The truth to which it is held is the mean of all other runs, which are as many fresh
-processes over the same time. Held to theirs are the interval of the step as it was and that of the
-step undisturbed, which is the former where nothing disturbed.
+processes over the same time.
 """
 
 from __future__ import annotations
@@ -18,19 +17,14 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import TypeAdapter
-from undisturbed import disturbed
 
 from epochcost.execute.build import build_job
 from epochcost.execute.planning import RunRequest, plan_run
-from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.trial import Trial
-from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.pace import own_paces
-from epochcost.results.records import Measurement, Result
+from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round, summary_of
-from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.specs.loader import load_catalogue
 from epochcost.statistics import Bounded, wilson_interval
 
@@ -47,40 +41,19 @@ class Asked:
     runs: int
     budget_seconds: float
     rounds: int
-    beside: str
     keep: Path | None
 
 
 def against_all_others(asked: Asked) -> None:
-    """Take the short runs beside a disturbance, and print what covers what."""
-    with _measurer(asked.model, asked.batch_size) as (trial, measured), disturbed(asked.beside):
+    """Take the short runs, and print what covers what."""
+    with _measurer(asked.model, asked.batch_size) as measured:
         shorts = _measure(measured, asked.runs, asked.budget_seconds, asked.rounds)
-    host = detect_environment()
-    results = [
-        Result(
-            format_version=FORMAT_VERSION,
-            trial_id=trial.id,
-            trial=trial,
-            hardware="local",
-            measurement=one.model_copy(update={"software": None}),
-            environment=host,
-        )
-        for one in shorts
-    ]
     if asked.keep:
-        asked.keep.write_bytes(TypeAdapter(list[Result]).dump_json(results))
-    _show_coverage(results)
+        asked.keep.write_bytes(TypeAdapter(list[Measurement]).dump_json(shorts))
+    _show([mean_step(one) for one in shorts])
     processes = np.array([mean for one in shorts for mean in _round_means(one)])
     spread = processes.std(ddof=1) / processes.mean()
     print(f"spread of {len(processes)} processes: {spread:.2%} (one deviation)")
-
-
-def _show_coverage(results: list[Result]) -> None:
-    """How many intervals of each kind hold the mean of all others."""
-    paces = own_paces(results)
-    told = [(one, undisturbed(one, paces)) for one in results]
-    _show("as it was", [plain_step(*each) for each in told])
-    _show("undisturbed", [step for each in told if (step := _calm_step(*each))])
 
 
 def _measure(
@@ -102,7 +75,7 @@ def _measure(
 
 
 @contextlib.contextmanager
-def _measurer(model_id: str, batch_size: int) -> Iterator[tuple[Trial, Measurer]]:
+def _measurer(model_id: str, batch_size: int) -> Iterator[Measurer]:
     catalogue = load_catalogue(ROOT)
     planned = plan_run(catalogue, RunRequest(models=(model_id,), providers=("cpu",)))
     trial = next(one for one in planned.trials if _wanted(one, batch_size))
@@ -115,22 +88,17 @@ def _measurer(model_id: str, batch_size: int) -> Iterator[tuple[Trial, Measurer]
         def measured(rule: SamplingRule) -> Measurement:
             return run_trial(job.model_copy(update={"sampling": rule}), folder, lambda _: None)
 
-        yield trial, measured
+        yield measured
 
 
 def _wanted(trial: Trial, batch_size: int) -> bool:
     return trial.mode == "training" and trial.batch_size == batch_size
 
 
-def plain_step(result: Result, found: Undisturbed | None) -> Bounded:
-    """The mean step as it was, with its interval."""
-    summary = as_it_was(summary_of(result.measurement), found)
+def mean_step(measurement: Measurement) -> Bounded:
+    """The mean step with its interval."""
+    summary = summary_of(measurement)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
-
-
-def _calm_step(result: Result, found: Undisturbed | None) -> Bounded | None:
-    """The step undisturbed; None where too little of it was."""
-    return plain_step(result, found) if found is None else found.step
 
 
 def _round_means(measurement: Measurement) -> Iterator[float]:
@@ -138,14 +106,14 @@ def _round_means(measurement: Measurement) -> Iterator[float]:
         yield float(np.mean(measurement.samples_seconds[begin:end]))
 
 
-def _show(what: str, runs: list[Bounded]) -> None:
+def _show(runs: list[Bounded]) -> None:
     means = np.array([one.mean for one in runs])
     others = (means.sum() - means) / (len(means) - 1)
     hits = sum(one.low <= other <= one.high for one, other in zip(runs, others, strict=True))
     low, high = wilson_interval(hits, len(runs))
     half = np.median([(one.high - one.low) / 2 for one in runs]) / means.mean()
     print(
-        f"{what}: mean {means.mean() * 1e3:.3f} ms; {hits} of {len(runs)} intervals hold the mean "
+        f"mean {means.mean() * 1e3:.3f} ms; {hits} of {len(runs)} intervals hold the mean "
         f"of all others (Wilson {low:.0%} to {high:.0%}); half width {half:.1%} at the median; "
         f"runs differ by {means.std(ddof=1) / means.mean():.1%} (one deviation)"
     )

@@ -3,29 +3,26 @@
     python benchmarks/coverage_rounds.py [--rounds 3 4 5 6] [--draws 10]
 
 Of each result in ``docs/data/results`` that has twice as many rounds and three more than are drawn,
-some are drawn at random, many times. Held to the mean of the others are the interval of the step as
-it was and that of the step undisturbed, and printed are the shares that hold it, the half widths at
-the median, and how far two draws without a common round are apart. Nothing is measured: the answer
-is the same on every machine.
+some are drawn at random, many times, and their interval is held to the mean of the others. Printed
+are the shares that hold it, the half widths at the median, and how far two draws without a common
+round are apart. Nothing is measured: the answer is the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
-from coverage_real import plain_step
+from coverage_real import mean_step
 
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
-from epochcost.results.records import Measurement, Result
+from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round
 from epochcost.results.store import load_all
-from epochcost.results.undisturbed import undisturbed
 from epochcost.statistics import Bounded, wilson_interval
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +31,7 @@ _SEED = 20261125
 
 @dataclass
 class _Held:
-    """Of one kind of interval: whether each holds the other rounds' mean, and how wide it is."""
+    """Whether each interval holds the mean of the other rounds, and how wide and far it is."""
 
     hits: list[bool] = field(default_factory=list)
     half_widths: list[float] = field(default_factory=list)
@@ -58,35 +55,20 @@ class _Held:
 
 
 def main() -> None:
-    """Draw, and print two lines for each number of rounds."""
+    """Draw, and print a line for each number of rounds."""
     asked = _options()
     results = load_all(ROOT / "docs/data/results").results
-    paces = own_paces(results)
     for count in asked.rounds:
-        plain, calm, drawn = _Held(), _Held(), random.Random(_SEED)
-        many = [one for one in results if len(one.measurement.rounds) >= 2 * count + 3]
-        for result in (one for one in many if one.measurement.pace):
-            for _ in range(asked.draws):
-                _draw(result, count, drawn, paces, plain, calm)
-        print(f"{count} rounds, as it was: {plain.words()}")
-        print(f"{count} rounds, undisturbed: {calm.words()}")
-
-
-def _draw(
-    result: Result,
-    count: int,
-    drawn: random.Random,
-    paces: Mapping[PaceKey, OwnPace],
-    plain: _Held,
-    calm: _Held,
-) -> None:
-    rounds = list(_single(result.measurement))
-    drawn.shuffle(rounds)
-    one, others = (_joined(result, each) for each in (rounds[:count], rounds[count:]))
-    mine, theirs = undisturbed(one, paces), undisturbed(others, paces)
-    plain.add(plain_step(one, mine), plain_step(others, theirs))
-    if mine and theirs and mine.step and theirs.step:
-        calm.add(mine.step, theirs.step)
+        held, drawn = _Held(), random.Random(_SEED)
+        for result in results:
+            if len(result.measurement.rounds) >= 2 * count + 3:
+                for _ in range(asked.draws):
+                    rounds = list(_single(result.measurement))
+                    drawn.shuffle(rounds)
+                    held.add(
+                        *(mean_step(_joined(part)) for part in (rounds[:count], rounds[count:]))
+                    )
+        print(f"{count} rounds: {held.words()}")
 
 
 def _options() -> argparse.Namespace:
@@ -97,33 +79,25 @@ def _options() -> argparse.Namespace:
 
 
 def _single(measurement: Measurement) -> Iterator[Measurement]:
-    """Each round as a measurement of its own, with its readings."""
-    pace = measurement.pace
-    assert pace is not None, "only results with readings are drawn"
+    """Each round as a measurement of its own."""
     bounds = accumulate(measurement.samples_by_round, initial=0)
-    names = "product_seconds", "copy_seconds", "waited_seconds", "waited_within_seconds"
-    for number, (begin, end) in enumerate(pairwise(bounds)):
-        first, last = np.searchsorted(pace.after_samples, (begin, end)).tolist()
-        readings = {name: getattr(pace, name)[first:last] for name in names}
-        after = tuple(at - begin for at in pace.after_samples[first:last])
-        told = measurement.rounds[number]
+    for turn, (begin, end) in zip(measurement.rounds, pairwise(bounds), strict=True):
         yield measurement.model_copy(
             update={
                 "samples_seconds": measurement.samples_seconds[begin:end],
-                "started_at": told.started_at,
-                "steps_taken": told.steps_taken,
+                "started_at": turn.started_at,
+                "steps_taken": turn.steps_taken,
                 "rounds": (),
-                "epochs": None,
-                "pace": pace.model_copy(update={"after_samples": after, **readings}),
             }
         )
 
 
-def _joined(result: Result, rounds: Sequence[Measurement]) -> Result:
+def _joined(rounds: Sequence[Measurement]) -> Measurement:
     whole: Measurement | None = None
-    for one in rounds:
-        whole = add_round(whole, one, 0.02)
-    return result.model_copy(update={"measurement": whole})
+    for measurement in rounds:
+        whole = add_round(whole, measurement, 0.02)
+    assert whole is not None, "at least one round is drawn"
+    return whole
 
 
 if __name__ == "__main__":

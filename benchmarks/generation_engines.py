@@ -77,17 +77,13 @@ class Case:
 
 
 class Ours:
-    """The very steps that `epochcost run` times, over one pool of threads as in its worker.
+    """The very steps that `epochcost run` times.
 
     A step decodes at one length. The timed one has the context of the middle of an answer, and so
     reads as much on average as the others, whose context grows; another follows the prompt.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:
-        from epochcost.measure.session import share_threads
-        from epochcost.plan.trial import SessionSettings
-
-        share_threads(SessionSettings(threads=case.threads))
         self._case, self._folder, self._weights = case, folder, dict[str, Array]()
         self._next = self._prompts = case.prompts()
         self._prefill = self._stepper(Phase(name="prefill", tokens=case.prompt))

@@ -1,15 +1,11 @@
-"""Ceilings of nothing real: 100 and 160 GFLOP/s, 10 and 12 GB/s on one and two threads.
-
-And anchors, of nothing that any model asks for.
-"""
+"""Ceilings of nothing real: 100 and 160 GFLOP/s, 10 and 12 GB/s on one and two threads."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Any
 
-from epochcost.graphs.profile import Profile
-from epochcost.results.ceilings import CEILINGS_VERSION, Anchor, Ceiling, Ceilings
+from epochcost.results.ceilings import CEILINGS_VERSION, Ceiling, Ceilings
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.specs.study import Precision
 
@@ -29,18 +25,6 @@ def ceiling(
         copied_bytes=_COPIED,
         copy_seconds=(copy * 1.05, copy, copy * 0.98),
     )
-
-
-def anchor(work: str = "attention", step_seconds: float = 0.2, **fields: Any) -> Anchor:
-    """4 examples of a GFLOP each a step, so 20 GFLOP/s; ``fields`` take the place of its own."""
-    known: dict[str, Any] = {
-        "work": work,
-        "mode": "inference",
-        "batch_size": 4,
-        "profile": Profile(1e9, 1e9, 1e6, 0, 1e6, 10**6, 50),
-        "step_seconds": (step_seconds,) * 3,
-    }
-    return Anchor(**(known | fields))
 
 
 def make_ceilings(environment: Environment, **fields: Any) -> Ceilings:

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from epochcost.statistics import (
     autocorrelation_time,
     block_length,
-    drift,
     mean_interval,
     outliers,
     quantiles,
     relative_half_width,
     student_quantile,
     summarise,
-    two_modes,
     wilson_interval,
 )
 
@@ -248,54 +246,6 @@ def test_student_quantiles_are_those_of_the_tables(
 ) -> None:
     """The quantile agrees with printed tables to 1 %."""
     assert student_quantile(probability, degrees) == pytest.approx(table, rel=0.01)
-
-
-@pytest.mark.parametrize("size", [30, 100, 1000])
-def test_shapes_without_drift_or_modes_are_left_alone(size: int) -> None:
-    """Normal, skewed and uniform noise: one mode and no direction in 95 of 100 series."""
-    generator = np.random.default_rng(7)
-    for draw in (
-        lambda: 1 + 0.1 * generator.normal(size=size),
-        lambda: generator.lognormal(0, 0.3, size),
-        lambda: 0.5 + generator.exponential(size=size),
-        lambda: generator.uniform(0.5, 1.5, size),
-    ):
-        series = [list(draw()) for _ in range(100)]
-        assert sum(drift(one) is not None for one in series) <= 5
-        assert sum(two_modes(one) is not None for one in series) <= 5
-
-
-def test_a_drift_is_found_with_its_direction() -> None:
-    """The last third against the first: a line from 1 to 1.3 rises by 2/3 of 0.3 over 1.05."""
-    rising = list(np.linspace(1, 1.3, 90))
-    assert drift(rising) == pytest.approx(0.2 / 1.05, rel=0.02)
-    assert drift(rising[::-1]) == pytest.approx(-0.2 / 1.25, rel=0.02)
-
-
-@pytest.mark.parametrize("size", [100, 1000])
-def test_a_drift_is_seen_through_noise(size: int) -> None:
-    """A rise of a fifth under noise of 5 % is seen in 95 of 100 series, however long they are."""
-    generator = np.random.default_rng(7)
-    rising = np.linspace(1, 1.2, size)
-    series = [list(rising + 0.05 * generator.normal(size=size)) for _ in range(100)]
-    assert sum(drift(one) is not None for one in series) >= 95
-
-
-def test_outliers_are_no_mode_and_clusters_are_two() -> None:
-    """One in twenty that is slow is an outlier; three in ten, in any order, are a mode."""
-    quick = [1.0 + 0.001 * (number % 5) for number in range(100)]
-    assert two_modes([*quick[:95], *[3.0] * 5]) is None
-    found = two_modes([1.5 if number % 10 < 3 else one for number, one in enumerate(quick)])
-    assert found is not None
-    assert found.slow == pytest.approx(1.5)
-    assert found.fast == pytest.approx(1.002, abs=0.001)
-    assert found.slow_share == pytest.approx(0.3)
-
-
-def test_a_constant_series_has_neither() -> None:
-    """No spread to split, no change to tell."""
-    assert two_modes([1.0] * 50) is None
-    assert drift([1.0] * 50) is None
 
 
 @pytest.mark.parametrize(

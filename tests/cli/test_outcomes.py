@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from epochcost.cli.outcomes import (
@@ -11,17 +9,11 @@ from epochcost.cli.outcomes import (
     served_words,
     show_agreements,
     show_doubts,
-    show_outcomes,
     show_outliers,
-    show_undisturbed,
 )
-from epochcost.execute.assignment import Finished
-from epochcost.plan.make import Plan
 from epochcost.results.conditions import Conditions
-from epochcost.results.pace import own_paces
 from epochcost.results.records import Agreement, OutputDifference, Result
-from epochcost.results.rounds import add_round, summary_of
-from made_pace import in_states, kept_waiting
+from epochcost.results.rounds import add_round
 from report_project import make_result
 from served_results import served, under_load
 
@@ -139,50 +131,6 @@ def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """No news is good news."""
     show_doubts([disturbed(32, 0.1)])
     assert capsys.readouterr().err == ""
-
-
-def test_a_disturbed_step_is_told_as_it_was_and_undisturbed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Of a step whose threads waited a third of the time; a calm run has no such table."""
-    samples = (0.0099, 0.0101, 0.0100, 0.0102, 0.0098) * 12
-    calm = make_result(batch_size=8, samples=samples)
-    show_undisturbed([calm], own_paces([calm]))
-    assert capsys.readouterr().out == ""
-    both = [calm, kept_waiting(calm)]
-    show_undisturbed(both, own_paces(both))
-    *_, row = capsys.readouterr().out.splitlines()
-    assert "10 ms" in row
-    assert "7.17 ms" in row
-    assert row.split()[-2:] == ["33%", "0%"]
-
-
-def test_states_of_the_machine_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which share of the time copies were slow; a step that met one state alone is less sure."""
-    both = _of_states()
-    show_undisturbed(both, own_paces(both))
-    _, one, other = capsys.readouterr().out.splitlines()
-    assert one.split()[-1] == "27%"
-    assert "7.2%" in other
-    assert other.split()[-1] == "0%"
-
-
-def test_precision_knows_of_a_state_that_was_not_met(capsys: pytest.CaptureFixture[str]) -> None:
-    """Three rounds that agree in one of two states are as sure as the pages say they are."""
-    mixed, alone = _of_states()
-    assert summary_of(alone.measurement).relative_half_width < 0.01
-    outcomes = [Finished(one.trial, one, Path("result.json")) for one in (mixed, alone)]
-    show_outcomes(outcomes, Plan((), ()), Path("results"))
-    row = capsys.readouterr().out.splitlines()[2]
-    assert row.split()[-4] == "7.2%"
-
-
-def _of_states() -> list[Result]:
-    """One that met both states of its machine, and one that met the usual one alone."""
-    samples = (*(0.0100, 0.0101) * 10, *(0.0075, 0.0076) * 10, *(0.0101, 0.0100) * 10)
-    mixed = in_states(make_result(samples=samples, rounds=3), (False, True, False))
-    steady = make_result(batch_size=8, samples=(0.0100, 0.0101) * 30, rounds=3)
-    return [mixed, in_states(steady, (False,) * 3)]
 
 
 def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

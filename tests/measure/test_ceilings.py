@@ -31,7 +31,7 @@ from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Precision
-from kept_ceilings import anchor, ceiling, make_ceilings, with_own_fingerprint
+from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, write_spec
 
@@ -120,7 +120,7 @@ def test_a_host_is_measured_once(
 ) -> None:
     """What is kept of it is taken, by a resumed run too, unless it is asked for again."""
     local = catalogue.hardware["local"]
-    here = partial(ceilings_here, local, tmp_path / "results", "cpu", lambda: (anchor(),))
+    here = partial(ceilings_here, local, tmp_path / "results", "cpu")
     first, new = here(again=False)
     assert new
     assert asked[0].threads[0] == 1
@@ -136,12 +136,11 @@ def test_a_gpu_is_measured_in_every_precision(
 ) -> None:
     """By number, in a file of its own beside that of the CPU."""
     local, results = catalogue.hardware["local"], tmp_path / "results"
-    found, new = ceilings_here(local, results, "cuda", lambda: (anchor(),), again=False, device=1)
+    found, new = ceilings_here(local, results, "cuda", again=False, device=1)
     assert new
     assert (asked[0].provider, asked[0].device) == ("cuda", 1)
     assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
-    assert found.anchors == (anchor(),)
-    ceilings_here(local, results, "cpu", lambda: (anchor(),), again=False)
+    ceilings_here(local, results, "cpu", again=False)
     assert len(load_ceilings(results).records) == 2
 
 
@@ -153,7 +152,7 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
         exclusive_lock(tmp_path / "results/local"),
         pytest.raises(CapabilityError, match="another one in progress"),
     ):
-        ceilings_here(catalogue.hardware["local"], tmp_path / "results", "cpu", tuple, again=False)
+        ceilings_here(catalogue.hardware["local"], tmp_path / "results", "cpu", again=False)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,6 @@ def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -
             },
             "product_seconds: expected at most",
         ),
-        ({"anchors": (anchor(step_seconds=0.001),)}, "of attention: expected at most 8.32e11"),
         ({"hardware": "nowhere"}, "expected a machine with a spec, got 'nowhere'"),
     ],
 )

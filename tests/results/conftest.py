@@ -14,7 +14,6 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement, Placement, Result
-from made_pace import made_pace
 from report_project import REPOSITORY
 from revisions import SPECS, write_spec
 
@@ -52,12 +51,6 @@ def make_result(
         steps_taken=3,
         held_out_loss_before=2.3,
         held_out_loss_after=0.4,
-        pace=made_pace(
-            (0, 0),
-            product_seconds=(0.002, 0.0021),
-            copy_seconds=(0.003, 0.0029),
-            waited_seconds=(0.0, 0.01),
-        ),
     )
     environment = Environment(
         fingerprint=fingerprint,

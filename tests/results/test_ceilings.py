@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from epochcost.graphs.profile import Profile
 from epochcost.results.ceilings import find_ceilings, load_ceilings, write_ceilings
 from epochcost.results.environment import Environment
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
-from kept_ceilings import anchor, make_ceilings
+from kept_ceilings import make_ceilings
 
 MakeResult = Callable[..., Result]
-EMPTY = anchor().model_dump(mode="json") | {"profile": asdict(Profile(0, 0, 0, 0, 0, 0, 0))}
 
 
 @pytest.fixture(name="environment")
@@ -52,15 +49,14 @@ def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environme
     assert find_ceilings(tmp_path / "none", "local", "cpu", environment) is None
 
 
-def test_files_of_the_first_version_are_read(tmp_path: Path, environment: Environment) -> None:
-    """They have no anchors, and everything else as it is."""
-    path = write_ceilings(tmp_path, make_ceilings(environment, anchors=(anchor(),)))
-    assert load_ceilings(tmp_path).records[path].anchors[0].examples_per_second == 20
-    stored = json.loads(path.read_text())
-    del stored["anchors"]
-    path.write_text(json.dumps(stored | {"ceilings_version": 1}))
-    old = load_ceilings(tmp_path).records[path]
-    assert (old.anchors, old.ceilings) == ((), make_ceilings(environment).ceilings)
+@pytest.mark.parametrize("former", [{"ceilings_version": 1}, {"anchors": [{"work": "copies"}]}])
+def test_files_of_earlier_versions_are_read(
+    tmp_path: Path, environment: Environment, former: dict[str, Any]
+) -> None:
+    """Without anchors and with them: they are ignored."""
+    path = write_ceilings(tmp_path, make_ceilings(environment))
+    path.write_text(json.dumps(json.loads(path.read_text()) | former))
+    assert load_ceilings(tmp_path).records[path].ceilings == make_ceilings(environment).ceilings
 
 
 def test_a_new_measurement_replaces_the_one_before(
@@ -79,7 +75,6 @@ def test_a_new_measurement_replaces_the_one_before(
     [
         ({"ceilings_version": 4}, "ceilings_version should be from 1 to 3, not 4"),
         ({"ceilings": []}, "ceilings of a CPU should be there"),
-        ({"anchors": [EMPTY]}, "profile should have numbers from 1 of flops"),
         ({"hardware": "other"}, "expected hardware 'local' in this folder, got 'other'"),
         ({"surplus": 1}, "got surplus"),
         ({"measured_at": "2026-11-21T00:00:00"}, "measured_at"),

@@ -59,7 +59,7 @@ def test_what_was_not_watched_gives_no_warning(
     ("conditions", "cause", "seen"),
     [
         ({"others_cpus": 0.7}, "others", "other programs kept 0.7 of 2 CPUs busy"),
-        ({"steal_share": 0.034}, "steal", "noisy host (3.4% of CPU time"),
+        ({"steal_share": 0.068}, "steal", "noisy host (6.8% of CPU time"),
         ({"frozen_seconds": 1.5}, "quota", "for 15% of the time"),
         ({"throttles": ("cpu-heat",)}, "throttling", "the CPU lowered its clock for heat"),
         ({"throttles": ("gpu-power-cap",)}, "throttling", "power cap"),
@@ -87,23 +87,15 @@ def test_every_reason_to_throttle_is_a_warning_of_its_own(judged: Callable[..., 
     [
         ([1.0] * 29, "few", "only 29 samples"),
         ([1e-6] * 60, "timer", "the timer's own step is 0.1 µs"),
-        (np.linspace(1.0, 1.3, 60), "drift", "+19%"),
-        ([1.0, 1.01, 1.0, 1.6] * 20, "modes", "in 25% of them"),
     ],
 )
-def test_each_shape_of_samples_is_named(
+def test_samples_that_are_few_or_short_are_named(
     judged: Callable[..., Any], samples: Any, cause: Cause, seen: str
 ) -> None:
-    """One warning each: a drift is not said to be two modes as well."""
+    """One warning each, with its figure."""
     (found,) = judged(samples)
     assert found.cause == cause
     assert seen in found.seen
-
-
-def test_a_step_down_in_speed_is_a_drift(judged: Callable[..., Any]) -> None:
-    """Two modes that follow each other have an order, which says more."""
-    (found,) = judged([1.0] * 40 + [1.5] * 40)
-    assert found.cause == "drift"
 
 
 def test_an_unknown_timer_is_not_judged(judged: Callable[..., Any]) -> None:
@@ -153,13 +145,14 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
 
 
 def test_rounds_that_agree_give_no_warning(in_rounds: Callable[..., Any]) -> None:
-    """A little noise between rounds is what their interval is for."""
+    """What noise makes of rounds is what their interval is for."""
     assert in_rounds(1.0, 1.01, 0.99) == ()
+    assert in_rounds(1.0, 1.08) == ()
 
 
 @pytest.mark.parametrize("means", [(1.0, 1.0, 1.2), (1.2, 1.0, 1.0), (1.0, 1.0, 1.0, 1.2, 1.0)])
 def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any) -> None:
-    """One warning, which explains the drift and the two kinds of steps that they look like."""
+    """One warning, by the slowest and the fastest, wherever they stand."""
     (found,) = in_rounds(*means)
     assert found.cause == "rounds"
     assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.seen)
@@ -172,27 +165,3 @@ def test_one_process_is_said_with_the_remedy(in_rounds: Callable[..., Any]) -> N
     assert found.cause == "process"
     assert "`--rounds 3`" in found.remedy
     assert in_rounds(1.0, 1.0) == ()
-
-
-def test_few_dependent_samples_of_rounds_rarely_alarm(make_result: MakeResult) -> None:
-    """Ten samples a round that remember their neighbours are apart by themselves, and no news."""
-    noise, alarms = np.random.default_rng(20161121), 0
-    for _ in range(100):
-        joined: Measurement | None = None
-        for _ in range(3):
-            turn = remembering(noise, count=10, memory=0.9)
-            measurement = make_result().measurement
-            joined = add_round(joined, measurement.model_copy(update={"samples_seconds": turn}), 1)
-        assert joined is not None
-        found = instabilities(joined, make_result().environment)
-        alarms += any(one.cause == "rounds" for one in found)
-    assert alarms <= 3
-
-
-def remembering(noise: np.random.Generator, count: int, memory: float) -> tuple[float, ...]:
-    """Steps about a second, 6 % apart, each of which takes after the one before."""
-    state, taken = noise.normal(), []
-    for _ in range(count):
-        state = memory * state + (1 - memory**2) ** 0.5 * noise.normal()
-        taken.append(1 + 0.06 * state)
-    return tuple(taken)

@@ -279,8 +279,8 @@ def _comparable(
 
 
 def _step(observed: Observation) -> Time:
-    assert observed.compared is not None, "a measured observation has a step"
-    return observed.compared
+    assert observed.step is not None, "a measured observation has a step"
+    return observed.step
 
 
 @dataclass(frozen=True)

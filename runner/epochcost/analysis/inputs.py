@@ -21,7 +21,6 @@ from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result
 from epochcost.results.store import load_all
 from epochcost.results.trainings import Trainings, load_trainings
@@ -176,8 +175,7 @@ class Inputs:
     ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
     ``docs`` is the folder that holds what was computed of predictions.
     ``folders`` are those of the results, whose earlier files git may have, ``limit_files`` the
-    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file. ``paces`` are
-    the machines' own, None where they follow from ``stored``.
+    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file.
     """
 
     catalogue: Catalogue
@@ -193,13 +191,6 @@ class Inputs:
     limit_files: tuple[Path, ...] = ()
     docs: Path = Path()
     trainings: Mapping[Path, Trainings] = field(default_factory=dict)
-    paces: Mapping[PaceKey, OwnPace] | None = None
-
-    def own_paces(self) -> Mapping[PaceKey, OwnPace]:
-        """The own pace of each machine that has readings."""
-        if self.paces is not None:
-            return self.paces
-        return own_paces(one.result for one in self.stored)
 
     @property
     def files(self) -> frozenset[Path]:

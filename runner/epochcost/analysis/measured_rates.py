@@ -1,8 +1,4 @@
-"""What our runtime was measured to do on a machine, as rates that predictions learn from.
-
-Its anchors, and plain trials of models: others are then predicted from them. How they were measured
-is left to ``results``, what follows from them to ``predict``.
-"""
+"""Rates of models that were measured on a GPU machine, which sharpen predictions for it."""
 
 from __future__ import annotations
 
@@ -19,23 +15,20 @@ from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode
 
-# An anchor is no model: what products and copies alone reach says nothing of models.
-_NEAR_KIN = 1.5
 _Timed = tuple[str, Mode, int, Profile, float]
 
 
 def measured_rates(
     inputs: Inputs, hardware: Hardware, device: Device, software: str, known: Sequence[Placed]
 ) -> Iterator[Placed]:
-    """Rates of works on one ``device`` of a machine under ``software``, where they have kin.
+    """Rates of plain trials on one ``device`` of a machine under ``software``, if they have kin.
 
-    What was measured as is, on a machine that contradicts its spec, is left out. Trials on CPUs
-    are ``known`` by ``cpus``.
+    Trials on a machine that contradicts its spec are left out. Those on CPUs are ``known`` by
+    ``cpus``.
     """
-    timed = [*_anchors(inputs, hardware, known)]
-    if hardware.device == "cuda":
-        timed += _trials(inputs, hardware, known)
-    for name, mode, batch, profile, seconds in timed:
+    if hardware.device != "cuda":
+        return
+    for name, mode, batch, profile, seconds in _trials(inputs, hardware, known):
         work = Question(
             model=name,
             profile=profile,
@@ -47,18 +40,6 @@ def measured_rates(
             count=1,
         )
         yield as_rate(work, batch / seconds)
-
-
-def _anchors(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iterator[_Timed]:
-    for one in (stored.ceilings for stored in inputs.ceilings):
-        if (one.hardware, one.provider) == (hardware.id, hardware.device) and (
-            not one.contradictions
-        ):
-            for anchor in one.anchors:
-                if has_kin(anchor.profile, known, _NEAR_KIN):
-                    seconds = median(anchor.step_seconds)
-                    name = f"anchor {anchor.work}"
-                    yield name, anchor.mode, anchor.batch_size, anchor.profile, seconds
 
 
 def _trials(inputs: Inputs, hardware: Hardware, known: Sequence[Placed]) -> Iterator[_Timed]:

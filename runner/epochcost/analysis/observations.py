@@ -28,10 +28,8 @@ from epochcost.plan.trial import Trial
 from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
 from epochcost.results.kept import Keep
-from epochcost.results.pace import OwnPace, PaceKey, pace_key
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
@@ -101,9 +99,6 @@ class Observation:
     ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
     many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
     ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
-    ``undisturbed`` is the step on the machine as it usually is, which is what comparisons are of;
-    None where nothing disturbed it, or its pace was not read. Money follows ``step``: who rents a
-    noisy machine pays for its noise.
     ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic,
     empty where a source does not say:
     times of two stacks never compete. ``draws`` are of the logarithm of a predicted time in
@@ -134,16 +129,10 @@ class Observation:
     agreement: str | None = None
     vcpus: int | None = None
     outliers: Outliers | None = None
-    undisturbed: Time | None = None
     peak_memory_bytes: int | None = None
     stack: Stack = "onnxruntime"
     precision: str = "fp32"
     draws: Draws | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def compared(self) -> Time | None:
-        """The step that comparisons take: undisturbed where that is another than it was."""
-        return self.undisturbed or self.step
 
     @property
     def imprecise(self) -> str:
@@ -246,56 +235,39 @@ def _measured(
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
     stored = representatives(steps)
     hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
-    paces = inputs.own_paces()
     for one in stored:
         trial = one.result.trial
         of_workload = workloads is None or trial.model in workloads
         if of_workload and bool(trial.variant) == variants:
             only_host = hosts[one.result.hardware] == 1
-            seen = _seen(one.result, see, paces, inputs.cache)
+            seen = _seen(one.result, see, inputs.cache)
             yield _from_result(inputs, one, seen, only_host=only_host)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a result's samples say: its statistics, and the step on a machine left alone."""
-
-    statistics: ResultStatistics
-    undisturbed: Undisturbed | None
 
 
 _KEPT = Keep(
     "statistics",
-    TypeAdapter(tuple[str, _Seen]),
+    TypeAdapter(tuple[str, ResultStatistics]),
     ("analysis/observations.py", "analysis/representatives.py", "results", "statistics"),
 )
 
 
-def _seen(
-    result: Result, see: StatisticsOf, paces: Mapping[PaceKey, OwnPace], cache: Path | None
-) -> _Seen:
-    """As it was kept for the result's content and its machine's pace, else computed."""
+def _seen(result: Result, see: StatisticsOf, cache: Path | None) -> ResultStatistics:
+    """The statistics kept for the result's content, else computed."""
     if cache is None:
-        return _Seen(see(result), undisturbed(result, paces))
-    own = pace_key(result)
-    return _KEPT.value(
-        cache,
-        (result.model_dump_json(), own and paces.get(own)),
-        lambda: _Seen(see(result), undisturbed(result, paces)),
-    )
+        return see(result)
+    return _KEPT.value(cache, result.model_dump_json(), lambda: see(result))
 
 
 def _from_result(
     inputs: Inputs,
     stored: StoredResult,
-    seen: _Seen,
+    seen: ResultStatistics,
     *,
     only_host: bool,
 ) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    summary = as_it_was(seen.statistics.summary, seen.undisturbed)
-    step = mean_time(summary)
+    step = mean_time(seen.summary)
     training = model.training if trial.mode == "training" else None
     hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
@@ -320,26 +292,19 @@ def _from_result(
         epochs=training.epochs if training else None,
         date=result.measurement.started_at.date(),
         evidence=Evidence("result file", stored.uri),
-        summary=summary,
+        summary=seen.summary,
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=_step_ratio(inputs, trial) if training else None,
-        doubts=(*seen.statistics.doubts, *too_large),
+        doubts=(*seen.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
-        outliers=seen.statistics.outliers,
-        undisturbed=undisturbed_time(seen.undisturbed),
+        outliers=seen.outliers,
     )
-
-
-def undisturbed_time(found: Undisturbed | None) -> Time | None:
-    """The step of a result undisturbed; None where that is as it was, or not known."""
-    step = found and found.step
-    return Time.from_floats(step.low, step.mean, step.high) if step else None
 
 
 def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:

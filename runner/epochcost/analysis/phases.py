@@ -7,7 +7,7 @@ requests cost that are put together from phases is left to ``tokens``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -19,9 +19,7 @@ from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
 from epochcost.plan.work import Phase
-from epochcost.results.pace import OwnPace, PaceKey
 from epochcost.results.rounds import summary_of
-from epochcost.results.undisturbed import as_it_was, undisturbed
 from epochcost.specs.study import Precision
 
 
@@ -125,9 +123,8 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
             one.result.trial.runtime,
         ),
     )
-    paces = inputs.own_paces()
     return tuple(
-        _decoder(inputs, group, paces, only_host=names.count(group[0].result.hardware) == 1)
+        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
         for group in groups.values()
     )
 
@@ -135,7 +132,6 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
 def _decoder(
     inputs: Inputs,
     stored: Sequence[StoredResult],
-    paces: Mapping[PaceKey, OwnPace],
     *,
     only_host: bool,
 ) -> TimedDecoder:
@@ -152,20 +148,19 @@ def _decoder(
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
         phases=tuple(
-            _phase_time(one, phase, paces)
+            _phase_time(one, phase)
             for one in stored
             if isinstance(phase := one.result.trial.work, Phase)
         ),
     )
 
 
-def _phase_time(stored: StoredResult, phase: Phase, paces: Mapping[PaceKey, OwnPace]) -> PhaseTime:
+def _phase_time(stored: StoredResult, phase: Phase) -> PhaseTime:
     result = stored.result
-    summary = as_it_was(summary_of(result.measurement), undisturbed(result, paces))
     return PhaseTime(
         phase=phase,
         sequences=result.trial.batch_size,
-        step=mean_time(summary),
+        step=mean_time(summary_of(result.measurement)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         watts=result.measurement.energy.watts if result.measurement.energy else None,

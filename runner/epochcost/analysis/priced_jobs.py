@@ -82,20 +82,13 @@ def machine_words(one: JobKey | Machine) -> str:
 class PricedWork:
     """A job under one price plan; ``current``: no newer price of that plan is known.
 
-    ``stored`` is the result that was read, None for any other figure. ``undisturbed`` is its step
-    as comparisons take it, where that is another than it was.
+    ``stored`` is the result that was read, None for any other figure.
     """
 
     job: JobKey
     basis: Basis
     current: bool
     stored: StoredResult | None
-    undisturbed: Time | None = None
-
-    @property
-    def compared(self) -> Time | None:
-        """The step that comparisons take."""
-        return self.undisturbed or self.basis.step
 
     @property
     def price(self) -> Price | None:
@@ -153,7 +146,7 @@ def work_of(
 ) -> PricedWork:
     """A row for one of the goals that it is about."""
     job = _job(row.observed, goal, stored, source)
-    return PricedWork(job, _basis(row, goal), row.current, stored, row.observed.undisturbed)
+    return PricedWork(job, _basis(row, goal), row.current, stored)
 
 
 def estimated_work(model: str, row: EstimatedRow) -> PricedWork:

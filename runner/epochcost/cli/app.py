@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "break-even": "Say from how many hours of use a month buying is cheaper.",
         "build": "Build the site from the specs and the results there are.",
-        "ceilings": "Measure what this machine does at most, for predictions.",
+        "ceilings": "Measure this machine's peak rates for its roofline.",
         "cheapest": "Show where a model costs least, and what would change that.",
         "check": "Validate specs, results or budgets; say where each fault is.",
         "data": "Fetch or import the files of data sets, and list them.",

@@ -6,7 +6,7 @@ while trials run is left to ``progress``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from epochcost.cli.terminal import print_table, say
@@ -17,12 +17,10 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Agreement, OutputDifference, Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
-from epochcost.results.undisturbed import Undisturbed, as_it_was, undisturbed
 from epochcost.statistics import outliers
 from epochcost.units import seconds
 
@@ -34,10 +32,9 @@ _MOST_NAMED = 2
 def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
     """A row for each trial, then what is to be known of those that were measured."""
     measured = [one.result for one in outcomes if not isinstance(one, Failed)]
-    paces = own_paces(measured)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
-        [_outcome_row(outcome, paces) for outcome in outcomes],
+        [_outcome_row(outcome) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
     kept = len(outcomes) - len(failures(outcomes))
@@ -49,13 +46,12 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
         trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as asked: {more}")
-    show_undisturbed(measured, paces)
     show_outliers(measured)
     show_agreements(measured)
     show_doubts(measured)
 
 
-def _outcome_row(outcome: Outcome, paces: Mapping[PaceKey, OwnPace]) -> tuple[str, ...]:
+def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     if isinstance(outcome, Failed):
         return (outcome.trial.title, "-", "-", "-", "-", "failed")
     measurement = outcome.result.measurement
@@ -63,7 +59,7 @@ def _outcome_row(outcome: Outcome, paces: Mapping[PaceKey, OwnPace]) -> tuple[st
     if measurement.served is not None:
         *cells, last = served_cells(measurement.served)
         return (outcome.trial.title, *cells, last + stored)
-    summary = as_it_was(summary_of(measurement), undisturbed(outcome.result, paces))
+    summary = summary_of(measurement)
     return (
         outcome.trial.title,
         seconds(summary.mean),
@@ -105,30 +101,6 @@ def _agreement_row(
         "-" if relative is None else f"{relative:.2%}",
         f"{output.maximum_absolute:.3g}",
         "-" if changed is None else f"{changed:.1%}",
-    )
-
-
-def show_undisturbed(results: Sequence[Result], paces: Mapping[PaceKey, OwnPace]) -> None:
-    """A row for each step that was disturbed: as it was, and on this machine as it usually is."""
-    found = [(one, calm) for one in results if (calm := undisturbed(one, paces)) is not None]
-    if found:
-        print_table(
-            ("step", "as it was", "undisturbed", "±", "waiting", "slow", "copies slow"),
-            [_undisturbed_row(one, calm) for one, calm in found],
-            drop=("slow", "waiting"),
-        )
-
-
-def _undisturbed_row(result: Result, found: Undisturbed) -> tuple[str, ...]:
-    step = found.step
-    return (
-        result.trial.title,
-        seconds(summary_of(result.measurement).mean),
-        "not known" if step is None else seconds(step.mean),
-        "-" if step is None else f"{(step.high - step.low) / 2 / step.mean:.1%}",
-        f"{found.waited_share:.0%}",
-        f"{found.left_out_share:.0%}",
-        f"{found.slow_copies_share:.0%}",
     )
 
 

@@ -1,8 +1,7 @@
 """When to measure: waiting while others use the machine, and more rounds until a mean is known.
 
 Both take of one patience, the seconds that a run may take beyond its plan. What disturbs is read
-from the system's counters before a round begins; what disturbed the steps all the same, their
-result tells by the readings of the machine's pace.
+from the system's counters before a round begins.
 """
 
 from __future__ import annotations

@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
-from epochcost.measure.pace import bound_run, one_node
 from epochcost.measure.placement import HALF_TYPES
 from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, open_session
 from epochcost.measure.start import last_words, run_module
@@ -36,7 +35,6 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import (
     CEILINGS_VERSION,
     FOLDER,
-    Anchor,
     Ceiling,
     Ceilings,
     find_ceilings,
@@ -86,7 +84,6 @@ def ceilings_here(
     hardware: Hardware,
     folder: Path,
     provider: Provider,
-    anchors: Callable[[], tuple[Anchor, ...]],
     *,
     again: bool,
     device: int = 0,
@@ -94,9 +91,9 @@ def ceilings_here(
     """What this host does at most, as ``hardware``, and whether it was measured just now.
 
     It is stored below ``folder`` as soon as it is whole, and measured where this host has none
-    under this runtime and in today's form, or ``again``; ``device`` is the GPU by CUDA's number;
-    ``anchors`` measures those, under the lock on the folder. Raises CapabilityError where it cannot
-    be measured or stored, or another run measures into the same folder.
+    under this runtime and in today's form, or ``again``; ``device`` is the GPU by CUDA's number.
+    Raises CapabilityError where it cannot be measured or stored, or another run measures into the
+    same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -112,7 +109,6 @@ def ceilings_here(
             provider=provider,
             measured_at=begun,
             ceilings=measure_apart(work),
-            anchors=anchors(),
             environment=environment,
             contradictions=contradictions(hardware, environment),
         )
@@ -171,7 +167,7 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     plain = work.provider == "cpu" and precision == "fp32"
-    run = bound_run if plain else partial(run_on_device, work.provider, precision)
+    run = _bound_run if plain else partial(run_on_device, work.provider, precision)
     random, side = np.random.default_rng(0), (work.matrix_side,) * 2
     factors = [random.random(side, np.float32) for _ in range(2)]
     product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
@@ -188,6 +184,43 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     )
 
 
+def _bound_run(
+    operator: str,
+    values: Sequence[Array],
+    output: Array,
+    settings: SessionSettings,
+) -> Callable[[], object]:
+    """One run of an operator of equal shapes, from ``values`` into ``output``.
+
+    Both are bound beforehand: a new array's pages would be counted as well.
+    """
+    graph = _one_node(operator, len(values), output.shape)
+    session = open_session(graph, "cpu", settings)
+    binding = session.io_binding()
+    for index, value in enumerate(values):
+        binding.bind_ortvalue_input(f"x{index}", ort.OrtValue.ortvalue_from_numpy(value))
+    binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(output))
+    borrowed = *values, output
+
+    def run() -> None:
+        assert borrowed, "the binding does not keep the arrays alive"
+        session.run_with_iobinding(binding)
+
+    return run
+
+
+def _one_node(
+    operator: str, inputs: int, shape: Sequence[int], kind: int = TensorProto.FLOAT
+) -> bytes:
+    """A model of a single operator: inputs ``x0``… and the output ``y``, of one shape and type."""
+    names = [f"x{index}" for index in range(inputs)]
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
+    node = helper.make_node(operator, names, ["y"])
+    graph = helper.make_graph([node], operator, ends[:-1], ends[-1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
 def run_on_device(
     provider: Provider,
     precision: Precision,
@@ -202,7 +235,7 @@ def run_on_device(
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)
-    session = open_session(one_node(operator, len(values), output.shape, kind), provider, settings)
+    session = open_session(_one_node(operator, len(values), output.shape, kind), provider, settings)
     binding = session.io_binding()
     for index, value in enumerate(values):
         held = allocate(value.shape, dtype, DEVICES[provider], settings.device)

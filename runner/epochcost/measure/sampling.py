@@ -28,10 +28,6 @@ _FEWEST_SAMPLES = 3
 _REPORT_SECONDS = 0.25
 
 
-def no_preparation() -> None:
-    """The preparation of a step that needs none before its clock starts."""
-
-
 @dataclass(frozen=True)
 class Samples:
     """Times of consecutive steps in seconds, and why sampling stopped."""
@@ -101,13 +97,10 @@ def sample(
     sampling: SamplingRule,
     deadline: float,
     report: Report,
-    prepare: Step = no_preparation,
 ) -> Samples:
     """Take samples until the mean is known precisely or time or samples are used up.
 
     Time is, when ``deadline`` (of the clock) has passed.
-
-    ``prepare`` comes before each step, outside of its time.
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
     """
@@ -117,7 +110,6 @@ def sample(
     width: float | None = None
     seconds: list[float] = []
     while True:
-        prepare()
         before = clock()
         step()
         now = clock()

@@ -77,7 +77,6 @@ def open_session(
     if provider == "cuda":
         load_cuda_libraries()
     options = _options(settings, provider, profile, strict and provider == "cuda")
-    options.use_per_session_threads = not _shared
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
@@ -107,23 +106,6 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
         return ort.OrtValue.ortvalue_from_numpy(held)
     bits = held.view(np.uint16)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
-
-
-# Whether this process has a pool for all sessions, which all must use then.
-_shared = False
-
-
-def share_threads(settings: SessionSettings) -> bool:
-    """Let all sessions of this process share one pool of threads; False where they cannot.
-
-    Call it before any is opened, once. Sessions with pools of their own take the CPUs from each
-    other for milliseconds: the threads of the one wait in a loop when the other begins.
-    """
-    global _shared  # noqa: PLW0603 - as process-wide as the pool
-    if not _shared and hasattr(ort, "set_global_thread_pool_sizes"):
-        ort.set_global_thread_pool_sizes(settings.threads, 1)
-        _shared = True
-    return _shared
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
@@ -176,7 +158,7 @@ def _options(
     settings: SessionSettings, provider: Provider, profile: Path | None, strict: bool
 ) -> ort.SessionOptions:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 0 if _shared else settings.threads
+    options.intra_op_num_threads = settings.threads
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = _ERRORS_ONLY
     if provider == "cpu":

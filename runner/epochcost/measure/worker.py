@@ -26,7 +26,6 @@ from epochcost.measure.agreement import agreement, held_out_loss, require_finite
 from epochcost.measure.engine import DecoderEngine
 from epochcost.measure.job import AskedDecoder, Job, Message, Phase, Progress, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
-from epochcost.measure.pace import PaceReader
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
     executed_nodes,
@@ -40,7 +39,7 @@ from epochcost.measure.runtime import engine_software, require_runtime, software
 from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
 from epochcost.measure.scenario import run_scenario, warm_up_sizes
 from epochcost.measure.serving import ServedModel
-from epochcost.measure.session import open_session, share_threads
+from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (
     Array,
     Stepper,
@@ -49,14 +48,12 @@ from epochcost.measure.stepping import (
     initial_parameters,
 )
 from epochcost.measure.token_scenario import run_requests, warm_up_engine
-from epochcost.results.conditions import Pace
 from epochcost.results.environment import Software
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
 from epochcost.specs.requests import ENGINE
 
 Emit = Callable[[Message], None]
-_PARENT_BEGINS_SECONDS = 0.05
 
 
 def measure(
@@ -64,13 +61,9 @@ def measure(
     folder: Path,
     emit: Emit,
     clock: Clock = time.perf_counter,
-    *,
-    read_pace: bool = False,
 ) -> Measurement:
     """Run the job in this process; profiles are written to ``folder`` and removed.
 
-    ``read_pace``: the sessions of this process share their threads, and beside the samples the
-    machine's pace is read.
     Raises EpochcostError where the job cannot be done as asked.
     """
     if job.serving is not None:
@@ -83,7 +76,7 @@ def measure(
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
     stepper, placement, first = _prove(job, parameters, folder)
-    warmup, samples, pace, peak = _time_steps(job, stepper, clock, progress, read_pace=read_pace)
+    warmup, samples, peak = _time_steps(job, stepper, clock, progress)
     progress.enter("finishing")
     require_finite(job, stepper.output)
     loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
@@ -98,7 +91,6 @@ def measure(
         held_out_loss_before=loss_before,
         held_out_loss_after=loss_after,
         peak_memory_bytes=peak,
-        pace=pace,
         agreement=agreement(job, first),
     )
 
@@ -192,29 +184,16 @@ def _prove(
 
 
 def _time_steps(
-    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter, *, read_pace: bool
-) -> tuple[tuple[float, ...], Samples, Pace | None, int | None]:
-    """Warm-up and samples, the machine's pace meanwhile, and the most memory that was held."""
+    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
+) -> tuple[tuple[float, ...], Samples, int | None]:
+    """Warm-up and samples, and the most memory that was held."""
     budget_seconds = job.sampling.budget_seconds
     deadline, report = clock() + budget_seconds, progress.report
     progress.enter("warm-up")
     warmup = warm_up(step, clock, job.warm_up, budget_seconds, report)
-    # To make the reader ready is no part of the trial's budget.
-    before, left_seconds = peak_memory_bytes(), deadline - clock()
-    reader = PaceReader(job.session, clock) if read_pace else None
     progress.enter("sampling")
-    if reader is None:
-        samples = sample(step, clock, job.sampling, deadline, report)
-        return warmup, samples, None, peak_memory_bytes()
-
-    # The threads of the first reading still wait in a loop, on every CPU: the parent, whose watch
-    # begins now, would not be heard. They end while this one sleeps.
-    time.sleep(_PARENT_BEGINS_SECONDS)
-    reader.begin()
-    samples = sample(step, clock, job.sampling, clock() + left_seconds, report, reader.before_step)
-    after = peak_memory_bytes()
-    own = None if before is None or after is None else max(before, after - reader.bytes_held)
-    return warmup, samples, reader.pace(), own
+    samples = sample(step, clock, job.sampling, deadline, report)
+    return warmup, samples, peak_memory_bytes()
 
 
 def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
@@ -259,16 +238,12 @@ def main(job_file: str, measurement_file: str) -> int:
         prefer_oom_kill()
         job = Job.model_validate_json(Path(job_file).read_bytes())
         if job.memory_limit_bytes is not None:
-            # What the readings beside the samples hold is none of the trial's.
-            limit_memory(job.memory_limit_bytes + PaceReader.bytes_held)
+            limit_memory(job.memory_limit_bytes)
         target = Path(measurement_file)
         require_pinned(job.pinning)
         found = _software(job)
         require_runtime(job.runtime or found.runtime, found.runtime)
-        # On a GPU the clocks are watched instead, and LoadGen's queries are no steps.
-        steps = job.provider == "cpu" and job.serving is None
-        shared = steps and share_threads(job.session)
-        measurement = measure(job, target.parent, emit, read_pace=shared)
+        measurement = measure(job, target.parent, emit)
         proved = {"pinning": job.pinning, "software": found}
         measurement = measurement.model_copy(update=proved)
         target.write_bytes(measurement.model_dump_json().encode())

@@ -183,7 +183,7 @@ def _mean_excess(least: float, deviation: float) -> float:
     return least * standard.cdf(least) + deviation**2 * standard.pdf(least)
 
 
-def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHEST_KIN) -> bool:
+def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
     """Whether some rate is of a work whose graph asks for nearly as much.
 
     A recurrent work, which goes step by step, has recurrent kin only.
@@ -191,7 +191,7 @@ def has_kin(profile: Profile, placed: Sequence[Placed], farthest: float = FARTHE
     own, recurrent = work_features(profile), profile.recurrent_flops > 0
     known = dict.fromkeys(one.profile for one in placed if one.profile is not None)
     return any(
-        np.linalg.norm(own - work_features(one)) < farthest
+        np.linalg.norm(own - work_features(one)) < FARTHEST_KIN
         for one in known
         if (one.recurrent_flops > 0) == recurrent
     )

@@ -18,7 +18,7 @@ from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds, cost_draws, odds
 from epochcost.analysis.rows import Row, by_stack, ranking
 from epochcost.cost import Candidate, Estimate, Time, compare
-from epochcost.report.wording import ratio_words, undisturbed_words
+from epochcost.report.wording import ratio_words
 from epochcost.specs.price import Price
 from epochcost.units import money, money_about
 
@@ -179,8 +179,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
     assert row.price is not None, "what is ranked has a price"
     assert time is not None, "what is ranked has a time"
     assert cost is not None, "what is ranked has a cost"
-    noise = undisturbed_words(observed)
-    remarks = (row.reservation, *observed.doubts, noise, ratio_words(observed))
+    remarks = (row.reservation, *observed.doubts, ratio_words(observed))
     return Contender(
         hardware=observed.machine.hardware,
         name=observed.machine.name,

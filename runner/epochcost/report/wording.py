@@ -28,8 +28,6 @@ _GOALS: dict[Goal, str] = {
 }
 # Of an interval that two or three scattered samples give.
 _UNBOUNDED = "(uncertain)"
-# A step undisturbed that is closer to what it took is as it was.
-_LEAST_TOLD = 0.02
 SHAPES = {
     "measured": "●",
     "measured, price assumed": "■",
@@ -151,18 +149,6 @@ def billing_words(rule: Billing) -> str:
     else:
         step = "per second" if increment == 1 else f"in steps of {plain(increment)} s"
     return step if minimum <= increment else f"{step}, {plain(minimum)} s minimum"
-
-
-def undisturbed_words(observed: Observation) -> str:
-    """What a step takes on its machine as it usually is; empty where that is as it was."""
-    calm, step = observed.undisturbed, observed.step
-    if calm is None or step is None:
-        return ""
-    longer = float(calm.mean / step.mean - 1)
-    if abs(longer) < _LEAST_TOLD:
-        return ""
-    words = f"{abs(longer):.0%} {'more' if longer > 0 else 'less'}"
-    return f"as its machine usually is, a step takes {seconds(float(calm.mean))}, {words}"
 
 
 def ratio_words(observed: Observation) -> str:

@@ -1,32 +1,28 @@
-"""What a machine did at most, measured: a product of matrices, a copy of memory; and its anchors.
+"""The measured peak rates of a machine: of a product of matrices and of a copy of memory.
 
-An anchor is a small work of known arithmetic that was timed as trials are; what follows for other
-works is left to ``predict``. The record, its versioned JSON form, and where it is stored: one file
-for a host and a provider, ``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is
-measured again. Raw times are stored; rates are derived by readers.
+The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
+``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
+stored; rates are derived by readers.
 
 History of CEILINGS_VERSION:
 1  first form.
-2  anchors. An older file has none and is read as it is.
+2  anchors: small works that were timed for predictions. They are ignored since.
 3  the precision of a product, and ceilings of a GPU. In an older file all are of fp32.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from statistics import median
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from epochcost.graphs.profile import Profile
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, FiniteSeconds, Record, Timestamp
+from epochcost.results.fields import Count, FiniteSeconds, Former, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
-from epochcost.specs.study import Mode, Precision, Provider
+from epochcost.specs.study import Precision, Provider
 
 CEILINGS_VERSION = 3
 FOLDER = "ceilings"
@@ -68,35 +64,6 @@ class Ceiling(Record):
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
-class Anchor(Record):
-    """Times of the steps of a small work in fp32, by all threads or one GPU.
-
-    ``profile`` is what its graph asks for, as counted when it was timed.
-    """
-
-    work: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,49}$")]
-    mode: Mode
-    batch_size: Count
-    profile: Profile
-    step_seconds: _Times
-
-    @property
-    def examples_per_second(self) -> float:
-        """By the median of the times."""
-        return self.batch_size / median(self.step_seconds)
-
-    @model_validator(mode="after")
-    def _asks_for_something(self) -> Anchor:
-        asked = self.profile
-        least = min(asked.flops, asked.moved, asked.parameters, asked.products)
-        if least < 1 or not all(0 <= one < math.inf for one in astuple(asked)):
-            raise ValueError(
-                "profile should have numbers from 1 of flops, moved, parameters and "
-                "products, and none below 0"
-            )
-        return self
-
-
 class Ceilings(Sidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
@@ -107,7 +74,7 @@ class Ceilings(Sidecar):
     provider: Provider
     measured_at: Timestamp
     ceilings: tuple[Ceiling, ...]
-    anchors: tuple[Anchor, ...] = ()
+    anchors: Former = None
     environment: Environment
     contradictions: tuple[str, ...] = ()
 

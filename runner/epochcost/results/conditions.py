@@ -1,20 +1,19 @@
-"""What happened on the machine while a trial was sampled: others, clocks, energy, its pace. Frozen.
+"""What happened on the machine while a trial was sampled: others, clocks, energy. Frozen.
 
-How it is watched is left to ``measure.watch``, ``measure.power`` and ``measure.pace``; what follows
-from it to ``results.stability``, ``results.pace`` and ``results.undisturbed``.
+How it is watched is left to ``measure.watch`` and ``measure.power``, the warnings that follow from
+it to ``results.stability``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from epochcost.results.fields import (
     Count,
     FiniteSeconds,
     NonNegative,
-    NonNegativeInt,
     PositiveNumber,
     ProcessBytes,
     Record,
@@ -84,40 +83,3 @@ class Energy(Record):
     def meter(self) -> str:
         """The names of the meters that read."""
         return " + ".join(one.meter for one in self.readings)
-
-
-class Pace(Record):
-    """Times of two fixed works that were taken between the samples, with as many threads.
-
-    ``product_seconds`` are of so many ``products`` of two square matrices of ``matrix_side``,
-    ``copy_seconds`` of reading ``copied_bytes``, in so many ``copies``, and writing them elsewhere;
-    ``after_samples`` says how many samples were taken before each reading. ``waited_seconds`` is
-    how long the trial's threads together waited for a CPU since the one before, and
-    ``waited_within_seconds`` during the reading itself. ``threads`` are those asked for, 0 for all.
-    """
-
-    threads: NonNegativeInt
-    matrix_side: Count
-    products: Count
-    copied_bytes: Count
-    copies: Count
-    after_samples: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
-    product_seconds: tuple[FiniteSeconds, ...]
-    copy_seconds: tuple[FiniteSeconds, ...]
-    waited_seconds: tuple[NonNegative, ...]
-    waited_within_seconds: tuple[NonNegative, ...]
-
-    @property
-    def works(self) -> tuple[int, ...]:
-        """What the works are: times of others are not to be compared with these."""
-        return self.threads, self.matrix_side, self.products, self.copied_bytes, self.copies
-
-    @model_validator(mode="after")
-    def _one_of_each_in_order(self) -> Pace:
-        times = self.product_seconds, self.copy_seconds
-        waits = self.waited_seconds, self.waited_within_seconds
-        lengths = [len(one) for one in (self.after_samples, *times, *waits)]
-        if len(set(lengths)) > 1 or list(self.after_samples) != sorted(self.after_samples):
-            got = "/".join(map(str, lengths))
-            raise ValueError(f"should have as many of each kind of time, in order, not {got}")
-        return self

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from epochcost.plan.trial import Trial
-from epochcost.results.conditions import Conditions, Energy, Pace
+from epochcost.results.conditions import Conditions, Energy
 from epochcost.results.environment import Environment, Software
 from epochcost.results.fields import (
     Count,
@@ -141,8 +141,7 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
-    ``pace`` is that of the machine meanwhile, None where it was not read. ``software`` is the
-    worker's own word; a result keeps it in its environment.
+    ``software`` is the worker's own word; a result keeps it in its environment.
     At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
@@ -168,7 +167,7 @@ class Measurement(Record):
     peak_memory_bytes: ProcessBytes | None = None
     conditions: Conditions | None = None
     energy: Energy | None = None
-    pace: Pace | None = None
+    pace: Former = None
     agreement: Agreement | None = None
     epochs: Former = None
     rounds: tuple[Round, ...] = ()
@@ -189,15 +188,6 @@ class Measurement(Record):
         if self.rounds and warmup != len(self.warmup_seconds):
             demanded = len(self.warmup_seconds)
             raise ValueError(f"rounds should have {demanded} steps of warm-up in all, not {warmup}")
-        return self
-
-    @model_validator(mode="after")
-    def _readings_between_samples(self) -> Measurement:
-        """Each reading comes before a sample that was taken."""
-        last = 0 if self.pace is None else self.pace.after_samples[-1]
-        most = max(0, len(self.samples_seconds) - 1)
-        if last > most:
-            raise ValueError(f"pace should be read after {most} samples at most, not after {last}")
         return self
 
     @field_validator("samples_seconds")

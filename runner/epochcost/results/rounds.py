@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 from typing import TypeVar
 
-from epochcost.results.conditions import Conditions, Energy, MeteredEnergy, Pace
+from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.records import Measurement, Round, StopReason
 from epochcost.statistics import Summary, summarise
 
@@ -47,7 +46,6 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
             "agreement": parts[0].agreement or new.agreement,
             "conditions": _conditions([one.conditions for one in rounds if one.conditions]),
             "energy": _energy([one.energy for one in rounds if one.energy]),
-            "pace": _pace(parts),
             "rounds": rounds,
         }
     )
@@ -138,25 +136,6 @@ def _energy(metered: Sequence[Energy]) -> Energy | None:
     unknown = {name: why for one in metered for name, why in one.unknown.items()}
     silent = {name: why for name, why in unknown.items() if name not in read}
     return Energy(readings=tuple(totals.values()), unknown=silent)
-
-
-def _pace(parts: Sequence[Measurement]) -> Pace | None:
-    """The readings of all parts, each after the samples of those before; None where one has none.
-
-    So it is where they are of different works: a later version may take others.
-    """
-    known = [one.pace for one in parts if one.pace]
-    if len(known) < len(parts) or len({one.works for one in known}) > 1:
-        return None
-    before = accumulate((len(one.samples_seconds) for one in parts), initial=0)
-    after = tuple(
-        count + offset
-        for one, offset in zip(known, before, strict=False)
-        for count in one.after_samples
-    )
-    names = "product_seconds", "copy_seconds", "waited_seconds", "waited_within_seconds"
-    joined = {name: tuple(each for one in known for each in getattr(one, name)) for name in names}
-    return known[0].model_copy(update={"after_samples": after, **joined})
 
 
 def _sum(one: MeteredEnergy, other: MeteredEnergy) -> MeteredEnergy:

@@ -17,7 +17,7 @@ from epochcost.results.environment import Environment
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.peak import cpu_cycles, cpu_flops, gpu_copy, gpu_flops, gpu_products, gpus_of
+from epochcost.results.peak import cpu_cycles, cpu_flops, gpu_copy, gpu_products, gpus_of
 from epochcost.results.plausibility import contradictions
 from epochcost.results.store import LoadedSidecars, SidecarT
 from epochcost.results.submission import read_plain
@@ -130,7 +130,6 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
     if ceilings.provider == "cpu":
         for one in ceilings.ceilings:
             yield from _beyond_the_cpu(one, hardware, environment)
-        most = cpu_flops(hardware, environment, environment.logical_cpus)
     else:
         chips = gpus_of(catalogue, hardware, environment)
         for one in ceilings.ceilings:
@@ -138,11 +137,6 @@ def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> 
             yield from _beyond("product_seconds", one.flops.high, most, "FLOP/s", "this GPU")
             copied = gpu_copy(chips)
             yield from _beyond("copy_seconds", one.copy_bytes.high, copied, "bytes/s", "this GPU")
-        most = gpu_flops(catalogue, hardware, environment)
-    for anchor in ceilings.anchors:
-        rate = anchor.profile.flops * anchor.batch_size / min(anchor.step_seconds)
-        key = f"step_seconds of {anchor.work}"
-        yield from _beyond(key, rate, most, "FLOP/s", "this machine")
 
 
 def _beyond_the_cpu(

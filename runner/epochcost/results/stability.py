@@ -16,7 +16,6 @@ from typing import Literal
 from epochcost.results.conditions import Conditions, Throttle
 from epochcost.results.environment import Environment
 from epochcost.results.records import Measurement, Pinning
-from epochcost.statistics import chance_of_differing, drift, two_modes
 from epochcost.units import seconds
 
 Cause = Literal[
@@ -26,24 +25,19 @@ Cause = Literal[
     "throttling",
     "few",
     "timer",
-    "drift",
-    "modes",
     "threads",
     "process",
     "rounds",
 ]
 
-# A tenth of a machine's CPUs in other hands lengthens steps that use all of them by as much.
-MOST_OTHERS_SHARE = 0.1
-# Above these shares of the time the effect exceeds the precision that a study usually demands.
-MOST_STEAL_SHARE = 0.01
+# CPUs in other hands, or taken by the hypervisor, lengthen steps that use all of them by as much.
+MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
+# No quota stops a trial by chance.
 _MOST_FROZEN_SHARE = 0.01
 # Below this count an interval of dependent samples is too narrow (docs/method/measurement.md).
 _FEWEST_SAMPLES = 30
-# What the intervals of figures from a few rounds already tell.
-_LEAST_BETWEEN_ROUNDS = 0.05
-# Nine to one that processes differ: rounds of ten dependent samples are often apart by themselves.
-_LEAST_CHANCE = 0.9
+# Rounds of a few dependent samples are often closer than this.
+_MOST_BETWEEN_ROUNDS = 0.1
 # With fewer steps of the timer in a step, its grain is above one percent.
 _FEWEST_TIMER_STEPS = 100
 
@@ -154,8 +148,7 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
     # The shortest tells of nearly all measurements that the median need not be looked for.
     if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
         yield from _grainy(median(samples), grain)
-    apart = _rounds_apart(measurement)
-    yield from _shape(samples) if apart is None else [apart]
+    yield from _rounds_apart(measurement)
 
 
 def _grainy(step: float, grain: float) -> Iterator[Instability]:
@@ -167,37 +160,14 @@ def _grainy(step: float, grain: float) -> Iterator[Instability]:
         )
 
 
-def _rounds_apart(measurement: Measurement) -> Instability | None:
-    """Rounds that differ by more than dependent samples explain; they explain drift and modes."""
-    if len(measurement.rounds) <= 1:
-        return None
+def _rounds_apart(measurement: Measurement) -> Iterator[Instability]:
     samples, counts = measurement.samples_seconds, measurement.samples_by_round
     means = [fmean(samples[begin:end]) for begin, end in pairwise(accumulate(counts, initial=0))]
     change = max(means) / min(means) - 1
-    if change < _LEAST_BETWEEN_ROUNDS or chance_of_differing(samples, counts) < _LEAST_CHANCE:
-        return None
-    return Instability(
-        "rounds",
-        f"the slowest of {len(means)} rounds took {change:.0%} longer than the fastest",
-        "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
-        "neighbour, or for threads placed by chance: `threads`, `vcpus`",
-    )
-
-
-def _shape(samples: tuple[float, ...]) -> Iterator[Instability]:
-    """A drift explains two modes, not the reverse."""
-    change, modes = drift(samples), two_modes(samples)
-    if change is not None:
+    if change > _MOST_BETWEEN_ROUNDS:
         yield Instability(
-            "drift",
-            f"the last third of the steps took {change:+.0%} time vs. the first",
-            "measure again with a longer warm-up; look for heat or for a neighbour that came",
-        )
-    elif modes is not None:
-        yield Instability(
-            "modes",
-            f"steps are of two kinds: {seconds(modes.fast)}, and {seconds(modes.slow)} in "
-            f"{modes.slow_share:.0%} of them",
-            "look for what alternates: a power-saving governor, threads that move between "
-            "sockets, a periodic program; or set `threads`",
+            "rounds",
+            f"the slowest of {len(means)} rounds took {change:.0%} longer than the fastest",
+            "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
+            "neighbour, or for threads placed by chance: `threads`, `vcpus`",
         )

@@ -31,7 +31,7 @@ _ROUNDING = 1.01
 _MOST_BESIDES_SHARE = 0.1
 _MOST_BESIDES_SECONDS = 0.25
 _MOST_BETWEEN_STEPS_SECONDS = 1e-5
-# And where the machine's pace was read: the wait before the first reading, and each one's share.
+# Earlier versions read the machine's pace meanwhile: after a wait, for a share of the phase.
 _READING_SECONDS, _READING_SHARE = 0.06, 0.05
 # No host shows more to one kernel: sixteen sockets of 60 cores with two threads are 1,920.
 MOST_CPUS = 2048
@@ -130,7 +130,6 @@ class _Turn:
     warmup: float
     wall_seconds: float
     seconds: float | None
-    paced: bool
 
     @property
     def least(self) -> float:
@@ -138,7 +137,7 @@ class _Turn:
         seconds = self.seconds or 0.0
         watching = _MOST_BESIDES_SECONDS * min(1.0, seconds)
         between = _MOST_BETWEEN_STEPS_SECONDS * self.steps
-        reading = _READING_SECONDS + _READING_SHARE * seconds if self.paced else 0.0
+        reading = _READING_SECONDS + _READING_SHARE * seconds
         return seconds * (1 - _MOST_BESIDES_SHARE) - watching - between - reading
 
 
@@ -156,7 +155,6 @@ def _of_rounds(measurement: Measurement) -> Iterator[_Turn]:
             sum(islice(warmup, warm)),
             turn.wall_seconds,
             turn.conditions.seconds if turn.conditions else None,
-            measurement.pace is not None,
         )
 
 

@@ -4,7 +4,6 @@ Money follows the mean; runs of slow steps, slow wander and differences between 
 interval as they should. Deciding when to stop sampling is left to ``measure.sampling``.
 """
 
-from epochcost.statistics.correlated_noise import chance_of_differing
 from epochcost.statistics.interval import (
     Bounded,
     Interval,
@@ -16,26 +15,20 @@ from epochcost.statistics.interval import (
 )
 from epochcost.statistics.quantiles import LEVEL, quantiles, student_quantile, wilson_interval
 from epochcost.statistics.summary import (
-    Modes,
     Outliers,
     Summary,
-    drift,
     outliers,
     summarise,
-    two_modes,
 )
 
 __all__ = [
     "LEVEL",
     "Bounded",
     "Interval",
-    "Modes",
     "Outliers",
     "Summary",
     "autocorrelation_time",
     "block_length",
-    "chance_of_differing",
-    "drift",
     "mean_interval",
     "outliers",
     "quantiles",
@@ -43,6 +36,5 @@ __all__ = [
     "relative_half_width",
     "student_quantile",
     "summarise",
-    "two_modes",
     "wilson_interval",
 ]

@@ -98,17 +98,6 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
 
 
-def chance_of_differing(samples: Sequence[float] | Series, rounds: Sequence[int]) -> float:
-    """The probability that fresh processes differ, given samples of rounds; one half beforehand.
-
-    A wander explains means apart as well, where rounds are not much longer than its memory, so a
-    few samples that depend on one another make no certainty.
-    """
-    weights, _ = _weights(np.asarray(samples, dtype=np.float64), tuple(rounds))
-    by_between = weights.reshape(-1, len(_betweens(len(rounds)))).sum(axis=0)
-    return float(1 - by_between[0] / by_between.sum())
-
-
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
     """How well each choice explains the times, that of the best being 1; residuals' squares."""
     begins, counts = _cuts(rounds)

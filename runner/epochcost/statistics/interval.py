@@ -41,12 +41,6 @@ class Interval:
     low: float
     high: float
 
-    def widened(self, mean: float, standard_error: float) -> Interval:
-        """The interval of a positive ``mean`` that has a further, independent error."""
-        further = NormalDist().inv_cdf((1 + LEVEL) / 2) * standard_error
-        low = mean - math.hypot(mean - self.low, further)
-        return Interval(max(low, 0.0), mean + math.hypot(self.high - mean, further))
-
 
 def mean_interval(
     samples: Sequence[float] | Series, level: float = LEVEL, rounds: Sequence[int] = ()

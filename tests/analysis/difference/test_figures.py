@@ -19,7 +19,6 @@ from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from kept_ceilings import make_ceilings
-from made_pace import kept_waiting
 from report_project import inputs_of, make_result, store_results
 from revisions import STEPS, commit, compared, edit, write_repository, write_spec
 from served_results import run, under_load
@@ -243,7 +242,7 @@ def test_a_new_time_is_told_once(project: Path) -> None:
 
 
 def _measured_again(project: Path) -> None:
-    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), kept_waiting(alone(1.3))])
+    store_results(project, [metered(60, 2**29, 1.3), loaded(400, 2), alone(1.3)])
 
 
 def _ends(name: str, unit: str = "") -> set[str]:
@@ -257,7 +256,6 @@ _COLUMNS: dict[str, tuple[Change, set[str]]] = {
         _measured_again,
         {
             *_ends("step", "_s"),
-            *_ends("undisturbed_step", "_s"),
             *_ends("million_time", "_s"),
             *_LATENCIES,
             "samples_per_second",

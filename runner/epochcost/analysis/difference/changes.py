@@ -260,9 +260,9 @@ def _measured_again(before: PricedWork, after: PricedWork) -> bool:
 def _time_change(before: PricedWork, after: PricedWork) -> TimeChange | None:
     if not _measured_again(before, after):
         return None
-    if before.compared is None or after.compared is None:
+    if before.basis.step is None or after.basis.step is None:
         return None
-    one, other = in_floats(before.compared), in_floats(after.compared)
+    one, other = in_floats(before.basis.step), in_floats(after.basis.step)
     sides = (before.stored, after.stored)
     rounds = min(round_count(side.result.measurement) for side in sides if side)
     return time_change(one, other, rounds=rounds)

@@ -47,7 +47,6 @@ from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER, Ceilings
 from epochcost.results.fields import read_record
 from epochcost.results.format import DamagedResultError, parse_result
-from epochcost.results.pace import OwnPace, PaceKey, own_paces
 from epochcost.results.records import Result
 from epochcost.specs.base import Identity
 from epochcost.specs.catalogue import Catalogue
@@ -95,10 +94,8 @@ def both_sides(before: Snapshot, after: Snapshot) -> tuple[Side, Side]:
     results: dict[str, Result | str] = {}
     old, new = (_read(snapshot, scope, results) for snapshot in (before, after))
     common, see = _common(old, new), _seen_once()
-    both = {one.uri: one.result for found in (old, new) for one in found.stored.values()}
-    paces = own_paces(both.values())
-    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see, paces)
-    own = [_observed(one.catalogue, one.newest_but(common), see, paces) for one in (old, new)]
+    shared = _observed(after.catalogue, (new.newest[uri] for uri in common), see)
+    own = [_observed(one.catalogue, one.newest_but(common), see) for one in (old, new)]
     if scope.predicted:
         shared, own = _with_predicted((before, after), (old, new), shared, own)
     repriced = [one for one in shared if one.machine.hardware in scope.hardware]
@@ -346,9 +343,8 @@ def _observed(
     catalogue: Catalogue,
     stored: Iterable[StoredResult],
     see: StatisticsOf,
-    paces: Mapping[PaceKey, OwnPace],
 ) -> tuple[Observation, ...]:
-    inputs = replace(_inputs(replace(catalogue, published={}), stored), paces=paces)
+    inputs = _inputs(replace(catalogue, published={}), stored)
     return (*observe(inputs, see), *observe_variants(inputs, see))
 
 

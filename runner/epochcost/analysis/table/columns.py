@@ -92,12 +92,6 @@ ENTRIES: tuple[Entry, ...] = (
         "date", "day of the measurement, of the source or of the price of an estimate", type="date"
     ),
     *_seconds("step", "mean time of one batch", "where a source gives epochs only"),
-    *_seconds(
-        "undisturbed_step",
-        "mean time of one batch on the machine as it usually is, without others' waiting, which "
-        "comparisons take",
-        "where nothing disturbed the machine, or its pace was not read",
-    ),
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
     *_seconds("million_time", "time of a million inferences", "for training"),

@@ -176,7 +176,6 @@ def _observed(observed: Observation) -> Values:
         "epochs_known": _yes_no(observed.epochs_known) if observed.mode == "training" else None,
         "date": str(observed.date),
         **_time("step", observed.step),
-        **_time("undisturbed_step", observed.undisturbed),
         **_time("epoch_time", observed.epoch),
         **_time("full_time", observed.full),
         **_time("million_time", observed.million),
