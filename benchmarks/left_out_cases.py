@@ -17,9 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.screening import doubted_rows
-from epochcost.predict.tables import placed_tables
+from epochcost.predict.learnt import doubted_rows, learnt_rates, placed_tables
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue

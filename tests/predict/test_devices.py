@@ -53,6 +53,17 @@ def test_no_name_means_two_devices(named: dict[str, list[Device]]) -> None:
     assert {name: found for name, found in named.items() if len(found) > 1} == {}
 
 
+def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
+    """Operations a byte, and gains of tensor cores, lie within what makers build."""
+    for device in catalogue.devices.values():
+        single, memory = device.peak_fp32_tflops, device.memory_gb_per_second
+        assert 4 <= 1000 * single / memory <= 140, device.id
+        for fast in (device.peak_tf32_tflops, device.peak_fp16_tflops):
+            assert fast is None or single <= fast <= 32 * single, device.id
+        if device.peak_tf32_tflops and device.peak_fp16_tflops:
+            assert 1 <= device.peak_fp16_tflops / device.peak_tf32_tflops <= 4, device.id
+
+
 def test_every_gpu_of_a_machine_is_a_device(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:

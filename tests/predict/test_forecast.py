@@ -11,8 +11,8 @@ import pytest
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices
 from epochcost.predict.forecast import Forecaster, Question, as_rate
+from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from epochcost.predict.tables import placed
 from predict.tables import FACTS, MODELS, devices, rows, true_rate, write
 
 KNOWN = Devices(devices())

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from epochcost.predict.design import Devices, designed
+from epochcost.predict.learnt import placed
 from epochcost.predict.process import (
     POOLED,
     Design,
     Scales,
     covariance,
     held_out,
-    likelihood,
     roofline,
 )
 from epochcost.predict.rates import read_rates
-from epochcost.predict.tables import placed
 from predict.tables import FACTS, devices, rows, write
 
 
@@ -63,10 +62,3 @@ def test_the_law_that_made_the_rows_is_found(design: Design):
     held = held_out(design, Scales(), design.group)
     assert len(held) == len(FACTS)
     assert np.median(np.abs(np.concatenate([one.departure for one in held]))) < 0.1
-
-
-def test_scales_far_from_the_truth_are_less_likely(design: Design):
-    """A noise of many times what there is makes the rows less likely."""
-    assert likelihood(design, Scales(), design.group) > likelihood(
-        design, replace(Scales(), noise=1.0), design.group
-    )

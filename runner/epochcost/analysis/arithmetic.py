@@ -33,7 +33,7 @@ _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adam
 _KEPT = Keep(
     "arithmetic",
     TypeAdapter(tuple[str, Arithmetic]),
-    (f"{LIBRARY}/graphs", "graphs", "analysis/arithmetic.py", "analysis/graph_arithmetic.py"),
+    (f"{LIBRARY}/graphs", "graphs", "analysis/arithmetic.py"),
 )
 
 
@@ -103,10 +103,10 @@ def _count(graphs: Sequence[_Graph], kept_in: Path | None) -> None:
     if not graphs:
         return
     # With onnx, which who finds all counts kept does without.
-    from epochcost.analysis.graph_arithmetic import count  # noqa: PLC0415
+    from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
     def counted_line(graph: _Graph) -> bytes:
-        return _COUNTED.dump_json(count(graph.path, dict(graph.dimensions)))
+        return _COUNTED.dump_json(arithmetic_of_file(graph.path, dict(graph.dimensions)))
 
     lines = computed_in_copies([partial(counted_line, one) for one in graphs])
     for one, line in zip(graphs, lines, strict=True):

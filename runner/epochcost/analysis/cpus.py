@@ -20,8 +20,8 @@ from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.forecast import Question, as_rate
+from epochcost.predict.learnt import placed, placed_tables
 from epochcost.predict.rates import without_repeats
-from epochcost.predict.tables import placed, placed_tables
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware

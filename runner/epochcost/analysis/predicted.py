@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from importlib.metadata import requires
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
@@ -41,10 +42,17 @@ from epochcost.predict.design import (
     computes_in,
     usual_precision,
 )
-from epochcost.predict.forecast import Forecast, Forecaster, Question, has_kin
+from epochcost.predict.forecast import (
+    Forecast,
+    Forecaster,
+    Program,
+    Question,
+    has_kin,
+    nearest_program,
+    software_of,
+)
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.process import OF_CPUS, POOLED, Scales
-from epochcost.predict.programs import Program, nearest_program, software_of
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
@@ -53,8 +61,12 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words
 
-# What the prediction is of: the package that `make lock` pins for GPUs today.
-RUNTIME = "onnxruntime-gpu==1.31.0"
+# The runtime that predictions are of: the package that this one installs for GPUs.
+RUNTIME = next(
+    requirement.partition(";")[0]
+    for requirement in requires("epochcost") or ()
+    if requirement.startswith("onnxruntime-gpu==")
+)
 _PAGE = "method/predictions.md"
 # A rate known to a factor of ten either way ranks nothing.
 _VAGUEST = 100

@@ -18,10 +18,17 @@ from pydantic import TypeAdapter, ValidationError
 from epochcost import predict
 from epochcost.errors import Fault, ResultError
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.regret import Regret, regrets
-from epochcost.predict.tables import placed_tables
-from epochcost.predict.withheld import WITHHELD, Errors, Tried, Withheld, errors_of, tried
+from epochcost.predict.learnt import learnt_rates, placed_tables
+from epochcost.predict.withheld import (
+    WITHHELD,
+    Errors,
+    Regret,
+    Tried,
+    Withheld,
+    errors_of,
+    regrets,
+    tried,
+)
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.units import precision_words

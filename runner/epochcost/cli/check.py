@@ -86,7 +86,7 @@ def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
     """The rows of observations that cannot be read, of the specs that were checked."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
-        from epochcost.predict.tables import table_faults  # noqa: PLC0415
+        from epochcost.predict.learnt import table_faults  # noqa: PLC0415
 
         for file in tables:
             yield from table_faults(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,12 +10,12 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.profile import Profile
+from epochcost.graphs.profile import Arithmetic, Profile
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
-from onnxstep.graphs.counting import Shapes, node_flops, one_hot_kernels, static_shapes
+from onnxstep.graphs.counting import Shapes, flops, node_flops, one_hot_kernels, static_shapes
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.nodes import VIEWS
-from onnxstep.graphs.parameters import data_inputs, parameters
+from onnxstep.graphs.parameters import data_inputs, parameter_count, parameters
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
@@ -29,20 +30,44 @@ _FREE = VIEWS | frozenset(
 )  # fmt: skip
 
 
-def profile_of(path: Path, dimensions: Mapping[str, int]) -> Profile:
-    """The profile of the model in a file; ``dimensions`` sizes all but the batch.
+def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
+    """Count the model of a file; None if it cannot be loaded, bound or counted.
 
-    Raises ModelError where the graph cannot be loaded, bound or counted, or computes no product.
+    ``dimensions`` sizes all dimensions but the batch.
     """
-    graph = load_model(path)
-    ones = dict.fromkeys(symbolic_dimensions(graph), 1)
-    return profile_of_bound(bind_dimensions(graph, {**ones, **dimensions}))
+    try:
+        graph = load_model(path)
+        ones = dict.fromkeys(symbolic_dimensions(graph), 1)
+        bound = bind_dimensions(graph, {**ones, **dimensions})
+        examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
+        shapes = static_shapes(bound)
+        forward = flops(bound, shapes) / int(examples)
+        profile = None
+        with contextlib.suppress(ModelError):
+            profile = profile_of_bound(bound, shapes)
+        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), profile)
+    except ModelError:
+        return None
+
+
+def _looked_up(graph: onnx.ModelProto) -> int:
+    """The parameters that are nothing but the tables of Gather."""
+    tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
+    others = {
+        name
+        for node in graph.graph.node
+        for at, name in enumerate(node.input)
+        if node.op_type != "Gather" or at > 0
+    }
+    only = tables - others
+    return sum(math.prod(one.shape) for one in parameters(graph) if one.name in only)
 
 
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
-    """The profile of a model whose shapes are static; raises ModelError as ``profile_of`` does.
+    """The profile of a model whose shapes are static.
 
-    ``shapes`` are those of ``static_shapes``, if they are there already.
+    ``shapes`` are those of ``static_shapes``, if they are there already. Raises ModelError for a
+    graph that cannot be counted or computes no product.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)
@@ -50,7 +75,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
     shapes, moving = shapes or static_shapes(bound), one_hot_kernels(bound)
     trained = parameters(bound)
     live = {data.name for data in fed}
-    flops = matrices = recurrent = moved = grouped = others = products = 0
+    total = matrices = recurrent = moved = grouped = others = products = 0
     for node in bound.graph.node:
         if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
             continue
@@ -60,7 +85,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
         size = sum(math.prod(shapes.get(name, (0,))) for name in values)
         if of_node:
             products += 1
-            flops += of_node
+            total += of_node
             moved += size
             matrices += of_node if node.op_type in _MATRICES else 0
             recurrent += of_node if node.op_type in _RECURRENT else 0
@@ -70,7 +95,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
     if not products:
         raise ModelError("expected a model with products of matrices or convolutions, found none")
     return Profile(
-        flops=flops / examples,
+        flops=total / examples,
         matrix_flops=matrices / examples,
         moved=moved / examples,
         moved_by_grouped=grouped / examples,

@@ -8,6 +8,7 @@ itself. Machines, memory and prices are left to ``analysis``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,24 +19,27 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
-from epochcost.predict.calibration import Errors, errors
 from epochcost.predict.design import (
     Devices,
     Placed,
+    Precision,
     content_of,
     designed,
     peak_of,
+    precision_of,
     work_features,
 )
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws
 from epochcost.predict.process import (
     PASSES,
     POOLED,
+    Calibration,
     Design,
     Labels,
     Matrix,
     Scales,
     Vector,
+    calibrate,
     centred_departures,
     covariance,
     inverted,
@@ -45,11 +49,16 @@ from epochcost.predict.process import (
 from epochcost.predict.rates import Rate
 from epochcost.results.kept import Keep
 from epochcost.specs.device import Device
+from epochcost.specs.study import Mode
 
 _OURS = "epochcost"
 # Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
 FARTHEST_KIN = 3.0
-_SCALES = POOLED
+# Between logarithms of what graphs ask for: one network as two exporters write it.
+_SAME = 0.1
+_IMAGES = "image"
+# Of equally near programs, the one in what most people train in.
+_FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ class Forecaster:
         placed: Sequence[Placed],
         devices: Devices,
         measured: Sequence[Placed] = (),
-        scales: Scales = _SCALES,
+        scales: Scales = POOLED,
         cache: Path | None = None,
     ) -> None:
         self._published = placed
@@ -115,7 +124,7 @@ class Forecaster:
         self._cache = cache
 
     @cached_property
-    def _fitted(self) -> tuple[tuple[Errors, ...], Matrix | None]:
+    def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """The calibrations, and the inverse of all rows' covariance where nothing was measured."""
         design = designed(self._published, self._devices)
         covariances = with_noise(design, self._scales)
@@ -162,7 +171,7 @@ class Forecaster:
         return tuple(forecasts[at] for at in range(len(asked)))
 
     def _factor(self, features: Vector) -> float:
-        return max(errors.factor(features) for errors in self._fitted[0])
+        return max(each.factor(features) for each in self._fitted[0])
 
 
 def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
@@ -217,16 +226,16 @@ def _peak_rate(asked: Placed) -> float:
 
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
-) -> tuple[Errors, ...]:
+) -> tuple[Calibration, ...]:
     """Of devices that were left out, and of models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     own = inverted(covariances[np.ix_(graphs, graphs)])
-    by_device = errors(design, scales, design.group, inverse)
+    by_device = calibrate(design, scales, design.group, inverse)
     # Where no graph is known, none is asked about.
     return (
         by_device,
-        *([errors(with_graphs, scales, with_graphs.model, own)] if any(graphs) else ()),
+        *([calibrate(with_graphs, scales, with_graphs.model, own)] if any(graphs) else ()),
     )
 
 
@@ -296,3 +305,64 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         path="",
         line=0,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The nearest program of a work: ``rate`` is one of its rates.
+
+    ``same`` are all rates of that work in this mode and precision, whoever ran it, the nearest
+    program's first.
+    """
+
+    rate: Rate
+    same: tuple[Placed, ...]
+
+    @property
+    def software(self) -> str:
+        """The framework, and who published its rates."""
+        return software_of(self.rate)
+
+    def published_on(self, device: Device, count: int) -> Rate | None:
+        """What somebody published of the work itself on so many of a device."""
+        for one in self.same:
+            if one.device.id == device.id and one.rate.count == count:
+                return one.rate
+        return None
+
+
+def software_of(rate: Rate) -> str:
+    """The framework of a rate, and who published it."""
+    return f"{rate.software} ({rate.source})"
+
+
+def nearest_program(
+    task: str, profile: Profile, mode: Mode, precision: Precision, known: Sequence[Placed]
+) -> Program | None:
+    """The program whose graph asks for most nearly the same; None where none is kin.
+
+    One of images for a work whose ``task`` has none only where no other is kin. Of several as near,
+    one in PyTorch; then the one with the most rates. A recurrent work has recurrent kin only.
+    """
+    own, recurrent = work_features(profile), profile.recurrent_flops > 0
+    distances = {
+        id(one): float(np.linalg.norm(own - work_features(one.profile)))
+        for one in known
+        if one.profile is not None
+        and (one.profile.recurrent_flops > 0) == recurrent
+        and (one.rate.mode, precision_of(one.rate.precision)) == (mode, precision)
+    }
+    near = [one for one in known if distances.get(id(one), FARTHEST_KIN) < FARTHEST_KIN]
+    if not near:
+        return None
+    rates = Counter(one.rate.setting for one in near)
+
+    def order(one: Placed) -> tuple[bool, float, int, int]:
+        framework = one.rate.software
+        stranger = _IMAGES in one.rate.task and _IMAGES not in task
+        rank = _FRAMEWORKS.index(framework) if framework in _FRAMEWORKS else len(_FRAMEWORKS)
+        return stranger, max(distances[id(one)], _SAME), rank, -rates[one.rate.setting]
+
+    ordered = sorted(near, key=order)
+    same = tuple(one for one in ordered if distances[id(one)] <= _SAME)
+    return Program(ordered[0].rate, same)

@@ -4,8 +4,12 @@ The logarithm of a rate is a level of its work, plus the half of log(peak · ban
 roofline would give, plus departures: those that all works share (by the device's features), those
 of one model, and those of one device or one machine's count. Each has a scale. What is left out can
 be predicted in closed form (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
-hyperparameters in Gaussian processes", for single points; here for whole groups), which is what
-scores a set of scales and what calibrates intervals.
+hyperparameters in Gaussian processes", for single points; here for whole groups).
+
+The process's certainty is checked against rows that it has not seen: each group is predicted from
+the others, and the errors, in standard deviations, give the factor by which intervals are widened
+or narrowed (cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups like the
+one in question count for more, and none for many rows.
 
 Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4. The rows
 and their features are made by ``design``; this module knows arrays only.
@@ -24,12 +28,16 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-# Rows of one group say little more than so many of them: a device with 250 rows is one device.
+LEVEL = 0.9
+# Of few groups, a new one lies outside of the quantile at LEVEL more often than LEVEL says: the
+# quantile is taken higher by the share of one group, but not so high that one row decides.
+_HIGHEST_QUANTILE = 0.97
+# However unlike, a group says something; and a device with 250 rows is one device.
+_LEAST_LIKENESS = 0.2
 _ROWS_THAT_COUNT = 25
+_LIKENESS_LENGTH = 1.5
 # Forward, and twice as much backward (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
 PASSES = 3
-# Degrees of freedom of the Student t by which scales are scored, so that one device does not rule.
-_FREEDOM = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,31 +251,52 @@ def predictable(design: Design, rows: Labels) -> list[int]:
     return [int(at) for at in np.flatnonzero(known)]
 
 
-def likelihood(design: Design, scales: Scales, groups: Labels) -> float:
-    """The logarithm of how likely the rows of each group are, seen from the other groups.
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Errors of rows that were left out: in standard deviations, and the weight of each.
 
-    Of a multivariate Student t, each group counting for few rows only.
+    ``features`` [n, 4] are those of the rows' devices; ``groups`` of them were left out.
     """
-    total = 0.0
-    for held in held_out(design, scales, groups):
+
+    deviations: Vector
+    weights: Vector
+    features: Matrix
+    groups: int
+
+    def factor(self, features: Vector) -> float:
+        """Standard deviations that hold the truth as often as ``LEVEL`` says, on such a device.
+
+        Infinite where there are no errors to go by.
+        """
+        if not len(self.deviations):
+            return math.inf
+        apart = ((self.features - features) ** 2).sum(axis=1)
+        likeness = np.exp(-apart / (2 * _LIKENESS_LENGTH**2))
+        weights = self.weights * (_LEAST_LIKENESS + likeness)
+        order = np.argsort(self.deviations)
+        share = np.cumsum(weights[order]) / weights.sum()
+        quantile = min(_HIGHEST_QUANTILE, LEVEL * (1 + 1 / self.groups))
+        at = min(int(np.searchsorted(share, quantile)), len(order) - 1)
+        return float(self.deviations[order][at])
+
+
+def calibrate(
+    design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
+) -> Calibration:
+    """Predict each group from the others and keep the errors; ``inverse`` as for ``held_out``.
+
+    Rows are left out whose level nothing says.
+    """
+    deviations, weights, rows = [], [], []
+    held_groups = held_out(design, scales, groups, inverse=inverse)
+    for held in held_groups:
         known = predictable(design, held.rows)
-        if known:
-            total += _student(held.departure[known], held.covariance[np.ix_(known, known)])
-    return total
-
-
-def _student(departure: Vector, matrix: Matrix) -> float:
-    rows = len(departure)
-    root = np.linalg.cholesky(matrix)
-    squares = float((np.linalg.solve(root, departure) ** 2).sum())
-    density = (
-        math.lgamma((_FREEDOM + rows) / 2)
-        - math.lgamma(_FREEDOM / 2)
-        - rows / 2 * math.log(_FREEDOM * math.pi)
-        - float(np.log(np.diag(root)).sum())
-        - (_FREEDOM + rows) / 2 * math.log1p(squares / _FREEDOM)
-    )
-    return density * min(1.0, _ROWS_THAT_COUNT / rows)
+        spread = np.sqrt(np.diag(held.covariance))
+        rows += [int(held.rows[at]) for at in known]
+        deviations += [abs(held.departure[at]) / spread[at] for at in known]
+        weights += [min(1.0, _ROWS_THAT_COUNT / len(held.rows)) / len(known)] * len(known)
+    features = design.device_features[rows]
+    return Calibration(np.array(deviations), np.array(weights), features, len(held_groups))
 
 
 # Of all sources together, whose versions are one: what a software reaches is mostly its source's,

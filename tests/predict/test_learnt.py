@@ -1,22 +1,19 @@
-"""Bad rows and devices are found among sound ones, and sound ones are left alone."""
+"""Bad rows are found among sound ones, and sound ones are left alone."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from epochcost.predict.design import Devices, Placed
+from epochcost.predict.learnt import doubted_rows, placed
 from epochcost.predict.rates import read_profiles, read_rates
-from epochcost.predict.screening import doubted_devices, doubted_rows
-from epochcost.predict.tables import placed
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from predict.tables import devices
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "specs" / "observations"
@@ -51,12 +48,10 @@ def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
     assert len(doubted_rows(sound, known)) <= 0.02 * len(sound)
 
 
-def test_planted_faults_are_found(
-    sound: list[Placed], known: Devices, catalogue: Catalogue
-) -> None:
-    """Of 20 faults, such as a unit mixed up or a machine under two names, 18 are listed at least.
+def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
+    """Of 16 faults, such as a unit mixed up or a machine under two names, 14 are listed at least.
 
-    Five units, five tokens for samples, four repeats, two devices under two names, four peaks.
+    Five units, five tokens for samples, four repeats, two devices under two names.
     """
     drawn = random.Random(3)
     rows, planted = list(sound), set()
@@ -75,15 +70,7 @@ def test_planted_faults_are_found(
         rows += copied
     found = doubted_rows(rows, known)
     renamed = sum(all(at in found for at in copied) for copied in copies)
-    peaks = drawn.sample(sorted(catalogue.devices), 4)
-    typed = [
-        catalogue.devices[name].model_copy(
-            update={"peak_fp32_tflops": 10 * catalogue.devices[name].peak_fp32_tflops}
-        )
-        for name in peaks
-    ]
-    wrong = sum(bool(doubted_devices([one])) for one in typed)
-    assert len(planted & found.keys()) + renamed + wrong >= 18
+    assert len(planted & found.keys()) + renamed >= 14
     others = found.keys() - planted - {at for copied in copies for at in copied}
     assert len(others) <= 0.02 * len(sound)
 
@@ -107,18 +94,3 @@ def test_a_device_under_two_names_is_found(sound: list[Placed], known: Devices) 
     doubted = {at for at in found if at >= len(sound)}
     assert len(doubted) == len(copied)
     assert "under a10" in found[min(doubted)].reason
-
-
-def test_a_peak_typed_ten_times_too_large_is_found(catalogue: Catalogue) -> None:
-    """For each device of the project, whichever peak it is; the devices as they are pass."""
-    known = list(catalogue.devices.values())
-    assert doubted_devices(known) == ()
-    assert doubted_devices(devices()) == ()
-    faults = missed = 0
-    for one in known:
-        for name in ("peak_fp32_tflops", "peak_fp16_tflops", "peak_tf32_tflops"):
-            value: Decimal | None = getattr(one, name)
-            if value is not None:
-                faults += 1
-                missed += not doubted_devices([one.model_copy(update={name: 10 * value})])
-    assert missed <= 0.1 * faults
