@@ -62,15 +62,6 @@ def test_repeats_to_a_target_are_priced_and_stored(
     assert repeats(tmp_path) == before
 
 
-def test_what_it_would_cost_elsewhere_follows_from_step_times(
-    kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where no step time of the model is known, that is said and nothing made up."""
-    asked = ("--model", "digits-mlp", "--epochs", "1", "--elsewhere", *kept)
-    assert call(monkeypatch, *asked) == 0
-    assert "elsewhere: no step time of this model at this batch size" in capsys.readouterr().out
-
-
 def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[str, ...]) -> None:
     """The same command ends with the weights of a training that nobody stopped."""
     command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]

@@ -15,7 +15,6 @@ PAGES = {
     "adding-a-price.md": "In two minutes",
     "adding-a-machine.md": "In five minutes",
     "adding-a-model.md": "In ten minutes",
-    "adding-a-published-table.md": "In two minutes",
     "adding-a-result.md": "In fifteen minutes",
 }
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"

@@ -1,30 +1,21 @@
-"""`epochcost train`: train a model on real data to an accuracy, while somebody watches.
-
-What it took and cost in the end is said by ``trained``.
-"""
+"""`epochcost train`: train a model on real data to an accuracy, and say what that took and cost."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import RESULTS, ids, print_json, with_option_groups
-from epochcost.cli.trained import (
-    Payment,
-    payment,
-    repeats_as_json,
-    show_elsewhere,
-    show_repeats,
-)
+from epochcost.cli.terminal import RESULTS, ids, print_json, print_table, say, with_option_groups
 from epochcost.errors import InputError
 from epochcost.execute.repeats import Follower, RepeatsRequest, repeat_folder, run_repeats
 from epochcost.execute.training import TrainingRequest, prepare
@@ -32,15 +23,15 @@ from epochcost.measure.environment import detect_environment
 from epochcost.measure.runtime import require_cuda
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.plausibility import require_plausible
-from epochcost.results.trainings import Repeat
-from epochcost.specs.catalogue import Catalogue
+from epochcost.results.trainings import Repeat, Spread
+from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.study import Provider
 from epochcost.train.aims import parse_target
 from epochcost.train.loop import Recipe
 from epochcost.train.state import Progress
-from epochcost.units import seconds
+from epochcost.units import money, seconds, share
 
-_LIVE_SECONDS, _LINE_SECONDS = 0.25, 10.0
+_LINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +99,6 @@ class Where:
     save_seconds: Annotated[
         float, typer.Option(min=0, help="How often the state is saved, in seconds.")
     ] = 60.0
-    elsewhere: Annotated[
-        bool,
-        typer.Option("--elsewhere", help="Price as many steps on machines of known step time."),
-    ] = False
     anew: Annotated[
         bool, typer.Option("--anew", help="Begin again what was begun or stored before.")
     ] = False
@@ -130,20 +117,26 @@ def train(
     """
     catalogue = own_catalogue()
     request = _request(what, where, catalogue)
-    pay = payment(catalogue, where.hardware, where.price)
+    price = catalogue.price(where.price) if where.price else None
     with noted_signals() as stopped:
-        progress = _Progress(request, pay, stopped)
-        trainings = run_repeats(request, progress.follower)
+        lines = _Lines(request, stopped)
+        trainings = run_repeats(request, lines.follower)
     if stopped():
-        progress.say(f"stopped; the state is saved in {progress.folder}: the same command goes on")
+        say(f"stopped; the state is saved in {lines.folder}: the same command goes on", err=True)
     if trainings is not None:
-        chosen = [each for each in trainings.repeats if each.seed in request.seeds]
+        chosen = tuple(each for each in trainings.repeats if each.seed in request.seeds)
+        asked = request.prepared.request
+        done = AccuracyTraining(
+            trainings.model_copy(update={"repeats": chosen}),
+            asked.model,
+            asked.dataset,
+            request.hardware,
+            price or usual_price(catalogue, where.hardware),
+        )
         if output == "json":
-            print_json(repeats_as_json(trainings, chosen, pay))
+            print_json(_answer(done))
         else:
-            show_repeats(trainings, chosen, pay, request)
-            if where.elsewhere:
-                show_elsewhere(catalogue, where.results, trainings, chosen)
+            _show(done, request)
     if stopped():
         raise typer.Exit(INTERRUPTED)
 
@@ -182,58 +175,114 @@ def _request(what: What, where: Where, catalogue: Catalogue) -> RepeatsRequest:
     )
 
 
-class _Progress:
-    """Shows a line that changes at a terminal, and one now and then anywhere else."""
+class _Lines:
+    """Lines about a training in progress: at its first step, then one every ten seconds."""
 
-    def __init__(self, request: RepeatsRequest, pay: Payment, stopped: Callable[[], bool]) -> None:
-        self._request, self._pay, self._console = request, pay, Console(stderr=True)
-        self._shown, self._number, self._begun, self._since = 0.0, 0, 0.0, 0
+    def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
+        self._request, self._shown, self._begun = request, 0.0, 0.0
+        self._is_first = True
         self.folder = repeat_folder(request, request.seeds[0])
-        self.follower = Follower(self._begin, self._tell, self._end, stopped)
+        self.follower = Follower(self._begin, self._step, self._end, stopped)
 
     def _begin(self, seed: int) -> None:
-        self._number, self._begun = list(self._request.seeds).index(seed) + 1, time.monotonic()
-        self.folder, self._since = repeat_folder(self._request, seed), -1
+        self.folder, self._is_first = repeat_folder(self._request, seed), True
 
-    def _tell(self, progress: Progress, step: int, loss: float) -> None:
+    def _step(self, progress: Progress, step: int, loss: float) -> None:
         now = time.monotonic()
-        if self._since < 0:
-            self._since, self._begun = step - 1, now
+        if self._is_first:
+            self._is_first, self._begun = False, now
             if step > 1:
-                self.say(f"goes on at step {step} from {self.folder}")
-        live = self._console.is_terminal
-        if now - self._shown >= (_LIVE_SECONDS if live else _LINE_SECONDS):
-            self._shown = now
-            spent = progress.times.total + now - self._begun
-            self.say(self._words(progress, step, loss, spent), end="\r" if live else "\n")
-
-    def _words(self, progress: Progress, step: int, loss: float, spent: float) -> str:
+                say(f"goes on at step {step} from {self.folder}", err=True)
+        if now - self._shown < _LINE_SECONDS:
+            return
+        self._shown = now
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
         accuracy = progress.curve[-1].accuracy if progress.curve else None
-        known = "" if accuracy is None else f", accuracy {accuracy:.1%}"
-        left = spent / max(1, step) * (last - step)
-        return (
-            f"repeat {self._number} of {len(self._request.seeds)}, step {step:,} of at most "
-            f"{last:,}: loss {loss:.4g}{known}; {self._pay.words(spent)} so far, at most "
-            f"{self._pay.words(left)} and {seconds(left)} to go"
+        spent = progress.times.total + now - self._begun
+        say(
+            f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
+            f"{'' if accuracy is None else f', accuracy {accuracy:.1%}'}; {seconds(spent)} so far, "
+            f"at most {seconds(spent / step * (last - step))} to go",
+            err=True,
         )
 
     def _end(self, repeat: Repeat, stored: bool) -> None:
-        how = "stored before: " if stored else ""
-        self.say(f"{how}seed {repeat.seed}: {_ended(repeat)}")
+        last = repeat.curve[-1]
+        accuracy = "" if last.accuracy is None else f"accuracy {last.accuracy:.2%}, "
+        reasons = {
+            "reached": "aim met",
+            "epochs": "all epochs done",
+            "patience": "no longer better",
+        }
+        say(
+            f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reasons[repeat.ending]} at "
+            f"step {repeat.steps:,}, {accuracy}loss {last.loss:.4g}, {seconds(repeat.seconds)}",
+            err=True,
+        )
 
-    def say(self, line: str, end: str = "\n") -> None:
-        """Show a line in the place of the one that changes."""
-        if self._console.is_terminal:
-            line = line[: self._console.width - 1].ljust(self._console.width - 1)
-        self._console.print(line, end=end, markup=False, highlight=False, soft_wrap=True)
+
+def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
+    """A row for each repeat, then the means of all that reached the aim."""
+    record = done.record
+    rows = [
+        (
+            str(each.seed),
+            each.ending,
+            f"{each.steps:,}",
+            f"{each.steps / record.epoch_steps:.1f}",
+            seconds(each.seconds),
+            _dollars(done, float(done.cost_of(each.seconds))) if done.price else "no price",
+            f"{each.curve[-1].loss:.4g}",
+            "-" if each.curve[-1].accuracy is None else f"{each.curve[-1].accuracy:.2%}",
+        )
+        for each in record.repeats
+    ]
+    header = ("seed", "ended by", "steps", "epochs", "time", "cost", "loss", "accuracy")
+    print_table(header, rows, drop=("epochs", "loss"))
+    reached = sum(each.ending == "reached" for each in record.repeats)
+    counted = f"{reached} of {len(record.repeats)} reached it; " if reached else ""
+    say(f"{record.aim}: {counted}time {_interval(done.seconds, seconds)}")
+    if done.cost is not None and done.price is not None:
+        assumed = ", an assumed price" if done.price.assumed else ""
+        cost = _interval(done.cost, lambda value: _dollars(done, value))
+        say(f"cost {cost} at {done.price.id}{assumed}")
+    if done.accuracy is not None:
+        say(f"accuracy {_interval(done.accuracy, lambda value: f'{value:.2%}')}")
+    waiting = sum(each.waiting_seconds for each in record.repeats)
+    say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
+    say(f"weights: {repeat_folder(request, done.counted[0].seed) / 'model.onnx'}")
 
 
-def _ended(repeat: Repeat) -> str:
-    last = repeat.curve[-1]
-    measured = f"loss {last.loss:.4g}"
-    if last.accuracy is not None:
-        measured = f"accuracy {last.accuracy:.2%}, {measured}"
-    why = {"reached": "aim met", "epochs": "all epochs done", "patience": "no longer better"}
-    return f"{why[repeat.ending]} at step {repeat.steps:,}, {measured}, {seconds(repeat.seconds)}"
+def _dollars(done: AccuracyTraining, amount: float) -> str:
+    assert done.price is not None, "an amount is of a price"
+    return money(Decimal(repr(amount)), done.price.currency)
+
+
+def _interval(spread: Spread, words: Callable[[float], str]) -> str:
+    if spread.half_width is None:
+        return words(spread.mean)
+    return f"{words(spread.mean)} ± {words(spread.half_width)} (95 %)"
+
+
+def _answer(done: AccuracyTraining) -> dict[str, Any]:
+    """Every number of the record but the curves, with costs as exact decimals."""
+    record, price = done.record, done.price
+    return {
+        "model": record.model,
+        "dataset": record.dataset,
+        "aim": record.aim,
+        "price": None if price is None else price.id,
+        "currency": None if price is None else price.currency,
+        "repeats": [
+            {
+                **each.model_dump(mode="json", exclude={"curve"}),
+                "seconds": each.seconds,
+                "cost": None if price is None else done.cost_of(each.seconds),
+                "loss": each.curve[-1].loss,
+                "accuracy": each.curve[-1].accuracy,
+            }
+            for each in record.repeats
+        ],
+        "time": done.seconds,
+    }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from epochcost.errors import CapabilityError, InputError
 from epochcost.specs.data import DataFile, Files, Generated
 from epochcost.specs.reference_data import Dataset
-from epochcost.train.generated import Best, best_of_images, draw_images, markov_chain
+from epochcost.train.generated import draw_images, markov_chain
 from epochcost.train.pipeline import Examples, Part
 from epochcost.train.readers import read_file, verify
 from epochcost.train.state import digest
@@ -56,15 +56,6 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
 def data_path(dataset: Dataset, file: DataFile, folder: Path) -> Path:
     """Where a file lies once it is fetched or imported."""
     return folder / dataset.id / file.name
-
-
-def best_result(dataset: Dataset) -> Best | None:
-    """What no model does better on made-up data; None for any other."""
-    if dataset.generated is None:
-        return None
-    if dataset.generated.generator == "markov-text":
-        return markov_chain(dataset.generated).best()
-    return best_of_images(dataset.generated)
 
 
 def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int) -> Examples:

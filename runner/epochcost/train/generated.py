@@ -1,13 +1,12 @@
 """Made-up data whose best attainable result is known: text of a Markov chain, images of shapes.
 
-Of the chain's next character nobody can know more than its entropy leaves; of images a stated share
-of the labels is wrong, in the held-out part too, so that no accuracy above the rest means anything.
-All numbers come from the seed.
+No model predicts the chain's next character better than its entropy leaves. A stated share of the
+labels of images is wrong, in the held-out part too, so that no accuracy above the rest means
+anything. All numbers come from the seed.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,15 +19,6 @@ CLASSES = 10
 _TEXTURES = 2
 _NOISE = 12.0
 _CHUNK = 512
-_SETTLED = 1e-12
-
-
-@dataclass(frozen=True)
-class Best:
-    """What no model does better on held-out examples than by luck; the loss is in nats."""
-
-    loss: float
-    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -50,24 +40,6 @@ class MarkovChain:
             first, second = second, follower
         return text
 
-    def best(self) -> Best:
-        """The chain's entropy, and how often its likeliest character follows."""
-        pairs = self._stationary()
-        logs = np.log(np.where(self.probabilities > 0, self.probabilities, 1.0))
-        entropy = -(pairs[:, :, None] * self.probabilities * logs).sum()
-        likeliest = (pairs * self.probabilities.max(axis=2)).sum()
-        return Best(float(entropy), float(likeliest))
-
-    def _stationary(self) -> NDArray[np.float64]:
-        """How often each pair of characters stands in an endless text."""
-        size = len(self.probabilities)
-        pairs = np.full((size, size), 1 / size**2)
-        while True:
-            after = np.einsum("ab,abc->bc", pairs, self.probabilities)
-            if np.abs(after - pairs).max() < _SETTLED:
-                return np.asarray(after)
-            pairs = after
-
 
 def markov_chain(declared: Generated) -> MarkovChain:
     """The chain of a spec: rows by Dirichlet's distribution."""
@@ -86,15 +58,6 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
     wrong = rng.random(count) < float(declared.wrong_labels)
     other = (labels + rng.integers(1, CLASSES, count)) % CLASSES
     return np.concatenate(images), np.where(wrong, other, labels)
-
-
-def best_of_images(declared: Generated) -> Best:
-    """The share of right labels, and the entropy of a label when the true class is known."""
-    wrong = float(declared.wrong_labels)
-    if not wrong:
-        return Best(0.0, 1.0)
-    loss = -(1 - wrong) * math.log(1 - wrong) - wrong * math.log(wrong / (CLASSES - 1))
-    return Best(loss, 1 - wrong)
 
 
 def _drawn(
