@@ -12,17 +12,14 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from epochcost.cost.estimate import Time
 from epochcost.cost.market import Market
-from epochcost.cost.policies import compare_policies, saving_interval
-from epochcost.cost.replay import MovingJob
+from epochcost.cost.replay import MovingJob, compare_policies, saving_interval
 from epochcost.units import SECONDS_PER_HOUR
 from made_traces import made_trace
 
@@ -62,9 +59,10 @@ def gains(case: Assumptions, seed: int) -> list[tuple[float, float, float]]:
     interval = saving_interval(market, _SAVE_SECONDS)
     moves = case.move_seconds, case.move_charge
     job = MovingJob(work, interval, _SAVE_SECONDS, _RESTART_SECONDS, *moves)
-    time = Time.exact(Decimal(work))
-    stay, *others = compare_policies(market, job, time, ["cheapest", "gap"], _STARTS).results
-    return [(1 - one.cost.mean / stay.cost.mean, one.saved.p10, one.saved.p90) for one in others]
+    stay, *others = compare_policies(market, job, _STARTS)
+    return [
+        (1 - other.cost.mean / stay.cost.mean, other.saved.p10, other.saved.p90) for other in others
+    ]
 
 
 def main() -> None:

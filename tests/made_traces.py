@@ -37,13 +37,14 @@ def made_trace(
     rng, count = np.random.default_rng(seed), int(days * 86_400 / step_seconds)
     times = BEGIN.timestamp() + np.arange(count) * step_seconds
     hours = step_seconds / 3600
-    found = {}
+    zones_by_name = {}
     for number in range(zones):
         prices = np.exp(_wandering(rng, count, hours / 24, spread))
         prices *= np.where(_on_and_off(rng, count, hours * 0.02, hours / 4), 3.0, 1.0)
         taken = _on_and_off(rng, count, hours * taken_per_hour, hours / 1)
-        found[f"made-{chr(97 + number)}"] = ZoneTrace(times, np.round(prices, 4), ~taken)
-    return Trace(found, "USD", times[0], times[-1] + step_seconds, "made")
+        held = np.where(taken, math.nan, np.round(prices, 4))
+        zones_by_name[f"made-{chr(97 + number)}"] = ZoneTrace(times, held)
+    return Trace(zones_by_name, "USD", times[0], times[-1] + step_seconds)
 
 
 def _wandering(rng: np.random.Generator, count: int, back: float, spread: float) -> Floats:
@@ -73,7 +74,10 @@ def main() -> None:
     for row, time in enumerate(trace.zones["made-a"].times):
         at = f"{dt.datetime.fromtimestamp(time, dt.UTC):%Y-%m-%dT%H:%MZ}"
         for zone, rows in trace.zones.items():
-            out(f"{at},{zone},{rows.prices[row]:.4f},USD,{int(rows.available[row])}\n")
+            price = rows.prices[row]
+            out(
+                f"{at},{zone},,USD,0\n" if math.isnan(price) else f"{at},{zone},{price:.4f},USD,1\n"
+            )
 
 
 if __name__ == "__main__":

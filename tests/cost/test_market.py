@@ -8,38 +8,37 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from epochcost.cost.market import InterruptionRate, Market
+from epochcost.cost.market import Market
 from epochcost.specs.prices.traces import Trace, ZoneTrace
 
 HOUR = 3600.0
 Rows = Sequence[tuple[float, float | None]]
 
 
-def market(hours: float, bid: float | None = None, **zones: Rows) -> Market:
+def market(hours: float, **zones: Rows) -> Market:
     """Zones with their prices from so many hours on; None: no machine."""
     found = {
         zone: ZoneTrace(
             np.array([HOUR * hour for hour, _ in rows]),
             np.array([math.nan if price is None else price for _, price in rows]),
-            np.array([price is not None for _, price in rows]),
         )
         for zone, rows in zones.items()
     }
-    return Market(Trace(found, "USD", 0.0, HOUR * hours, "made"), bid=bid)
+    return Market(Trace(found, "USD", 0.0, HOUR * hours))
 
 
 TWO = {"a": [(0, 1.0), (2, None), (3, 0.5)], "b": [(1, 2.0), (4, 0.25)]}
 
 
 def test_columns_by_hand() -> None:
-    """Each zone's price in each stretch, who is cheapest, and when what is there ends."""
+    """Prices, the cheapest zone, when machines are taken back, and the next change."""
     got = market(6, **TWO)
     inf = math.inf
     assert (got.times / HOUR).tolist() == [0, 1, 2, 3, 4]
     assert got.rate.tolist() == [[1, 1, inf, 0.5, 0.5], [inf, 2, 2, 2, 0.25]]
     assert got.cheapest.tolist() == [0, 0, 1, 0, 1]
     assert (got.until[0] / HOUR).tolist() == [2, 2, 2, inf, inf]
-    assert (got.next_of_zone / HOUR).tolist() == [[0, 1, 3, 3, 4], [1, 1, 2, 3, 4]]
+    assert (got.change / HOUR).tolist() == [1, 2, 3, 4, inf]
 
 
 def test_amounts_by_hand() -> None:
@@ -49,30 +48,11 @@ def test_amounts_by_hand() -> None:
     assert got.amounts(zones, start * HOUR, end * HOUR) == pytest.approx([1.375, 2, 0.5])
 
 
-def test_a_bid_takes_machines_back() -> None:
-    """Above it there is none."""
-    assert np.isfinite(market(6, 0.5, **TWO).rate).tolist() == [
-        [False, False, False, True, True],
-        [False, False, False, False, True],
-    ]
-
-
 def test_rates_by_hand() -> None:
     """One interruption in five hours of having a machine; waiting counts for nothing."""
-    got = market(6, **TWO).interruption_rate(0)
-    assert (got.interruptions, got.hours, got.mean) == (1, 5, 0.2)
+    assert market(6, **TWO).interruptions_per_hour(0) == 1 / 5
+    assert market(6, **TWO).interruptions_per_hour() == 1 / (5 + 5)
     assert market(6, **TWO).mean_price(0) == pytest.approx((2 * 1 + 3 * 0.5) / 5)
     never = market(6, c=[(0, None)])
     assert math.isinf(never.mean_price(0))
-    assert (never.interruption_rate(0).mean, never.interruption_rate(0).high) == (0, math.inf)
-
-
-@pytest.mark.parametrize(
-    ("seen", "low", "high"),
-    [(0, 0, 3.689), (1, 0.0253, 5.572), (10, 4.795, 18.39), (100, 81.36, 121.63)],
-)
-def test_intervals_of_counts(seen: int, low: float, high: float) -> None:
-    """Against the exact ends of a Poisson mean (Garwood 1936), which need a chi-square's."""
-    got = InterruptionRate("a", seen, 1.0)
-    assert got.low == pytest.approx(low, rel=0.01, abs=0.02)
-    assert got.high == pytest.approx(high, rel=0.01)
+    assert never.interruptions_per_hour(0) == 0

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +18,17 @@ from epochcost.cost.replay import (
     MovingJob,
     Outcome,
     Policy,
+    compare_policies,
     evenly_spaced_starts,
     expected_cost,
+    fall_back_on_demand,
+    move_when_interrupted,
+    move_when_it_pays,
     replay,
+    saving_interval,
+    stay,
 )
-from epochcost.cost.spot import SpotJob, expected_time, simulate
+from epochcost.cost.spot import SpotJob, daly_interval_seconds, expected_time, simulate
 from epochcost.errors import InputError
 from epochcost.specs.prices.traces import Trace, ZoneTrace
 
@@ -53,11 +58,10 @@ def market(zones: dict[str, Prices]) -> Market:
         zone: ZoneTrace(
             np.arange(len(prices)) * HOUR,
             np.array([math.nan if price is None else price for price in prices]),
-            np.array([price is not None for price in prices]),
         )
         for zone, prices in zones.items()
     }
-    return Market(Trace(rows, "USD", 0.0, len(zones["a"]) * HOUR, "made"))
+    return Market(Trace(rows, "USD", 0.0, len(zones["a"]) * HOUR))
 
 
 def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Outcome:
@@ -75,18 +79,18 @@ def check(got: Outcome, cost: float, hours: float, interruptions: int, moves: in
 
 def test_staying_by_hand() -> None:
     """2 h of a at $1, of which one stretch is saved, an hour's wait, then 3.4 h at $0.50."""
-    check(play("stay"), 2 + 3.4 * 0.5, 6.4, 1, 0)
+    check(play(stay), 2 + 3.4 * 0.5, 6.4, 1, 0)
 
 
 def test_staying_in_a_given_zone_by_hand() -> None:
     """B is never interrupted; c gets cheap for the last 0.3 h."""
-    got = replay(market(ZONES), JOB, "stay", np.zeros(2), np.array([1, 2]))
-    assert got.cost.tolist() == pytest.approx([4.3 * 2, 4 * 3 + 0.3 * 0.2])
+    costs = [replay(market(ZONES), JOB, stay, np.zeros(1), home).cost[0] for home in (1, 2)]
+    assert costs == pytest.approx([4.3 * 2, 4 * 3 + 0.3 * 0.2])
 
 
 def test_moving_at_an_interruption_by_hand() -> None:
     """2 h of a, then 0.3 h to be in b and 3.2 h there at $2, and 25 cents for the move."""
-    check(play("cheapest"), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
+    check(play(move_when_interrupted), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
 
 
 def test_moving_for_the_price_by_hand() -> None:
@@ -94,85 +98,55 @@ def test_moving_for_the_price_by_hand() -> None:
 
     2 h of a at $1, 1.4 h of b at $2, 2.4 h of a at 50 cents, two moves.
     """
-    check(play("gap"), 2 + 1.4 * 2 + 2.4 * 0.5 + 2 * 0.25, 5.8, 1, 2)
+    check(play(move_when_it_pays), 2 + 1.4 * 2 + 2.4 * 0.5 + 2 * 0.25, 5.8, 1, 2)
 
 
 def test_a_move_that_costs_a_little_less_is_made_by_hand() -> None:
     """At 23 cents a move c saves a cent, too: 1.4 h of a at 50 cents and 1.3 h of c at 20."""
-    got = play("gap", replace(JOB, move_charge=0.23))
+    got = play(move_when_it_pays, replace(JOB, move_charge=0.23))
     check(got, 2 + 1.4 * 2 + 1.4 * 0.5 + 1.3 * 0.2 + 3 * 0.23, 6.1, 1, 3)
 
 
 def test_a_deadline_by_hand() -> None:
     """At 2 h, losing the next stretch would end it after 6.6 h: 3.2 h on demand at $4 instead."""
-    check(play("deadline"), 9.25, 5.5, 1, 1)
-    got = play("deadline", replace(JOB, deadline_seconds=6.5 * HOUR))
+    check(play(fall_back_on_demand), 9.25, 5.5, 1, 1)
+    got = play(fall_back_on_demand, replace(JOB, deadline_seconds=6.5 * HOUR))
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
-    assert got.rescued.all()
 
 
-def test_waiting_for_the_last_moment_by_hand() -> None:
-    """With a alone the job waits from 2 h to 2.3 h, and is done at its deadline."""
-    got = play("deadline", replace(JOB, deadline_seconds=5.5 * HOUR), a=ZONES["a"])
-    check(got, 2 + 3.2 * 4, 5.5, 1, 0)
-
-
-def test_a_notice_saves_what_was_worked() -> None:
-    """1.9 h of a are saved in the notice before 2 h; 2.1 h and a restart are left at $0.50."""
-    check(play("stay", replace(JOB, notice_seconds=0.1 * HOUR)), 2 + 2.3 * 0.5, 5.3, 1, 0)
-
-
-def test_too_short_a_notice_saves_nothing() -> None:
-    """A save takes 0.1 h and the notice is shorter: as without one."""
-    check(play("stay", replace(JOB, notice_seconds=0.09 * HOUR)), 2 + 3.4 * 0.5, 6.4, 1, 0)
+def test_a_wait_that_would_be_too_long_by_hand() -> None:
+    """With a alone the job does not wait from 2 h to 3 h, for it could not before 2.3 h."""
+    got = play(fall_back_on_demand, replace(JOB, deadline_seconds=5.5 * HOUR), a=ZONES["a"])
+    check(got, 2 + 3.2 * 4, 5.2, 1, 0)
 
 
 def test_a_job_begins_in_the_middle() -> None:
     """Half an hour before a is taken back, nothing of it is saved."""
-    check(play("stay", hour=1.5), 0.5 + (0.2 + 4.3) * 0.5, 1.5 + 4.5, 1, 0)
+    check(play(stay, hour=1.5), 0.5 + (0.2 + 4.3) * 0.5, 1.5 + 4.5, 1, 0)
 
 
 def test_a_trace_that_ends_too_early() -> None:
     """What happens after it is not known, so there is no cost; on demand the price is."""
-    assert not play("stay", hour=8).finished.any()
-    assert not play("stay", a=(None, 1, None, None), b=(None,) * 4).finished.any()
-    rescued = play("deadline", replace(JOB, deadline_seconds=5 * HOUR), a=(1, None), b=(None, None))
+    assert not play(stay, hour=8).finished.any()
+    assert not play(stay, a=(None, 1, None, None), b=(None,) * 4).finished.any()
+    rescued = play(
+        fall_back_on_demand, replace(JOB, deadline_seconds=5 * HOUR), a=(1, None), b=(None, None)
+    )
     check(rescued, 4 * 4, 4, 0, 0)
 
 
 def test_starts_are_within_the_trace() -> None:
     """The last one's undisturbed work ends with it; a trace shorter than the work has none."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
-    assert (got / HOUR).tolist() == pytest.approx([0, 3.8, 7.6])
+    assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
     with pytest.raises(InputError, match=r"trace: expected one longer than the work, 4 h, got 2 h"):
         evenly_spaced_starts(market({"a": (1, 1)}), JOB, 3)
 
 
-@pytest.mark.parametrize(
-    ("given_fields", "message"),
-    [
-        ({"work_seconds": 0}, "work_seconds: expected a finite number above 0, got 0"),
-        (
-            {"interval_seconds": math.nan},
-            "interval_seconds: expected a finite number above 0, got nan",
-        ),
-        ({"save_seconds": -1}, "save_seconds: expected a finite number of at least 0, got -1"),
-        (
-            {"deadline_seconds": 3 * HOUR},
-            "deadline: expected at least the work, 14400 s, got 10800 s",
-        ),
-    ],
-)
-def test_figures_out_of_range(given_fields: dict[str, Any], message: str) -> None:
-    """Each is named with its demand."""
-    with pytest.raises(InputError, match=message):
-        replace(JOB, **given_fields)
-
-
-def test_a_deadline_needs_a_price_on_demand() -> None:
-    """Without one there is nothing to fall back to."""
-    with pytest.raises(InputError, match="deadline: expected a deadline and a price on demand"):
-        play("deadline", replace(JOB, on_demand_per_hour=None))
+def test_a_deadline_before_the_end_of_work() -> None:
+    """Is refused with both."""
+    with pytest.raises(InputError, match="deadline: expected at least the work, 14400 s, got 1080"):
+        replace(JOB, deadline_seconds=3 * HOUR)
 
 
 @pytest.mark.parametrize("per_hour", [0.05, 0.3])
@@ -184,9 +158,9 @@ def test_replays_agree_with_the_simulation(per_hour: float) -> None:
     rng, count = np.random.default_rng(7), 400
     taken = np.cumsum(rng.exponential(HOUR / per_hour, int(count * 60 * per_hour)))
     times = np.concatenate([[0.0], np.stack([taken, taken + 1], axis=1).ravel()])
-    rows = ZoneTrace(times, np.ones(len(times)), np.arange(len(times)) % 2 == 0)
-    alone = Market(Trace({"a": rows}, "USD", 0.0, times[-1], "made"))
-    got = replay(alone, JOB, "stay", np.linspace(0.0, times[-1] - 60 * HOUR, count))
+    rows = ZoneTrace(times, np.where(np.arange(len(times)) % 2 == 0, 1.0, math.nan))
+    alone = Market(Trace({"a": rows}, "USD", 0.0, times[-1]))
+    got = replay(alone, JOB, stay, np.linspace(0.0, times[-1] - 60 * HOUR, count))
     with exact_arithmetic():
         numbers = (
             JOB.work_seconds,
@@ -200,17 +174,18 @@ def test_replays_agree_with_the_simulation(per_hour: float) -> None:
         expected = float(expected_time(spot).running)
     runs = [one.running for one in simulate(spot, count, 11)]
     assert got.finished.all()
-    error = math.hypot(got.running.std(), np.std(runs)) / math.sqrt(count)
-    assert abs(got.running.mean() - np.mean(runs)) < 4 * error
-    assert abs(got.running.mean() - expected) < 4 * got.running.std() / math.sqrt(count)
-    closed = expected_cost(JOB, alone.interruption_rate(0), alone.mean_price(0))
+    running = got.cost * HOUR
+    error = math.hypot(running.std(), np.std(runs)) / math.sqrt(count)
+    assert abs(running.mean() - np.mean(runs)) < 4 * error
+    assert abs(running.mean() - expected) < 4 * running.std() / math.sqrt(count)
+    closed = expected_cost(JOB, alone.interruptions_per_hour(0), alone.mean_price(0))
     assert closed == pytest.approx(expected / HOUR, rel=0.05)
 
 
 def test_the_closed_form_without_interruptions() -> None:
     """The work and three saves, at the mean price."""
     steady = market({"a": (2,) * 9})
-    got = expected_cost(JOB, steady.interruption_rate(0), steady.mean_price(0))
+    got = expected_cost(JOB, steady.interruptions_per_hour(0), steady.mean_price(0))
     assert got == pytest.approx(4.3 * 2)
 
 
@@ -290,15 +265,61 @@ def test_what_every_replay_holds(east: Prices, west: Prices, deadline: float) ->
     spot = LeastCost(zones, job, on_demand=False).of_job()
     everything = LeastCost(zones, job, on_demand=True).of_job()
     assert everything <= spot <= alone
-    bounds: dict[Policy, float] = {
-        "stay": alone,
-        "cheapest": spot,
-        "gap": spot,
-        "deadline": everything,
-    }
-    for policy, least in bounds.items():
-        home = np.array([0]) if policy == "stay" else None
+    bounds: list[tuple[Policy, float]] = [
+        (stay, alone),
+        (move_when_interrupted, spot),
+        (move_when_it_pays, spot),
+        (fall_back_on_demand, everything),
+    ]
+    for policy, least in bounds:
+        home = 0 if policy is stay else None
         got = replay(market(zones), job, policy, np.zeros(1), home)
         late = got.elapsed[got.finished] > deadline * HOUR + 1e-6
         assert (got.cost[got.finished] >= max(least, 3 * 1.0) - 1e-9).all()
-        assert policy != "deadline" or not late.any()
+        assert policy is not fall_back_on_demand or not late.any()
+
+
+# A costs 1 and then 4 dollars, b 3 and then 2: a is best at first, b on the whole.
+CROSSING: dict[str, Prices] = {"a": [1.0] * 4 + [4.0] * 16, "b": [3.0] * 4 + [2.0] * 16}
+SIMPLE = MovingJob(work_seconds=4 * HOUR, interval_seconds=HOUR, on_demand_per_hour=5.0)
+
+
+def without_a(*hours: int) -> Market:
+    """The crossing zones, of which a has no machine in some hours."""
+    prices = [None if hour in hours else price for hour, price in enumerate(CROSSING["a"])]
+    return market({**CROSSING, "a": prices})
+
+
+def test_policies_by_hand() -> None:
+    """From 0, 8 and 16 h: b alone costs 12, 8 and 8 dollars; moving when it pays 4, 8 and 8."""
+    staying, _, paying = compare_policies(market(CROSSING), SIMPLE, 3)
+    assert (staying.policy, staying.zone) == ("staying", "b")
+    assert staying.cost.mean == pytest.approx(28 / 3)
+    assert staying.cost.worst == pytest.approx(12)
+    assert paying.cost.mean == pytest.approx(20 / 3)
+    assert paying.saved.mean == pytest.approx((1 - 4 / 12) / 3)
+    assert SIMPLE.on_demand_cost == pytest.approx(20)
+
+
+def test_falling_back_needs_a_deadline_and_a_price() -> None:
+    """It is compared only if the job has both."""
+    job = replace(SIMPLE, deadline_seconds=10 * HOUR)
+    names = [result.policy for result in compare_policies(market(CROSSING), job, 3)]
+    assert names[-1] == "falling back to on demand"
+    for lacking in (SIMPLE, replace(job, on_demand_per_hour=None)):
+        results = compare_policies(market(CROSSING), lacking, 3)
+        assert [result.policy for result in results] == names[:-1]
+
+
+def test_starts_without_an_end_are_left_out_for_all() -> None:
+    """From 14 h a has no machine any more; b, which ends every start, is the zone to stay in."""
+    assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
+    with pytest.raises(InputError, match="ends under every policy, found it in 0 of 3 starts"):
+        compare_policies(market({"a": [None] * 20}), SIMPLE, 3)
+
+
+def test_the_interval_between_saves() -> None:
+    """Daly's at one interruption in the 39 h that both zones run; ten minutes without any."""
+    got = saving_interval(without_a(7), 30.0)
+    assert got == pytest.approx(float(daly_interval_seconds(Decimal(30), Decimal(39 * 3600))))
+    assert saving_interval(market(CROSSING), 30.0) == saving_interval(without_a(7), 0.0) == 600

@@ -41,7 +41,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
         "quote": "Show the bill for a time of use, line by line.",
-        "replay": "Replay a job over spot prices of the past, staying or moving.",
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",
         "serve": "Preview the site, built anew when something changes.",
@@ -67,7 +66,7 @@ _PLACES = {
 }
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.
-_PREDICTING = frozenset({"build", "cheapest", "diff", "replay", "serve", "trust"})
+_PREDICTING = frozenset({"build", "cheapest", "diff", "serve", "trust"})
 
 
 def load_command(name: str) -> Any:

@@ -1,44 +1,44 @@
-"""Spot jobs replayed over a trace: what they would have cost, staying or moving between zones.
+"""Spot jobs replayed over a trace: their cost under policies that stay or move between zones.
 
 The idea is DeepSpotCloud's: a training that is interrupted goes on from its saved state in another
 zone, where the machine is cheaper (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU
 spot instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The
 rules here are ours, for its own are in no source that we could read. Each second costs the price
-of that second, nothing is rounded, and no policy knows what comes. Many starts are played at once,
+of that second, nothing is rounded, and no policy knows the future. Many starts are played at once,
 a stretch of work and save at a time; those that the trace ends before they do have no cost.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, get_args
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from epochcost.cost.market import Flags, Indices, InterruptionRate, Market
+from epochcost.cost.market import Flags, Indices, Market
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.spot import SpotJob, expected_time
+from epochcost.cost.spot import SpotJob, daly_interval_seconds, expected_time
 from epochcost.errors import InputError
 from epochcost.specs.prices.traces import Floats
 from epochcost.units import SECONDS_PER_HOUR
 
-Policy = Literal["stay", "cheapest", "gap", "deadline"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-_ABOVE_ZERO = {"work_seconds", "interval_seconds", "on_demand_per_hour"}
+# The work between saves that take no time, and in a market that never interrupted.
+_USUAL_INTERVAL_SECONDS = 600.0
+# The choice of a policy that leaves spot machines, for good.
+ON_DEMAND = -1
 
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job and what starts, saves and moves take.
+    """A job and the time of starts, saves and moves.
 
     Every interval of work is saved; a start after the first takes a restart, and a move more in
-    another zone, which is charged ``move_charge`` once. Where the notice before a machine is taken
-    back is long enough to save in, work is saved then and only then. ``on_demand_per_hour`` is the
-    price of a machine that nobody takes back, the deadline the longest time on the wall: the policy
-    of that name needs both. Raises InputError where a number is out of its range.
+    another zone, which is charged ``move_charge`` once. ``on_demand_per_hour`` is the price of a
+    machine that nobody takes back, the deadline the longest time on the wall. Raises InputError on
+    a deadline before the work's end.
     """
 
     work_seconds: float
@@ -49,30 +49,8 @@ class MovingJob:
     move_charge: float = 0.0
     on_demand_per_hour: float | None = None
     deadline_seconds: float | None = None
-    notice_seconds: float = 0.0
-
-    @property
-    def undisturbed_seconds(self) -> float:
-        """The work with a save after every stretch, the last one too."""
-        return self.work_seconds + self.regular_save_seconds * self.stretches
-
-    @property
-    def saves_on_notice(self) -> bool:
-        """Whether the notice is long enough to save in."""
-        return 0 < self.save_seconds <= self.notice_seconds
-
-    @property
-    def regular_save_seconds(self) -> float:
-        """What the save at the end of every interval takes: nothing where a notice suffices."""
-        return 0.0 if self.saves_on_notice else self.save_seconds
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value, above = getattr(self, one.name), one.name in _ABOVE_ZERO
-            if value is None or (0 < value < math.inf) or (value == 0 and not above):
-                continue
-            least = "above 0" if above else "of at least 0"
-            raise InputError(f"{one.name}: expected a finite number {least}, got {value}")
         work, deadline = self.work_seconds, self.deadline_seconds
         if deadline is not None and deadline < work:
             raise InputError(
@@ -80,44 +58,205 @@ class MovingJob:
             )
 
     @property
-    def stretches(self) -> int:
-        """Between which the work is saved."""
-        return math.ceil(self.work_seconds / self.interval_seconds)
+    def undisturbed_seconds(self) -> float:
+        """The work with a save between stretches."""
+        saves = math.ceil(self.work_seconds / self.interval_seconds) - 1
+        return self.work_seconds + self.save_seconds * saves
+
+    @property
+    def on_demand_cost(self) -> float | None:
+        """The cost of the work on demand; None if its price is unknown."""
+        rate = self.on_demand_per_hour
+        return None if rate is None else rate * self.work_seconds / SECONDS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """Jobs at a start, a save, a loss or a change of the market: what a policy decides by.
+
+    Of each job: the market's column now, the zone that it was in last, whether it has begun,
+    whether its machine still runs, the work left, and the time on the wall; all in seconds.
+    """
+
+    market: Market
+    job: MovingJob
+    now: Floats
+    column: Indices
+    zone: Indices
+    begun: Flags
+    held: Flags
+    left: Floats
+    elapsed: Floats
+
+    @property
+    def cheapest(self) -> Indices:
+        """The cheapest zone now: the job's own if none is cheaper."""
+        best, rate = self.market.cheapest[self.column], self.market.rate
+        own_is_best = rate[self.zone, self.column] <= rate[best, self.column]
+        return np.where(own_is_best, self.zone, best)
+
+    def price(self, zone: Indices) -> Floats:
+        """The price of an hour in zones now."""
+        price: Floats = self.market.rate[zone, self.column]
+        return price
+
+    def delay(self, zone: Indices) -> Floats:
+        """The time until work goes on in zones: nothing for a machine that runs."""
+        moved = self.begun & (zone != self.zone)
+        restarted = self.begun & (moved | ~self.held)
+        seconds: Floats = restarted * self.job.restart_seconds + moved * self.job.move_seconds
+        return seconds
+
+    @property
+    def stretch(self) -> Floats:
+        """The time of the next stretch, with its save if it is not the last."""
+        interval = self.job.interval_seconds
+        return np.where(self.left > interval, interval + self.job.save_seconds, self.left)
+
+
+# The zone in which each job goes on, or ON_DEMAND.
+Policy = Callable[[Moment], Indices]
+
+
+def stay(moment: Moment) -> Indices:
+    """Stay in the zone, and wait for it."""
+    return moment.zone
+
+
+def move_when_interrupted(moment: Moment) -> Indices:
+    """Go on in the cheapest zone after an interruption."""
+    return np.where(moment.held, moment.zone, moment.cheapest)
+
+
+def move_when_it_pays(moment: Moment) -> Indices:
+    """Move also at a save if the rest of the work at the prices of now is cheaper by the move."""
+    job, best = moment.job, moment.cheapest
+    pause = job.restart_seconds + job.move_seconds
+    # Prices are infinite without a machine.
+    with np.errstate(invalid="ignore"):
+        gained = (moment.price(moment.zone) - moment.price(best)) * moment.left
+        lost = job.move_charge * SECONDS_PER_HOUR + pause * moment.price(best)
+    return np.where(moment.held & ~(gained > lost), moment.zone, best)
+
+
+def fall_back_on_demand(moment: Moment) -> Indices:
+    """Move when interrupted; go on demand if the loss of the next stretch would make it late."""
+    job, zone = moment.job, move_when_interrupted(moment)
+    assert job.deadline_seconds is not None, "a job that falls back has a deadline"
+    there = np.isfinite(moment.price(zone))
+    waits = moment.market.change[moment.column] - moment.now
+    later = moment.elapsed + np.where(there, moment.delay(zone) + moment.stretch, waits)
+    late = later > job.deadline_seconds - job.restart_seconds - moment.left
+    return np.where(late, ON_DEMAND, zone)
+
+
+# By the words for people; the first is the one that others are compared with.
+STAYING = "staying"
+POLICIES: Mapping[str, Policy] = MappingProxyType(
+    {
+        STAYING: stay,
+        "moving when interrupted": move_when_interrupted,
+        "moving when it pays, too": move_when_it_pays,
+        "falling back to on demand": fall_back_on_demand,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What each start came to; where ``finished`` is False the trace ended first.
+    """The end of each start; if ``finished`` is False the trace ended first.
 
-    ``elapsed`` is on the wall, ``running`` of spot machines; both in seconds. ``rescued`` starts
-    ended on an on-demand machine.
+    ``elapsed`` is on the wall, in seconds.
     """
 
     cost: Floats
     elapsed: Floats
-    running: Floats
-    interruptions: NDArray[np.int64]
-    moves: NDArray[np.int64]
-    rescued: Flags
+    interruptions: Indices
+    moves: Indices
     finished: Flags
 
 
 def replay(
-    market: Market, job: MovingJob, policy: Policy, starts: Floats, home: Indices | None = None
+    market: Market, job: MovingJob, policy: Policy, starts: Floats, home: int | None = None
 ) -> Outcome:
     """Play a job from each of some starts, in seconds from the trace's begin.
 
-    ``stay`` waits in its zone, ``home`` or else the cheapest at the start, until that has a machine
-    again. The others go on in the zone that is cheapest then. ``gap`` also moves at a save where
-    the rest of the work, at the prices of that moment, is cheaper there by more than the move.
-    ``deadline`` goes on on demand, for good, when a stretch that is lost would make it late.
+    A job begins in the zone ``home``, or else in the cheapest one at its start.
     """
-    if policy == "deadline" and (job.on_demand_per_hour is None or job.deadline_seconds is None):
-        raise InputError("deadline: expected a deadline and a price on demand, found not both")
-    runs = _Runs(market, job, policy, starts, home)
+    runs = _Runs(market, job, starts, home)
     while runs.active.size:
-        runs.step()
-    return runs.outcome()
+        runs.step(policy)
+    return Outcome(runs.cost, runs.now - starts, runs.interruptions, runs.moves, runs.finished)
+
+
+class _Runs:
+    """The state of all starts; ``active`` are those that are not at their end."""
+
+    def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
+        self._market, self._job, self._starts = market, job, starts
+        count = len(starts)
+        self.active: Indices = np.arange(count)
+        self.now = starts.astype(np.float64)
+        self.cost = np.zeros(count)
+        self.interruptions, self.moves = np.zeros(count, np.intp), np.zeros(count, np.intp)
+        self.finished = np.zeros(count, np.bool_)
+        self._left = np.full(count, job.work_seconds)
+        begin = market.cheapest[market.column(starts)]
+        self._zone = begin if home is None else np.full(count, home)
+        self._begun, self._held = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+
+    def step(self, policy: Policy) -> None:
+        """Each start waits for a machine, works a stretch or loses it, or goes on demand."""
+        market, who = self._market, self.active
+        now = self.now[who]
+        moment = Moment(
+            market,
+            self._job,
+            now,
+            market.column(now),
+            self._zone[who],
+            self._begun[who],
+            self._held[who],
+            self._left[who],
+            now - self._starts[who],
+        )
+        zone = policy(moment)
+        hired = zone == ON_DEMAND
+        there = ~hired & np.isfinite(moment.price(zone))
+        waits = ~hired & ~there
+        self._finish_on_demand(who[hired])
+        self.now[who[waits]] = market.change[moment.column[waits]]
+        self._work(moment, zone, there)
+        # The price on demand is known after the trace, too.
+        self.finished[who] &= hired | (self.now[who] <= market.end)
+        self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
+
+    def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
+        """Run machines to the end of a stretch, or until they are taken back."""
+        market, job, who = self._market, self._job, self.active[there]
+        moved = (moment.begun & (zone != moment.zone))[there]
+        finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
+        until = market.until[zone, moment.column][there]
+        zone, now, left = zone[there], moment.now[there], moment.left[there]
+        saved = finish <= until
+        stop = np.where(saved, finish, until)
+        self.cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
+        self.cost[who] += moved * job.move_charge
+        self.moves[who] += moved
+        left = np.maximum(left - saved * job.interval_seconds, 0.0)
+        self.interruptions[who] += (left > 0) & (stop == until)
+        self.now[who], self._zone[who], self._left[who] = stop, zone, left
+        self._begun[who], self._held[who] = True, stop < until
+        self.finished[who] = left == 0
+
+    def _finish_on_demand(self, who: Indices) -> None:
+        job = self._job
+        if who.size:
+            assert job.on_demand_per_hour is not None, "a job that falls back has a price for it"
+            hired = self._left[who] + self._begun[who] * job.restart_seconds
+            self.cost[who] += hired * job.on_demand_per_hour / SECONDS_PER_HOUR
+            self.now[who] += hired
+            self.finished[who] = True
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
@@ -132,149 +271,107 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
     return np.linspace(0.0, last, count)
 
 
-def expected_cost(job: MovingJob, rate: InterruptionRate, mean_price: float) -> float:
+def saving_interval(market: Market, save: float) -> float:
+    """The work between saves that is best at the rate of interruptions of all zones, in seconds."""
+    rate = market.interruptions_per_hour()
+    if not rate or not save:
+        return _USUAL_INTERVAL_SECONDS
+    between = Decimal(repr(SECONDS_PER_HOUR / rate))
+    return float(daly_interval_seconds(Decimal(repr(save)), between))
+
+
+def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
     """The closed form of `cost.spot` for staying: interruptions at random, one price."""
-    if not rate.interruptions:
-        undisturbed = job.work_seconds + job.regular_save_seconds * (job.stretches - 1)
-        return undisturbed * mean_price / SECONDS_PER_HOUR
-    per_second = rate.mean / SECONDS_PER_HOUR
-    given = (
-        job.work_seconds,
-        per_second,
-        0.0,
-        job.restart_seconds,
-        job.save_seconds,
-        job.interval_seconds,
+    if not interruptions_per_hour:
+        return job.undisturbed_seconds * mean_price / SECONDS_PER_HOUR
+    work, rate, restart, save, interval = (
+        Decimal(repr(float(number)))
+        for number in (
+            job.work_seconds,
+            interruptions_per_hour / SECONDS_PER_HOUR,
+            job.restart_seconds,
+            job.save_seconds,
+            job.interval_seconds,
+        )
     )
     with exact_arithmetic():
-        spot = SpotJob(*(Decimal(repr(float(one))) for one in given))
-        if job.saves_on_notice:
-            spot = replace(spot, interval=None)
+        spot = SpotJob(work, rate, Decimal(0), restart, save, interval)
         running = expected_time(spot).running
     return float(running) * mean_price / SECONDS_PER_HOUR
 
 
-class _Runs:
-    """The state of all starts; ``active`` are those that are not at their end."""
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Over the starts: the mean, the value that one in ten stays below or above, the largest."""
 
-    def __init__(
-        self,
-        market: Market,
-        job: MovingJob,
-        policy: Policy,
-        starts: Floats,
-        home: Indices | None,
-    ) -> None:
-        self._market, self._job, self._policy = market, job, policy
-        count = len(starts)
-        self.active: Indices = np.arange(count)
-        self._starts, self._now = starts, starts.astype(np.float64)
-        self._left = np.full(count, job.work_seconds)
-        self._zone = np.full(count, -1) if home is None else home.copy()
-        # Whether a machine runs, and whether there was one before.
-        self._held, self._begun = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        self._cost, self._running = np.zeros(count), np.zeros(count)
-        self._interruptions, self._moves = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._rescued, self._finished = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    mean: float
+    p10: float
+    p90: float
+    worst: float
 
-    def outcome(self) -> Outcome:
-        """What has come of all."""
-        elapsed = self._now - self._starts
-        return Outcome(
-            self._cost,
-            elapsed,
-            self._running,
-            self._interruptions,
-            self._moves,
-            self._rescued,
-            self._finished,
+    @classmethod
+    def of(cls, values: Floats) -> Spread:
+        """The spread of some values, at least one."""
+        p10, p90 = np.percentile(values, (10, 90))
+        return cls(float(values.mean()), float(p10), float(p90), float(values.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResult:
+    """A policy over the compared starts; ``zone`` is the one that it stays in.
+
+    ``saved`` is the share of the best single zone's cost that it saves, start by start; numbers of
+    interruptions and moves are means of one job.
+    """
+
+    policy: str
+    zone: str | None
+    cost: Spread
+    seconds: Spread
+    saved: Spread
+    interruptions: float
+    moves: float
+
+
+def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
+    """Play a job under all policies from so many evenly spaced starts; staying first.
+
+    It stays in the zone that turns out best. All policies are compared over the same starts, those
+    that each of them ends within the trace; falling back needs a deadline and a price on demand.
+    Raises InputError if no start ends under all policies.
+    """
+    starts = evenly_spaced_starts(market, job, count)
+    stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
+    best = min(range(len(stays)), key=lambda zone: _order(stays[zone]))
+    outcomes = {STAYING: stays[best]}
+    for name, policy in POLICIES.items():
+        falls_back = policy is fall_back_on_demand
+        if name != STAYING and not (
+            falls_back and None in (job.deadline_seconds, job.on_demand_cost)
+        ):
+            outcomes[name] = replay(market, job, policy, starts)
+    compared = np.all([outcome.finished for outcome in outcomes.values()], axis=0)
+    if not compared.any():
+        raise InputError(
+            f"trace: expected one in which the job ends under every policy, found it in 0 of "
+            f"{count:,} starts"
         )
-
-    def step(self) -> None:
-        """Each start waits for a machine, works a stretch or loses it, or goes on on demand."""
-        market, job, who = self._market, self._job, self.active
-        column = market.column(self._now[who])
-        zone = self._chosen(who, column)
-        there = np.isfinite(market.rate[zone, column])
-        begun = self._begun[who]
-        restarted, moved = begun & ~self._held[who], begun & (zone != self._zone[who])
-        left = self._left[who]
-        length = np.where(
-            left > job.interval_seconds, job.interval_seconds + job.regular_save_seconds, left
+    cost = stays[best].cost[compared]
+    return tuple(
+        PolicyResult(
+            name,
+            market.zones[best] if name == STAYING else None,
+            Spread.of(outcome.cost[compared]),
+            Spread.of(outcome.elapsed[compared]),
+            Spread.of(1 - outcome.cost[compared] / cost),
+            float(outcome.interruptions[compared].mean()),
+            float(outcome.moves[compared].mean()),
         )
-        ready = self._now[who] + restarted * job.restart_seconds + moved * job.move_seconds
-        bound = (self._zone[who] >= 0) & (self._policy == "stay")
-        opens = np.where(bound, market.next_of_zone[zone, column], market.next_of_any[column])
-        if self._policy == "deadline":
-            late = self._go_on_demand(who, np.where(there, ready + length, opens), there)
-            there, waits = there & ~late, ~there & ~late
-        else:
-            waits = ~there
-        self._now[who[waits]] = opens[waits]
-        self._work(who[there], zone[there], ready[there], length[there], moved[there])
-        # On demand the price is known after the trace, too.
-        self._finished[who] &= (self._now[who] <= market.end) | self._rescued[who]
-        self.active = who[(self._now[who] <= market.end) & ~self._finished[who]]
+        for name, outcome in outcomes.items()
+    )
 
-    def _chosen(self, who: Indices, column: Indices) -> Indices:
-        """The zone that each start is or would be in: of the cheapest its own, if it is one."""
-        market, zone = self._market, self._zone[who]
-        best = market.cheapest[column]
-        stays = self._held[who] | (self._policy == "stay") | self._as_cheap(zone, best, column)
-        return np.where(stays & (zone >= 0), zone, best)
 
-    def _as_cheap(self, zone: Indices, best: Indices, column: Indices) -> Flags:
-        rate = self._market.rate
-        return np.asarray(rate[zone, column] <= rate[best, column])
-
-    def _work(
-        self, who: Indices, zone: Indices, ready: Floats, length: Floats, moved: Flags
-    ) -> None:
-        """Run machines to the end of a stretch, or until they are taken back."""
-        market, job, now = self._market, self._job, self._now[who]
-        until, finish = market.until[zone, market.column(now)], ready + length
-        left = self._left[who]
-        # What a notice leaves to work, but for the job's last stretch, which needs no save.
-        noticed = until - job.save_seconds if job.saves_on_notice else until
-        saved = finish <= np.where(left > job.interval_seconds, noticed, until)
-        kept = np.maximum(noticed - ready, 0.0) if job.saves_on_notice else 0.0
-        stop = np.where(saved, finish, until)
-        self._cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
-        self._cost[who] += moved * job.move_charge
-        self._running[who] += stop - now
-        self._moves[who] += moved
-        left = np.maximum(left - np.where(saved, job.interval_seconds, kept), 0.0)
-        done = left == 0
-        self._interruptions[who] += ~done & (stop == until)
-        self._now[who], self._zone[who], self._left[who] = stop, zone, left
-        self._begun[who], self._finished[who] = True, done
-        self._held[who] = stop < until
-        if self._policy == "gap":
-            self._held[who] &= ~self._worth_moving(zone, stop, left)
-
-    def _worth_moving(self, zone: Indices, now: Floats, left: Floats) -> Flags:
-        market, job = self._market, self._job
-        column = market.column(now)
-        here, there = market.rate[zone, column], market.rate[market.cheapest[column], column]
-        with np.errstate(invalid="ignore"):
-            gained = (here - there) * left
-        lost = job.move_charge * SECONDS_PER_HOUR + (job.restart_seconds + job.move_seconds) * there
-        worth: Flags = gained > lost
-        return worth
-
-    def _go_on_demand(self, who: Indices, ends: Floats, there: Flags) -> Flags:
-        """End those on demand that could not be rescued after ``ends``; says which."""
-        job = self._job
-        assert job.on_demand_per_hour is not None, "asked for with the policy"
-        assert job.deadline_seconds is not None, "asked for with the policy"
-        left = self._left[who]
-        # Of the last moment: what is lost by then is worked after it.
-        latest = self._starts[who] + job.deadline_seconds - job.restart_seconds - left
-        late: Flags = ends > latest
-        chosen = who[late]
-        begin = np.where(there, self._now[who], np.maximum(self._now[who], latest))[late]
-        hired = left[late] + self._begun[chosen] * job.restart_seconds
-        self._cost[chosen] += hired * job.on_demand_per_hour / SECONDS_PER_HOUR
-        self._now[chosen] = begin + hired
-        self._rescued[chosen] = self._finished[chosen] = True
-        return late
+def _order(outcome: Outcome) -> tuple[float, float]:
+    """A zone in which more starts end is better, then one that costs less."""
+    ended = outcome.cost[outcome.finished]
+    return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

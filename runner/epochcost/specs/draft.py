@@ -20,7 +20,7 @@ from epochcost.specs.schema import SINGULAR, Schema, schema_of
 # Where a project keeps the schemas that `epochcost schema` writes.
 SCHEMAS = Path("docs/schemas")
 # What every spec says in its own words, where an example would only be in the way.
-_NO_HINT = ("id", "history", "valid_until")
+_NO_HINT = ("id", "valid_until")
 
 
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:

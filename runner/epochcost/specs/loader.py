@@ -5,7 +5,7 @@
     └── targets/                                              reserved
 
 Files beside the specs are welcome where they cannot be mistaken for one: Markdown, hidden files
-and editors' backups; and the .csv files of price histories and of observations.
+and editors' backups; and the .csv files of observations and of traces.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FOLDER = "specs"
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
 # How tables beside the specs of a kind may end.
 _TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"prices": (".csv",), "observations": (".csv",), "replays": (".csv", ".json")}
+    {"observations": (".csv",), "replays": (".csv",)}
 )
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"

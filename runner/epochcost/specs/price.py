@@ -34,7 +34,6 @@ from epochcost.specs.terms import (
     Credit,
     Interruptions,
     Owned,
-    PriceFile,
     Start,
 )
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
@@ -140,11 +139,6 @@ class Price(NamedSpec):
         description=(
             "By key, such as owned.utilisation, the ends between which an uncertain value lies."
         ),
-    )
-    history: PriceFile | None = Field(
-        None,
-        description="A CSV file of earlier spot prices beside the spec.",
-        examples=["p2.xlarge-spot.csv"],
     )
     assumed: bool = Field(
         False, description="Whether the price is an assumption and not a market price."

@@ -106,7 +106,6 @@ def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, others)
             yield from _ranges_of_no_figure(document)
-            yield from _missing_file(document, "history")
         case "observations":
             yield from _missing_file(document, "table")
             yield from _missing_file(document, "profiles")

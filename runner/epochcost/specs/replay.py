@@ -8,8 +8,6 @@ from typing import Annotated
 from pydantic import Field
 
 from epochcost.specs.base import (
-    DISTINCT,
-    FROM_LIST,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -22,31 +20,17 @@ from epochcost.specs.base import (
 
 TraceName = Annotated[
     str,
-    matching(
-        r"[a-z0-9][a-z0-9._-]{0,79}\.(csv|json)", "the name of a .csv or .json file beside the spec"
-    ),
+    matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec"),
 ]
 
 
 class ReplayedJob(NamedSpec):
-    """What would have been trained where, over which trace, and what saving and moving take.
-
-    `epochcost replay` has the same as options.
-    """
+    """A training of the past on a machine, over a trace, with its saves and moves."""
 
     name: Text = Field(description="What people call it.", examples=["Three zones, made"])
     trace: TraceName = Field(
         description="The file with prices and availability, beside this one.",
         examples=["made-three-zones.csv"],
-    )
-    zones: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = Field(
-        (), description="Zones of the trace; all where it is left out.", examples=[["us-east-1a"]]
-    )
-    spot_price: Positive | None = Field(
-        None, description="What an hour costs where the trace does not say.", examples=[0.918]
-    )
-    bid: Positive | None = Field(
-        None, description="A price per hour above which machines are taken back.", examples=[2]
     )
     model: Identifier = Field(description="What is trained, by its id.", examples=["resnet50"])
     hardware: Identifier = Field(
@@ -72,9 +56,6 @@ class ReplayedJob(NamedSpec):
     )
     interval_seconds: Positive | None = Field(
         None, description="Work between saves, in seconds; Daly's optimum where it is left out."
-    )
-    notice_seconds: NonNegative = Field(
-        Decimal(0), description="From the word that a machine goes to its end, in seconds."
     )
     source: Source
     licence: Text | None = Field(

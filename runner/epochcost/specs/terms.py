@@ -22,7 +22,6 @@ from epochcost.specs.base import (
     Share,
     Spec,
     Text,
-    matching,
 )
 
 
@@ -127,15 +126,6 @@ class Owned(Spec):
         if self.residual > self.purchase:
             raise ValueError("should have residual at most purchase")
         return self
-
-
-PriceFile = Annotated[
-    str,
-    matching(
-        r"[A-Za-z0-9][A-Za-z0-9._-]*\.csv",
-        "the name of a .csv file beside the spec, without a path",
-    ),
-]
 
 
 # What premiums call the hourly parts that are no components: `amount` and `[commitment]`.

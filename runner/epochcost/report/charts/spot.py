@@ -1,4 +1,4 @@
-"""Spot machines of the past: cost by start and policy, when zones had machines, and by interval."""
+"""Spot machines of the past: cost by start and policy, and the times of zones with machines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from epochcost.analysis.replays import POLICY_WORDS, Replayed
-from epochcost.report.charts import axes, theme
+from epochcost.analysis.replays import Replayed
+from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Shown
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
@@ -40,15 +40,6 @@ class Stretch:
     ended: Annotated[str, Shown("Ended")]
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalCost:
-    """The mean cost of staying with saves so far apart, replayed or by the closed form."""
-
-    way: Annotated[str, Shown("By")]
-    interval: Annotated[float, Shown("Work between saves", "seconds")]
-    cost: Annotated[float, Shown("Mean cost", "money")]
-
-
 @dataclass(frozen=True)
 class ByStart(Chart[StartCost]):
     """A line for each policy over the time of the start."""
@@ -58,9 +49,11 @@ class ByStart(Chart[StartCost]):
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, and points for tooltips."""
+        label = f"'{symbol(self.data.currency)}' + format(datum.value, ',~r')"
+        amounts = alt.Axis(labelExpr=label, tickCount=6)
         base = self.marks(alt).encode(
             x=_days(alt, "start", "start of the job (UTC)"),
-            y=_cost(alt, self.data.currency, "cost of the job", zero=True),
+            y=alt.Y("cost:Q", scale=alt.Scale(zero=True), axis=amounts, title="cost of the job"),
             color=theme.colour_by(alt, self.data, "policy"),
         )
         return [
@@ -84,42 +77,10 @@ class Timeline(Chart[Stretch]):
         bars = base.mark_rule(strokeWidth=14, opacity=0.55).encode(
             x=_days(alt, "begin", "time (UTC)"), x2=alt.X2("end"), tooltip=self.data.tooltips(alt)
         )
-        if _TAKEN not in self.data.values_of("ended"):
-            return [bars]
         taken = base.transform_filter(f"datum.ended == '{_TAKEN}'").mark_point(
             shape="triangle-left", filled=True, size=70, color="var(--ec-ink)"
         )
         return [bars, taken.encode(x=alt.X("end:T"), color=alt.value("var(--ec-ink)"))]
-
-
-@dataclass(frozen=True)
-class ByInterval(Chart[IntervalCost]):
-    """Cost over the logarithm of the interval, replayed and expected."""
-
-    summary = "Mean cost of staying in a zone by the work between saves."
-
-    def layers(self, alt: Any) -> list[Any]:
-        """Lines and points."""
-        domain = axes.log_domain(self.data.values_of("interval"))
-        base = self.marks(alt).encode(
-            x=axes.log_scaled(
-                alt.X,
-                "interval",
-                domain,
-                "work between saves",
-                axes.time_ticks(domain),
-                axes.SECONDS_LABEL,
-                8,
-            ),
-            y=_cost(alt, self.data.currency, "mean cost", zero=False),
-            color=theme.colour_by(alt, self.data, "way"),
-        )
-        return [
-            base.mark_line(strokeWidth=2),
-            base.mark_point(filled=True, size=60).encode(
-                shape=theme.shape_by(alt, self.data, "way"), tooltip=self.data.tooltips(alt)
-            ),
-        ]
 
 
 def _days(alt: Any, field: str, title: str) -> Any:
@@ -127,16 +88,10 @@ def _days(alt: Any, field: str, title: str) -> Any:
     return alt.X(f"{field}:T", scale=alt.Scale(type="utc"), axis=axis, title=title)
 
 
-def _cost(alt: Any, currency: str, title: str, *, zero: bool) -> Any:
-    axis = alt.Axis(labelExpr=f"'{symbol(currency)}' + format(datum.value, ',~r')", tickCount=6)
-    return alt.Y("cost:Q", scale=alt.Scale(zero=zero), axis=axis, title=title)
-
-
 def cost_by_start(played: Replayed) -> Figure:
     """What each start of the trace came to."""
     rows = tuple(
-        StartCost(POLICY_WORDS[policy], _utc(start), cost)
-        for policy, start, cost in played.costs_by_start()
+        StartCost(policy, _utc(start), cost) for policy, start, cost in played.costs_by_start()
     )
     return Figure(
         id=f"spot-starts-{played.spec.id}",
@@ -150,9 +105,9 @@ def cost_by_start(played: Replayed) -> Figure:
 
 
 def machines_over_time(played: Replayed) -> Figure | None:
-    """When zones had machines, over two weeks at most; None of a trace that does not tell."""
+    """The times in which zones had machines, over two weeks at most; None if always."""
     rows = tuple(row for number in range(len(played.market.zones)) for row in _of(played, number))
-    if not rows or not played.trace.tells_availability:
+    if not any(row.ended == _TAKEN for row in rows):
         return None
     return Figure(
         id=f"spot-time-{played.spec.id}",
@@ -165,8 +120,7 @@ def machines_over_time(played: Replayed) -> Figure | None:
 def _of(played: Replayed, number: int) -> list[Stretch]:
     """The stretches of a zone."""
     market, begin = played.market, played.trace.start
-    last = min(market.end, _DRAWN_SECONDS)
-    had = np.isfinite(market.rate[number])
+    last, had = min(market.end, _DRAWN_SECONDS), market.had[number]
     changes = [0, *(np.flatnonzero(had[1:] != had[:-1]) + 1).tolist(), len(had)]
     times = np.append(market.times, market.end)
     return [
@@ -179,27 +133,6 @@ def _of(played: Replayed, number: int) -> list[Stretch]:
         for first, end in pairwise(changes)
         if had[first] and times[first] < last
     ]
-
-
-def cost_by_interval(played: Replayed) -> Figure | None:
-    """What a wrong interval costs; None where saves wait for the notice."""
-    rows = tuple(
-        IntervalCost(way, interval, cost)
-        for interval, replayed, closed in played.costs_by_interval()
-        for way, cost in (("replayed", replayed), ("closed form", closed))
-    )
-    if not rows:
-        return None
-    return Figure(
-        id=f"spot-interval-{played.spec.id}",
-        title="Price of a wrong interval",
-        description=(
-            f"Staying in {one_line(str(played.comparison.results[0].zone))}: saves too often cost "
-            "time, saves too seldom cost work. The middle is Daly's optimum or the interval that "
-            "was given."
-        ),
-        chart=ByInterval(ChartData(rows, played.trace.currency)),
-    )
 
 
 def _utc(posix_seconds: float) -> str:

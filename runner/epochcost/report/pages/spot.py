@@ -1,7 +1,4 @@
-"""The page on spot machines: declared replays, and plans of which nobody says how often they end.
-
-What a replay is, is left to `analysis.replays`; what is expected of one plan to the bill.
-"""
+"""The page on spot machines: declared replays, and spot plans whose interruptions are unknown."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.analysis.replays import POLICY_WORDS, Replayed, on_demand_per_hour, play
+from epochcost.analysis.replays import Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
-from epochcost.report.charts.spot import cost_by_interval, cost_by_start, machines_over_time
+from epochcost.report.charts.spot import cost_by_start, machines_over_time
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
@@ -80,11 +77,7 @@ def pages(report: Report) -> Iterator[Page]:
         figures={
             f"{name}-{one.spec.id}": drawn(one)
             for one in played
-            for name, drawn in (
-                ("starts", cost_by_start),
-                ("time", machines_over_time),
-                ("interval", cost_by_interval),
-            )
+            for name, drawn in (("starts", cost_by_start), ("time", machines_over_time))
         },
     )
 
@@ -93,38 +86,38 @@ def _story(report: Report, played: Replayed) -> Story:
     catalogue, currency = report.catalogue, played.trace.currency
     rows = tuple(
         PolicyRow(
-            POLICY_WORDS[one.policy] + (f" in {one.zone}" if one.zone else ""),
-            _money(one.cost.mean, currency),
-            f"{_money(one.cost.p10, currency)} to {_money(one.cost.p90, currency)}",
-            _money(one.cost.worst, currency),
-            seconds(one.seconds.mean),
-            f"{one.interruptions:.2f}",
-            f"{one.moves:.2f}",
+            result.policy + (f" in {result.zone}" if result.zone else ""),
+            _money(result.cost.mean, currency),
+            f"{_money(result.cost.p10, currency)} to {_money(result.cost.p90, currency)}",
+            _money(result.cost.worst, currency),
+            seconds(result.seconds.mean),
+            f"{result.interruptions:.2f}",
+            f"{result.moves:.2f}",
         )
-        for one in played.comparison.results
+        for result in played.results
     )
     model, machine = catalogue.model(played.spec.model), catalogue.machine(played.spec.hardware)
     return Story(played, model.name, machine.name, _saves(played), _until(played), rows)
 
 
 def _saves(played: Replayed) -> str:
-    """What spot saves against on demand, by the best policy."""
-    found, currency = played.comparison, played.trace.currency
-    best = min(found.results, key=lambda one: one.cost.mean)
+    """The saving of spot against on demand, by the best policy."""
+    currency, on_demand = played.trace.currency, played.job.on_demand_cost
+    best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)
-    if found.on_demand is None:
-        return f"spot costs {cost} at best ({POLICY_WORDS[best.policy]})"
-    less, whole = 1 - best.cost.mean / found.on_demand, _money(found.on_demand, currency)
+    if on_demand is None:
+        return f"spot costs {cost} at best ({best.policy})"
+    less, whole = 1 - best.cost.mean / on_demand, _money(on_demand, currency)
     if less <= 0:
         return f"spot saves nothing: {cost} at best, {whole} on demand"
-    return f"spot saves {share(less)}: {cost} by {POLICY_WORDS[best.policy]}, {whole} on demand"
+    return f"spot saves {share(less)}: {cost} by {best.policy}, {whole} on demand"
 
 
 def _until(played: Replayed) -> str:
     rate = played.break_even_per_hour()
     if rate is None:
         return ""
-    seen = played.market.interruption_rate(played.home).mean
+    seen = played.market.interruptions_per_hour(played.home)
     return f"It would save nothing if machines were taken back {rate:.2g} times an hour: " + (
         f"here it was {seen:.2g} times." if seen else "here it never happened."
     )
