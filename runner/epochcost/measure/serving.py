@@ -32,13 +32,14 @@ from epochcost.measure.placement import (
 from epochcost.measure.session import DEVICES, allocate, copy_into, open_session
 from epochcost.measure.stepping import (
     Array,
-    TensorType,
     constant_weights,
     initial_parameters,
     load_arrays,
     tensor_type,
 )
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
+
+Examples = Mapping[str, Array]
 
 
 class ServedModel:
@@ -58,7 +59,6 @@ class ServedModel:
         self.runs = self._last = 0
         # Sessions borrow them, and keep them for all sizes.
         self._weights = constant_weights(job, initial_parameters(job))
-        values = _DeviceValues(job, self.examples)
         self._sizes: dict[int, _SizedSession] = {}
         for size in sorted(graphs):
             with naming_missing_kernels(job.precision, job.provider):
@@ -69,7 +69,7 @@ class ServedModel:
                     folder / "profile",
                     weights=self._weights,
                 )
-            self._sizes[size] = _SizedSession(session, values)
+            self._sizes[size] = _SizedSession(session, job, self.examples)
             self.placement = self._proof(job, session, size)
         self.first_outputs = {name: self.output(name).copy() for name in self._sizes[size].outputs}
 
@@ -95,54 +95,39 @@ class ServedModel:
         return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
 
 
-class _DeviceValues:
-    """Room on the device for graph inputs and outputs, and the first values of carried state."""
-
-    def __init__(self, job: Job, examples: Mapping[str, Array]) -> None:
-        self.job, self.examples = job, examples
-        self.provider, self.device = job.provider, DEVICES[job.provider]
-        self._fills = {carried.input: carried.fill for carried in job.carried}
-
-    def carried(self, name: str, kind: TensorType) -> ort.OrtValue:
-        """The first value of an input that no example changes: that of carried state."""
-        if name not in self._fills:
-            raise JobError(
-                f"{self.job.graph}: input {name!r} has no value: expected it among the examples, "
-                "the parameters or the carried values"
-            )
-        value = self.empty(kind)
-        copy_into(value, np.full(kind[0], self._fills[name], kind[1]), self.job.session)
-        return value
-
-    def empty(self, kind: TensorType, device: str | None = None) -> ort.OrtValue:
-        """Reserve room on a device; the provider's where none is named."""
-        return allocate(*kind, device or self.device, self.job.session.device)
-
-
 class _SizedSession:
     """One session of a fixed batch size with everything bound beforehand."""
 
-    def __init__(self, session: ort.InferenceSession, values: _DeviceValues) -> None:
-        self._session, self._examples = session, values.examples
-        self._waits = values.provider == "cuda"
-        kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
-        self._fed = {name: values.empty(kinds[name]) for name in values.examples}
-        self._staged = {name: np.zeros(*kinds[name]) for name in values.examples}
+    def __init__(self, session: ort.InferenceSession, job: Job, examples: Examples) -> None:
+        self._session, self._examples = session, examples
+        self._waits = job.provider == "cuda"
+        self._fed: dict[str, ort.OrtValue] = {}
+        self._staged: dict[str, Array] = {}
         self._binding = session.io_binding()
-        for name, kind in kinds.items():
-            fed = self._fed.get(name)
-            value = values.carried(name, kind) if fed is None else fed
+        fills = {carried.input: carried.fill for carried in job.carried}
+        for info in session.get_inputs():
+            name, kind = info.name, tensor_type(info)
+            value = allocate(*kind, DEVICES[job.provider], job.session.device)
+            if name in examples:
+                self._fed[name], self._staged[name] = value, np.zeros(*kind)
+            elif name in fills:
+                copy_into(value, np.full(kind[0], fills[name], kind[1]), job.session)
+            else:
+                raise JobError(
+                    f"{job.graph}: input {name!r} has no value: expected it among the examples, "
+                    "the parameters or the carried values"
+                )
             self._binding.bind_ortvalue_input(name, value)
         self.outputs = {
-            info.name: values.empty(tensor_type(info), "cpu") for info in session.get_outputs()
+            info.name: allocate(*tensor_type(info), "cpu", job.session.device)
+            for info in session.get_outputs()
         }
         for name, value in self.outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
     def run(self, indices: Sequence[int]) -> None:
-        for name, pool in self._examples.items():
-            staged = self._staged[name]
-            np.take(pool, indices, axis=0, out=staged[: len(indices)], mode="clip")
+        for name, staged in self._staged.items():
+            np.take(self._examples[name], indices, axis=0, out=staged[: len(indices)], mode="clip")
             self._fed[name].update_inplace(staged)
         if self._waits:
             self._binding.synchronize_inputs()
