@@ -40,7 +40,7 @@ from generation import Process, engine_process
 from generation_engines import Case
 
 from epochcost.execute.build import build_job
-from epochcost.measure.job import Job
+from epochcost.measure.job import AskedDecoder, Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import ENGINE_SEQUENCES, Requests
@@ -173,11 +173,10 @@ def _serve(folder: Path) -> None:
     from epochcost.measure.engine import DecoderEngine
 
     job = Job.model_validate_json((folder / "job.json").read_text("utf-8"))
-    assert job.serving is not None, "the job is of requests"
-    assert job.serving.decoder is not None, "the job is of a decoder"
+    assert isinstance(job.serving, AskedDecoder), "the job is of requests"
     place = folder / "engine"
     place.mkdir()
-    engine = DecoderEngine(job, job.serving.decoder, place)
+    engine = DecoderEngine(job, job.serving, place)
     _say(ready=True)
     for line in sys.stdin:
         parts = [_answered(engine, numbers) for numbers in json.loads(line)]

@@ -21,7 +21,7 @@ from epochcost.execute.requests import PROMPTS, draw_lengths, draw_requests
 from epochcost.execute.runtimes import find_environment, python_of, requirements
 from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure import start
-from epochcost.measure.job import Job, TrialFailed
+from epochcost.measure.job import AskedDecoder, Job, TrialFailed
 from epochcost.measure.worker import measure
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
@@ -197,7 +197,10 @@ def test_every_position_is_scored() -> None:
 def test_rates_are_asked_and_latencies_are_loadgens(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search, the run that counts and a share of its rate; raw latencies give its percentiles."""
+    """A search, the run that counts and a share of its rate; raw latencies give its percentiles.
+
+    All requests keep the bounds of a patient asker, none those of one who cannot be served.
+    """
     served = answered(job, tmp_path, monkeypatch).served
     assert served is not None
     purposes = [run.purpose for run in served.runs]
@@ -215,15 +218,10 @@ def test_rates_are_asked_and_latencies_are_loadgens(
         assert tokens.written >= 3 * run.samples
         assert "percentile first token latency" in run.summary
     assert served.start_seconds is not None
-
-
-def test_goodput_counts_who_keeps_both_bounds(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All requests of a patient asker, none of one who cannot be served."""
-    tokens = answered(job, tmp_path, monkeypatch).served.run.tokens
     fields = {"prompt": Lengths(tokens=(3,)), "answer": Lengths(tokens=(3,))}
     patient = Requests(first_token_ms=10**6, token_ms=10**6, percentile=99, **fields)
+    tokens = served.run.tokens
+    assert tokens is not None
     assert tokens.good_share(patient) == 1
     assert tokens.keeps(patient)
     assert tokens.good_share(patient.model_copy(update={"token_ms": 0})) == 0
@@ -233,7 +231,11 @@ def test_bounds_that_nothing_keeps_are_a_state(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No rate is reported and no share asked; the tries are kept."""
-    served = answered(job, tmp_path, monkeypatch, step_seconds=0.12).served
+    assert isinstance(job.serving, AskedDecoder)
+    hopeless = job.serving.requests.model_copy(update={"first_token_ms": 10, "token_ms": 1})
+    serving = job.serving.model_copy(update={"requests": hopeless})
+    asked = job.model_copy(update={"serving": serving})
+    served = answered(asked, tmp_path, monkeypatch).served
     assert served.reported is None
     assert {run.purpose for run in served.runs} == {"search"}
 
@@ -264,7 +266,7 @@ sys.path.insert(0, {source!r})
 from epochcost.measure.engine import DecoderEngine
 from epochcost.measure.job import Job
 job = Job.model_validate_json(Path({job!r}).read_bytes())
-engine = DecoderEngine(job, job.serving.decoder, Path({folder!r}))
+engine = DecoderEngine(job, job.serving, Path({folder!r}))
 engine.begin(0)
 ended = []
 while engine.busy:

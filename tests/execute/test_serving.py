@@ -13,6 +13,7 @@ from epochcost.execute.build import build_job
 from epochcost.execute.loads import powers_of_two
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.run import run_trials
+from epochcost.measure.job import ServingFiles
 from epochcost.plan.make import Plan
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
@@ -55,7 +56,7 @@ def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_pat
     (trial,) = (trial for trial in plan.trials if trial.work.scenario == "server")
     model = catalogue.models["tiny"]
     job = build_job(trial, model, catalogue.graph_path(model), tmp_path)
-    assert job.serving is not None
+    assert isinstance(job.serving, ServingFiles)
     assert job.serving.load == trial.work
     shapes = {
         size: onnx.load(path).graph.input[0].type.tensor_type.shape.dim[0].dim_value

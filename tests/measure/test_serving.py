@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.measure.job import CarriedValue, Job, JobError
+from epochcost.measure.job import CarriedValue, Job, JobError, ServingFiles
 from epochcost.measure.serving import BatchQueue, ServedModel
 from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 
@@ -21,7 +21,7 @@ def test_every_batch_size_answers_its_own_examples(
 ) -> None:
     """One, a padded three and a full four: row by row the product of the example and the weight."""
     job = serving_job()
-    assert job.serving is not None
+    assert isinstance(job.serving, ServingFiles)
     model = ServedModel(job, job.serving.graphs, tmp_path)
     for indices in ([2], [0, 1, 4], [4, 3, 2, 1]):
         model(indices)
@@ -40,7 +40,7 @@ def test_carried_state_starts_anew_at_every_request(
     graphs = {size: counting_of(size) for size in (1, 2)}
     carried = (CarriedValue(input="state", output="next"),)
     job = serving_job(graphs=graphs, carried=carried)
-    assert job.serving is not None
+    assert isinstance(job.serving, ServingFiles)
     model = ServedModel(job, job.serving.graphs, tmp_path)
     for _ in range(3):
         model([0])
@@ -62,7 +62,7 @@ def counting_of(size: int) -> onnx.ModelProto:
 def test_an_input_without_a_value_is_named(serving_job: MakeServingJob, tmp_path: Path) -> None:
     """A parameter that nobody gives is a fault of the job."""
     job: Job = serving_job(initial=None)
-    assert job.serving is not None
+    assert isinstance(job.serving, ServingFiles)
     with pytest.raises(JobError, match="input 'w' has no value"):
         ServedModel(job, job.serving.graphs, tmp_path)
 

@@ -15,11 +15,12 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from epochcost.errors import ModelError
 from epochcost.execute.job_files import graph_in_precision, save_arrays, save_graph
 from epochcost.graphs.last_position import with_all_positions
-from epochcost.measure.job import AskedDecoder, JobFiles, ServingFiles
+from epochcost.measure.job import AskedDecoder, JobFiles
 from epochcost.plan.trial import Trial
-from epochcost.plan.work import ENGINE_SEQUENCES, Requests
+from epochcost.plan.work import Requests
 from epochcost.specs.decoder import SCORES, TOKENS
 from epochcost.specs.model import Model
 from epochcost.specs.requests import Lengths
@@ -37,7 +38,8 @@ def request_files(
     ``batches`` holds ``prompts`` [PROMPTS, longest], of which the first ``prompt_tokens`` [PROMPTS]
     count, and ``answer_tokens`` [PROMPTS].
     """
-    assert model.decoder is not None, "only decoders are asked for tokens"
+    if model.decoder is None:
+        raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
     whole = with_all_positions(graph, SCORES, TOKENS)
     plain = save_graph(whole, folder / "decoder.onnx")
     prompts = save_arrays(
@@ -46,11 +48,7 @@ def request_files(
     return JobFiles(
         graph=graph_in_precision(trial, whole, plain, prompts),
         batches=prompts,
-        serving=ServingFiles(
-            load=requests.load,
-            graphs={ENGINE_SEQUENCES: plain},
-            decoder=AskedDecoder(form=model.decoder, requests=requests),
-        ),
+        serving=AskedDecoder(form=model.decoder, requests=requests),
     )
 
 

@@ -90,23 +90,21 @@ class Evaluation(_Frozen):
     carried: tuple[CarriedValue, ...] = ()
 
 
-class AskedDecoder(_Frozen):
-    """A decoder behind an engine, and the requests to it."""
-
-    form: Decoder
-    requests: Requests
-
-
 class ServingFiles(_Frozen):
-    """Inference under LoadGen: what it asks for, and by batch size the graph that answers.
-
-    Of a ``decoder`` behind an engine the graph has all lengths, and the examples are prompts, see
-    ``execute.requests``.
-    """
+    """Examples under LoadGen: its load, and by batch size the graph that answers."""
 
     load: Load
     graphs: dict[int, Path]
-    decoder: AskedDecoder | None = None
+
+
+class AskedDecoder(_Frozen):
+    """A decoder behind an engine, and the requests to it.
+
+    The job's graph has all lengths, and its examples are prompts, see ``execute.requests``.
+    """
+
+    form: Decoder
+    requests: Requests
 
 
 class Reference(_Frozen):
@@ -137,8 +135,8 @@ class JobFiles(_Frozen):
     ``fill``; a parameter of inference that neither gives is an error.
     ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
     ``reference`` is there in every precision but fp32. An evaluation follows training only.
-    ``serving``: LoadGen asks for examples, which ``batches`` then holds, ``[examples, ...]``;
-    ``graph`` is that of the largest batch.
+    ``serving`` is None for steps. Under LoadGen ``batches`` holds examples, ``[examples, ...]``,
+    and ``graph`` is that of the largest batch.
     """
 
     graph: Path
@@ -150,7 +148,7 @@ class JobFiles(_Frozen):
     outputs: tuple[str, ...] = ()
     reference: Reference | None = None
     evaluation: Evaluation | None = None
-    serving: ServingFiles | None = None
+    serving: ServingFiles | AskedDecoder | None = None
 
 
 class Job(JobFiles):

@@ -7,11 +7,12 @@ mean to ``statistics``.
 
 from __future__ import annotations
 
+import datetime as dt
 import statistics as plain_statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from epochcost.measure.job import SamplingRule, WarmUpRule
+from epochcost.measure.job import Message, Phase, Progress, SamplingRule, WarmUpRule
 from epochcost.results.records import StopReason
 from epochcost.statistics import relative_half_width
 
@@ -19,6 +20,7 @@ Clock = Callable[[], float]
 Step = Callable[[], object]
 # Called between steps with the number of samples and the last known relative half width.
 Report = Callable[[int, float | None], None]
+Emit = Callable[[Message], None]
 
 # Each look at the data happens at 1.2 times the count of the one before: the cost of looking stays
 # logarithmic, and so does the number of chances to stop on a mean that is narrow by luck.
@@ -146,3 +148,40 @@ class PacedReport:
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)
+
+
+class TrialProgress:
+    """Says how far a trial is: its phases, and counts within them; knows when it began."""
+
+    def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
+        self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
+        self._emit, self._budget_seconds = emit, budget_seconds
+        self._started = self._begun = clock()
+        self.enter("starting")
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase, and say so."""
+        self._phase: Phase = phase
+        if phase == "warm-up":
+            self._begun = self.clock()
+        self.report(0, None)
+
+    def report(self, samples: int, width: float | None) -> None:
+        """Say how many samples the phase has, and how wide the interval of their mean is."""
+        progress = Progress(
+            phase=self._phase,
+            samples=samples,
+            relative_half_width=width,
+            elapsed_seconds=self.clock() - self._begun,
+            budget_seconds=self._budget_seconds,
+        )
+        self._emit(Message(progress=progress))
+
+    def wall_seconds(self) -> float:
+        """Seconds since the trial began."""
+        return self.clock() - self._started
+
+
+def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
+    """Drop the digits that no clock measures; they would double the size of a stored result."""
+    return tuple(max(round(value, 9), 1e-9) for value in seconds)

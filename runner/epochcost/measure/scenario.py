@@ -11,9 +11,11 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-from epochcost.measure.job import Job, JobError
+from epochcost.measure.agreement import agreement
+from epochcost.measure.job import Job, JobError, ServingFiles
 from epochcost.measure.loadgen import (
     Issue,
     LoadGenRequest,
@@ -21,9 +23,11 @@ from epochcost.measure.loadgen import (
     run_loadgen,
     run_record,
 )
-from epochcost.measure.sampling import Report, warm_up
+from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.sampling import Report, TrialProgress, to_nanoseconds, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue
 from epochcost.plan.work import Load
+from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
@@ -45,7 +49,35 @@ _LEAST_UTILISATION = 0.1
 _LESS = 0.9
 
 
-def warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
+def measure_load(
+    job: Job, files: ServingFiles, progress: TrialProgress, folder: Path
+) -> Measurement:
+    """Warm a model up and let LoadGen ask it; LoadGen's files live in ``folder`` while it runs.
+
+    Raises CapabilityError without LoadGen, JobError if the queries would not fit in memory.
+    """
+    model = ServedModel(job, files.graphs, folder)
+    progress.enter("warm-up")
+    warmup = _warm_up_sizes(job, model, progress.report)
+    progress.enter("sampling")
+    served = _Scenario(job, files.load, model, warmup, progress.report, folder).run()
+    peak_bytes = peak_memory_bytes()
+    progress.enter("finishing")
+    return Measurement(
+        started_at=progress.started_at,
+        wall_seconds=progress.wall_seconds(),
+        warmup_seconds=to_nanoseconds(chain.from_iterable(warmup.values())),
+        served=served,
+        samples_seconds=(),
+        stop_reason="loadgen",
+        placement=model.placement,
+        steps_taken=model.runs,
+        peak_memory_bytes=peak_bytes,
+        agreement=agreement(job, model.first_outputs),
+    )
+
+
+def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
     """Run every batch size until it has settled; by size, the times of its runs in seconds."""
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
@@ -55,36 +87,22 @@ def warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tup
     return times
 
 
-def run_scenario(
-    job: Job,
-    model: ServedModel,
-    warmup: Mapping[int, tuple[float, ...]],
-    report: Report,
-    folder: Path,
-) -> ServingRecord:
-    """Run the job's scenario on a warm model; LoadGen's files live in ``folder`` while it runs.
-
-    Raises CapabilityError without LoadGen, JobError where the queries would not fit in memory.
-    """
-    assert job.serving is not None, "only jobs that serve have a scenario"
-    service_seconds = {
-        size: statistics.median(times[-max(1, len(times) // 3) :]) for size, times in warmup.items()
-    }
-    return _Scenario(job, job.serving.load, model, service_seconds, report, folder).run()
-
-
 class _Scenario(LoadGenTrial):
     def __init__(
         self,
         job: Job,
         load: Load,
         model: ServedModel,
-        service_seconds: Mapping[int, float],
+        warmup: Mapping[int, tuple[float, ...]],
         report: Report,
         folder: Path,
     ) -> None:
         super().__init__(job, report, folder)
-        self._load, self._model, self._service = load, model, service_seconds
+        self._load, self._model = load, model
+        self._service = {
+            size: statistics.median(times[-max(1, len(times) // 3) :])
+            for size, times in warmup.items()
+        }
         self._bound_seconds = load.bound_seconds or 0.0
         self._scored_seconds = _SCORED_SHARE * self._budget_seconds
         self._search_seconds = max(_LEAST_SEARCH_SECONDS, _SEARCH_SHARE * self._budget_seconds)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.measure.engine import DecoderEngine, answer_while
-from epochcost.measure.job import Job, TrialFailed
+from epochcost.measure.job import AskedDecoder, Job, TrialFailed
 from epochcost.measure.loadgen import (
     Answers,
     LoadGenLog,
@@ -23,8 +23,10 @@ from epochcost.measure.loadgen import (
     run_loadgen,
     run_record,
 )
-from epochcost.measure.sampling import Report
+from epochcost.measure.memory import peak_memory_bytes
+from epochcost.measure.sampling import Report, TrialProgress, to_nanoseconds
 from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
+from epochcost.results.records import Measurement
 from epochcost.results.served import Latency, Purpose, ServingRecord, TokenRun
 
 # Batches that are answered beforehand; the time of the last ones tells where to begin.
@@ -36,25 +38,29 @@ _LEAST_UTILISATION = 0.05
 _FIRST_SCORED, _LESS = 0.9, 0.95
 
 
-def warm_up_engine(engine: DecoderEngine) -> tuple[float, ...]:
-    """Answer some whole batches; seconds of each."""
-    batches = [
-        range(begin, begin + ENGINE_SEQUENCES)
-        for begin in range(0, _WARM_UP_BATCHES * ENGINE_SEQUENCES, ENGINE_SEQUENCES)
-    ]
-    return tuple(engine.answer(batch) for batch in batches)
-
-
-def run_requests(
-    job: Job,
-    requests: Requests,
-    engine: DecoderEngine,
-    warmup: Sequence[float],
-    report: Report,
-    folder: Path,
-) -> ServingRecord:
+def measure_requests(
+    job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
+) -> Measurement:
     """Find the highest rate and ask shares of it; LoadGen's files live in ``folder`` meanwhile."""
-    return _Requests(job, requests, engine, ENGINE_SEQUENCES / warmup[-1], report, folder).run()
+    engine = DecoderEngine(job, decoder, folder)
+    progress.enter("warm-up")
+    begins = range(0, _WARM_UP_BATCHES * ENGINE_SEQUENCES, ENGINE_SEQUENCES)
+    warmup = [engine.answer(range(begin, begin + ENGINE_SEQUENCES)) for begin in begins]
+    progress.enter("sampling")
+    capacity = ENGINE_SEQUENCES / warmup[-1]
+    asking = _Requests(job, decoder.requests, engine, capacity, progress.report, folder)
+    served = asking.run()
+    return Measurement(
+        started_at=progress.started_at,
+        wall_seconds=progress.wall_seconds(),
+        warmup_seconds=to_nanoseconds(warmup),
+        served=served,
+        samples_seconds=(),
+        stop_reason="loadgen",
+        placement=engine.placement,
+        steps_taken=sum(run.samples for run in served.runs),
+        peak_memory_bytes=peak_memory_bytes(),
+    )
 
 
 class _Requests(LoadGenTrial):

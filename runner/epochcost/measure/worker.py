@@ -8,14 +8,11 @@ ends when its standard input does: a worker never outlives its parent.
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,8 +20,7 @@ import onnxruntime as ort
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.measure.agreement import agreement, held_out_loss, require_finite
-from epochcost.measure.engine import DecoderEngine
-from epochcost.measure.job import AskedDecoder, Job, Message, Phase, Progress, ServingFiles
+from epochcost.measure.job import AskedDecoder, Job, Message, ServingFiles
 from epochcost.measure.memory import limit_memory, peak_memory_bytes, prefer_oom_kill
 from epochcost.measure.pinning import require_pinned
 from epochcost.measure.placement import (
@@ -36,9 +32,15 @@ from epochcost.measure.placement import (
     require_capturable,
 )
 from epochcost.measure.runtime import engine_software, require_runtime, software
-from epochcost.measure.sampling import Clock, Report, Samples, sample, warm_up
-from epochcost.measure.scenario import run_scenario, warm_up_sizes
-from epochcost.measure.serving import ServedModel
+from epochcost.measure.sampling import (
+    Clock,
+    Emit,
+    TrialProgress,
+    sample,
+    to_nanoseconds,
+    warm_up,
+)
+from epochcost.measure.scenario import measure_load
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (
     Array,
@@ -47,104 +49,54 @@ from epochcost.measure.stepping import (
     graph_inputs,
     initial_parameters,
 )
-from epochcost.measure.token_scenario import run_requests, warm_up_engine
+from epochcost.measure.token_scenario import measure_requests
 from epochcost.results.environment import Software
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
 from epochcost.specs.requests import ENGINE
 
-Emit = Callable[[Message], None]
 
-
-def measure(
-    job: Job,
-    folder: Path,
-    emit: Emit,
-    clock: Clock = time.perf_counter,
-) -> Measurement:
+def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
     """Run the job in this process; profiles are written to ``folder`` and removed.
 
-    Raises EpochcostError where the job cannot be done as asked.
+    Raises EpochcostError if the job cannot be done as asked.
     """
-    if job.serving is not None:
-        if (decoder := job.serving.decoder) is not None:
-            return _measure_requests(job, decoder, folder, emit, clock)
-        return _measure_served(job, job.serving, folder, emit, clock)
-    started_at, begun = dt.datetime.now(dt.UTC), clock()
-    progress = _ProgressReporter(job, emit, clock)
-    progress.enter("starting")
+    progress = TrialProgress(job.sampling.budget_seconds, emit, clock)
+    match job.serving:
+        case ServingFiles() as files:
+            return measure_load(job, files, progress, folder)
+        case AskedDecoder() as decoder:
+            return measure_requests(job, decoder, progress, folder)
+        case None:
+            return _measure_steps(job, progress, folder)
+
+
+def _measure_steps(job: Job, progress: TrialProgress, folder: Path) -> Measurement:
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    stepper, placement, first = _prove(job, parameters, folder)
-    warmup, samples, peak = _time_steps(job, stepper, clock, progress)
+    step, placement, first = _prove(job, parameters, folder)
+    budget_seconds, clock = job.sampling.budget_seconds, progress.clock
+    deadline = clock() + budget_seconds
+    progress.enter("warm-up")
+    warmup = warm_up(step, clock, job.warm_up, budget_seconds, progress.report)
+    progress.enter("sampling")
+    samples = sample(step, clock, job.sampling, deadline, progress.report)
+    peak_bytes = peak_memory_bytes()
     progress.enter("finishing")
-    require_finite(job, stepper.output)
-    loss_after = held_out_loss(job, {**parameters, **stepper.carried_values()})
+    require_finite(job, step.output)
+    loss_after = held_out_loss(job, {**parameters, **step.carried_values()})
     return Measurement(
-        started_at=started_at,
-        wall_seconds=clock() - begun,
-        warmup_seconds=_to_nanoseconds(warmup),
-        samples_seconds=_to_nanoseconds(samples.seconds),
+        started_at=progress.started_at,
+        wall_seconds=progress.wall_seconds(),
+        warmup_seconds=to_nanoseconds(warmup),
+        samples_seconds=to_nanoseconds(samples.seconds),
         stop_reason=samples.stop_reason,
         placement=placement,
-        steps_taken=stepper.steps_taken,
+        steps_taken=step.steps_taken,
         held_out_loss_before=loss_before,
         held_out_loss_after=loss_after,
-        peak_memory_bytes=peak,
+        peak_memory_bytes=peak_bytes,
         agreement=agreement(job, first),
-    )
-
-
-def _measure_served(
-    job: Job, serving: ServingFiles, folder: Path, emit: Emit, clock: Clock
-) -> Measurement:
-    """Let LoadGen ask for examples instead of taking steps."""
-    started_at, begun = dt.datetime.now(dt.UTC), clock()
-    progress = _ProgressReporter(job, emit, clock)
-    progress.enter("starting")
-    model = ServedModel(job, serving.graphs, folder)
-    progress.enter("warm-up")
-    warmup = warm_up_sizes(job, model, progress.report)
-    progress.enter("sampling")
-    served = run_scenario(job, model, warmup, progress.report, folder)
-    peak = peak_memory_bytes()
-    progress.enter("finishing")
-    return Measurement(
-        started_at=started_at,
-        wall_seconds=clock() - begun,
-        warmup_seconds=_to_nanoseconds(tuple(chain.from_iterable(warmup.values()))),
-        served=served,
-        samples_seconds=(),
-        stop_reason="loadgen",
-        placement=model.placement,
-        steps_taken=model.runs,
-        peak_memory_bytes=peak,
-        agreement=agreement(job, model.first_outputs),
-    )
-
-
-def _measure_requests(
-    job: Job, decoder: AskedDecoder, folder: Path, emit: Emit, clock: Clock
-) -> Measurement:
-    """Let LoadGen ask a decoder behind an engine for tokens."""
-    started_at, begun = dt.datetime.now(dt.UTC), clock()
-    progress = _ProgressReporter(job, emit, clock)
-    progress.enter("starting")
-    engine = DecoderEngine(job, decoder, folder)
-    progress.enter("warm-up")
-    warmup = warm_up_engine(engine)
-    progress.enter("sampling")
-    served = run_requests(job, decoder.requests, engine, warmup, progress.report, folder)
-    return Measurement(
-        started_at=started_at,
-        wall_seconds=clock() - begun,
-        warmup_seconds=_to_nanoseconds(warmup),
-        served=served,
-        samples_seconds=(),
-        stop_reason="loadgen",
-        placement=engine.placement,
-        steps_taken=sum(run.samples for run in served.runs),
-        peak_memory_bytes=peak_memory_bytes(),
     )
 
 
@@ -183,51 +135,6 @@ def _prove(
     return _stepper(job, session, parameters), placement, first
 
 
-def _time_steps(
-    job: Job, step: Stepper, clock: Clock, progress: _ProgressReporter
-) -> tuple[tuple[float, ...], Samples, int | None]:
-    """Warm-up and samples, and the most memory that was held."""
-    budget_seconds = job.sampling.budget_seconds
-    deadline, report = clock() + budget_seconds, progress.report
-    progress.enter("warm-up")
-    warmup = warm_up(step, clock, job.warm_up, budget_seconds, report)
-    progress.enter("sampling")
-    samples = sample(step, clock, job.sampling, deadline, report)
-    return warmup, samples, peak_memory_bytes()
-
-
-def _to_nanoseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
-    """Drop the digits that no clock measures; they would double the size of a stored result."""
-    return tuple(max(round(value, 9), 1e-9) for value in seconds)
-
-
-class _ProgressReporter:
-    """Turns phases and counts into progress messages."""
-
-    def __init__(self, job: Job, emit: Emit, clock: Clock) -> None:
-        self._emit, self._clock, self._begun = emit, clock, clock()
-        self._budget_seconds = job.sampling.budget_seconds
-        self._phase: Phase = "starting"
-        self.report: Report = self._report
-
-    def enter(self, phase: Phase) -> None:
-        """Begin a phase, and say so."""
-        self._phase = phase
-        if phase == "warm-up":
-            self._begun = self._clock()
-        self._report(0, None)
-
-    def _report(self, samples: int, width: float | None) -> None:
-        progress = Progress(
-            phase=self._phase,
-            samples=samples,
-            relative_half_width=width,
-            elapsed_seconds=self._clock() - self._begun,
-            budget_seconds=self._budget_seconds,
-        )
-        self._emit(Message(progress=progress))
-
-
 def main(job_file: str, measurement_file: str) -> int:
     """Do the job of one file and write the measurement to another; returns the exit status."""
     emit = _claim_standard_output()
@@ -258,8 +165,9 @@ def main(job_file: str, measurement_file: str) -> int:
 
 
 def _software(job: Job) -> Software:
-    asked = job.serving is not None and job.serving.decoder is not None
-    return engine_software(ort, ENGINE) if asked else software(ort)
+    if isinstance(job.serving, AskedDecoder):
+        return engine_software(ort, ENGINE)
+    return software(ort)
 
 
 def _unexpected(error: Exception, folder: Path) -> str:

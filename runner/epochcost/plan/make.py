@@ -21,7 +21,7 @@ from epochcost.plan.variant import (
     unsupported_reason,
     variants,
 )
-from epochcost.plan.work import STEPS, Load, Phase, Requests, Work, planned_work
+from epochcost.plan.work import STEPS, Load, Phase, Requests, planned_work
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import (
@@ -30,7 +30,6 @@ from epochcost.specs.study import (
     AskedBatchSizes,
     Mode,
     Provider,
-    Sampling,
     Study,
 )
 from epochcost.units import memory
@@ -115,20 +114,13 @@ def plan_study(
         listed = ", ".join(study.hardware)
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))
-    drafts = [
-        (work, _trial_or_reason(study, host, work, graphs, selection.quick))
-        for work in _combinations(catalogue, study, host, selection)
-    ]
     rounds = selection.rounds or (1 if selection.quick else study.rounds)
-    trials = tuple(draft for work, draft in drafts if isinstance(draft, Trial) and not work.swept)
-    sweeps = tuple(
-        _sweep(work, draft, rounds)
-        for work, draft in drafts
-        if isinstance(draft, Trial) and work.swept
-    )
-    left_out = tuple(draft for _, draft in drafts if isinstance(draft, LeftOut))
+    drafts = list(_drafts(catalogue, study, host, graphs, selection))
+    trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
+    sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
+    left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
     asked = {trial.id: rounds for trial in trials if rounds > 1}
-    return merge_plans([Plan(trials, left_out, asked, sweeps)])
+    return merge_plans([Plan(trials, left_out, asked, tuple(sweeps))])
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
@@ -198,54 +190,83 @@ def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:
     )
 
 
-@dataclass(frozen=True)
-class _Combination:
-    model: Model
-    mode: Mode
-    provider: Provider
-    variant: Variant
-    batch_size: int | None
-    work: Work = STEPS
-    swept: bool = False
-
-    @property
-    def title(self) -> str:
-        batch = "" if self.batch_size is None else f" batch {self.batch_size}"
-        plain_title = f"{self.model.id} {self.work.title or self.mode} {self.provider}{batch}"
-        return f"{plain_title}{self.variant.title and ', '}{self.variant.title}"
-
-
-def _combinations(
-    catalogue: Catalogue, study: Study, host: HostCapabilities, selection: StudySelection
-) -> Iterator[_Combination]:
-    names = [n for n in study.models if selection.models is None or n in selection.models]
-    providers = [
-        p for p in study.providers if selection.providers is None or p in selection.providers
-    ]
-    for name, mode, provider in itertools.product(names, study.modes, providers):
+def _drafts(
+    catalogue: Catalogue,
+    study: Study,
+    host: HostCapabilities,
+    graphs: Mapping[str, str],
+    selection: StudySelection,
+) -> Iterator[Trial | Sweep | LeftOut]:
+    """A trial or a sweep for every combination that the study names, or why there is none."""
+    models, providers = selection.models, selection.providers
+    for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
+        if (models and name not in models) or (providers and provider not in providers):
+            continue
         model = catalogue.models[name]
-        swept = _asked(study, mode) == "auto"
-        for variant in variants(study, provider, host.cpus):
-            for batch_size in _batch_sizes(study, model, mode):
-                yield _Combination(model, mode, provider, variant, batch_size, swept=swept)
-            for work, batch_size in planned_work(study, model, mode):
-                yield _Combination(model, mode, provider, variant, batch_size, work)
+        named = f"{name} {mode} {provider}"
+        if model.graph is None:
+            yield LeftOut(name, "the model has no graph: it is priced from its FLOPs")
+        elif not (model.training if mode == "training" else model.inference or model.decoder):
+            yield LeftOut(named, f"the model's spec has no table [{mode}]")
+        else:
+            for variant, full in _trials(study, model, mode, provider, host, graphs):
+                trial = _quick(full) if selection.quick else full
+                if provider == "cuda" and trial.runtime in host.no_cuda:
+                    yield LeftOut(named, host.no_cuda[trial.runtime])
+                elif reason := next(filter(None, _obstacles(model, variant, trial, host)), None):
+                    yield LeftOut(trial.title, reason)
+                else:
+                    yield _sweep(model, trial) if _is_swept(study, trial) else trial
 
 
-def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int | None, ...]:
-    """The study's sizes, else the model's; a lone None where the model does not know the mode.
+def _trials(
+    study: Study,
+    model: Model,
+    mode: Mode,
+    provider: Provider,
+    host: HostCapabilities,
+    graphs: Mapping[str, str],
+) -> Iterator[tuple[Variant, Trial]]:
+    steps = ((STEPS, size) for size in _batch_sizes(study, model, mode))
+    planned = (*steps, *planned_work(study, model, mode))
+    for variant, (work, batch_size) in itertools.product(
+        variants(study, provider, host.cpus), planned
+    ):
+        int8 = variant.precision == "int8" and not work.decodes
+        engine = work.engine if isinstance(work, Requests) else None
+        yield (
+            variant,
+            Trial(
+                model=model.id,
+                mode=mode,
+                provider=provider,
+                precision=variant.precision,
+                quantization=study.quantization if int8 else None,
+                batch_size=batch_size,
+                vcpus=variant.vcpus,
+                session=session_settings(study, variant, provider),
+                seed=study.seed,
+                runtime=engine or variant.runtime or host.runtime,
+                other_runtime=variant.runtime not in (None, host.runtime),
+                producer=host.producer,
+                stored_weights=mode == "inference",
+                graph_sha256=graphs[model.id],
+                spec_sha256=work_sha256(model, mode),
+                work=work,
+                **dict(study.sampling),
+            ),
+        )
 
-    None at all for a decoder, which is timed by its phases, or if inference is asked for under
-    LoadGen only; of a sweep the smallest.
+
+def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
+    """The study's sizes, else the model's; of a sweep the smallest.
+
+    None for a decoder, which is timed by its phases, or if inference is under LoadGen only.
     """
-    if model.decoder is not None and mode == "inference":
-        return ()
     declared = model.training if mode == "training" else model.inference
-    asked = _asked(study, mode)
-    if declared is not None and mode == "inference" and "batch" not in study.scenarios:
+    if declared is None or (mode == "inference" and "batch" not in study.scenarios):
         return ()
-    if declared is None:
-        return (None,)
+    asked = _asked(study, mode)
     return (min(declared.batch_sizes),) if asked == "auto" else asked or declared.batch_sizes
 
 
@@ -253,97 +274,56 @@ def _asked(study: Study, mode: Mode) -> AskedBatchSizes | None:
     return study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
 
 
-def _sweep(work: _Combination, smallest: Trial, rounds: int) -> Sweep:
+def _is_swept(study: Study, trial: Trial) -> bool:
+    return trial.work == STEPS and _asked(study, trial.mode) == "auto"
+
+
+def _sweep(model: Model, smallest: Trial) -> Sweep:
     """No batch is larger than an epoch, and none larger than a result may name."""
-    training = work.model.training if work.mode == "training" else None
+    training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
-        return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried", rounds)
-    return Sweep(smallest, training.examples_per_epoch, "all examples of an epoch", rounds)
-
-
-def _trial_or_reason(
-    study: Study, host: HostCapabilities, work: _Combination, graphs: Mapping[str, str], quick: bool
-) -> Trial | LeftOut:
-    if work.model.graph is None:
-        return LeftOut(work.model.id, "the model has no graph: it is priced from its FLOPs")
-    if work.batch_size is None:
-        return LeftOut(work.title, f"the model's spec has no table [{work.mode}]")
-    runtime = _runtime(host, work)
-    if work.provider == "cuda" and runtime in host.no_cuda:
-        return LeftOut(f"{work.model.id} {work.mode} {work.provider}", host.no_cuda[runtime])
-    for reason in filter(None, _obstacles(study, host, work, work.batch_size)):
-        return LeftOut(work.title, reason)
-    sampling = _quick(study.sampling) if quick else study.sampling
-    variant = work.variant
-    int8 = variant.precision == "int8"
-    return Trial(
-        model=work.model.id,
-        mode=work.mode,
-        provider=work.provider,
-        precision=variant.precision,
-        quantization=study.quantization if int8 and not work.work.decodes else None,
-        batch_size=work.batch_size,
-        vcpus=variant.vcpus,
-        session=session_settings(study, variant, work.provider),
-        seed=study.seed,
-        runtime=runtime,
-        other_runtime=variant.runtime not in (None, host.runtime),
-        producer=host.producer,
-        stored_weights=work.mode == "inference",
-        graph_sha256=graphs[work.model.id],
-        spec_sha256=work_sha256(work.model, work.mode),
-        work=work.work,
-        relative_half_width=sampling.relative_half_width,
-        minimum_samples=sampling.minimum_samples,
-        budget_seconds=sampling.budget_seconds,
-    )
+        return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")
+    return Sweep(smallest, training.examples_per_epoch, "all examples of an epoch")
 
 
 def _obstacles(
-    study: Study, host: HostCapabilities, work: _Combination, batch_size: int
+    model: Model, variant: Variant, trial: Trial, host: HostCapabilities
 ) -> Iterator[str | None]:
-    """Reasons why this machine does not do the work, the most general first; None is no reason."""
-    training = work.model.training if work.mode == "training" else None
-    if training is not None and batch_size > training.examples_per_epoch:
+    """Reasons why this machine does not do a trial, the most general first; None is no reason."""
+    training = model.training if trial.mode == "training" else None
+    if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"
-    yield unsupported_reason(work.variant, work.mode, work.provider, work.work)
-    yield from _decoding_obstacles(work)
-    yield host.missing_runtimes.get(_runtime(host, work))
-    vcpus = work.variant.vcpus
-    if vcpus is not None:
+    yield unsupported_reason(variant, trial.mode, trial.provider, trial.work)
+    yield from _decoding_obstacles(model, trial)
+    yield host.missing_runtimes.get(trial.runtime)
+    if trial.vcpus is not None:
         yield host.no_pinning
-        if host.cpus is not None and vcpus > host.cpus:
-            yield f"needs {vcpus} CPUs; this process may use {host.cpus}"
-    if work.work.scenario != "batch":
+        if host.cpus is not None and trial.vcpus > host.cpus:
+            yield f"needs {trial.vcpus} CPUs; this process may use {host.cpus}"
+    if trial.work.scenario != "batch":
         yield host.no_loadgen
-    kind = work.work
-    if isinstance(kind, Load) and (kind.scenario, kind.bound_seconds) == ("server", None):
+    load = trial.work
+    if isinstance(load, Load) and (load.scenario, load.bound_seconds) == ("server", None):
         yield (
             "no latency bound is declared: write server_latency_ms in the model's table "
             "[inference] or the study's table [serving]"
         )
-    yield unmet_reason(study, work.provider, work.work, host.gpus)
+    yield unmet_reason(trial, host.gpus)
 
 
-def _decoding_obstacles(work: _Combination) -> Iterator[str]:
-    decoder, kind = work.model.decoder, work.work
-    if isinstance(kind, Requests) and work.variant.precision not in _ENGINE_PRECISIONS:
+def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
+    work, decoder = trial.work, model.decoder
+    if isinstance(work, Requests) and trial.precision not in _ENGINE_PRECISIONS:
         yield f"requests to an engine are answered in {', '.join(_ENGINE_PRECISIONS)}"
-    if decoder and isinstance(kind, Phase | Requests) and kind.length > decoder.context:
-        yield f"{kind.length} tokens are more than its context of {decoder.context}"
+    if decoder and isinstance(work, Phase | Requests) and work.length > decoder.context:
+        yield f"{work.length} tokens are more than its context of {decoder.context}"
 
 
-def _runtime(host: HostCapabilities, work: _Combination) -> str:
-    """The package and version that executes the work."""
-    if isinstance(work.work, Requests):
-        return work.work.engine
-    return work.variant.runtime or host.runtime
-
-
-def _quick(sampling: Sampling) -> Sampling:
-    """The same sampling, or a cheaper one where it asks for more than a quick run gives."""
-    return Sampling(
-        relative_half_width=max(sampling.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
-        minimum_samples=min(sampling.minimum_samples, QUICK_MINIMUM_SAMPLES),
-        budget_seconds=min(sampling.budget_seconds, QUICK_BUDGET_SECONDS),
-    )
+def _quick(trial: Trial) -> Trial:
+    """The trial with the sampling of a quick run, if it asks for more."""
+    sampling = {
+        "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
+        "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),
+        "budget_seconds": min(trial.budget_seconds, QUICK_BUDGET_SECONDS),
+    }
+    return trial.model_copy(update=sampling)

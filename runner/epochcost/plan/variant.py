@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from epochcost.plan.trial import SessionSettings
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.work import Requests, Work
 from epochcost.specs.study import Cuda, Mode, Precision, Provider, Study
 
@@ -33,16 +33,6 @@ class Variant:
     precision: Precision = "fp32"
     runtime: str | None = None
     vcpus: int | None = None
-
-    @property
-    def title(self) -> str:
-        """What sets it apart from the plain variant, in words; empty for that one."""
-        said = {
-            self.precision: self.precision != "fp32",
-            f"{self.vcpus} vCPU": self.vcpus is not None,
-            str(self.runtime): self.runtime is not None,
-        }
-        return ", ".join(words for words, holds in said.items() if holds)
 
 
 def variants(study: Study, provider: Provider, cpus: int | None = None) -> Iterator[Variant]:
@@ -102,16 +92,16 @@ def session_settings(study: Study, variant: Variant, provider: Provider) -> Sess
     )
 
 
-def unmet_reason(study: Study, provider: Provider, work: Work, gpus: int | None) -> str | None:
-    """Why a provider does not do this; None if it does. ``gpus`` are those shown."""
-    if provider != "cuda":
+def unmet_reason(trial: Trial, gpus: int | None) -> str | None:
+    """Why the provider does not do the trial; None if it does. ``gpus`` are those shown."""
+    if trial.provider != "cuda":
         return None
-    if isinstance(work, Requests):
+    if isinstance(trial.work, Requests):
         return "requests to an engine are answered on the CPU; no GPU was tried"
-    if work.scenario != "batch" and study.cuda.graphs:
+    if trial.work.scenario != "batch" and trial.session.cuda_graph:
         return "a CUDA graph is of one batch size; under LoadGen batches are of many"
-    if gpus is not None and study.cuda.device >= gpus:
-        return f"needs GPU {study.cuda.device}; CUDA shows {gpus} here, counted from 0"
+    if gpus is not None and trial.session.device >= gpus:
+        return f"needs GPU {trial.session.device}; CUDA shows {gpus} here, counted from 0"
     return None
 
 
