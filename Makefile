@@ -37,7 +37,7 @@ test-all: check  ## every test, the slow ones too, on examples drawn anew
 	$(BIN)/pytest --hypothesis-profile explore $(WORKERS)
 
 fuzz: $(VENV)/dev.installed  ## damaged models, results, specs and comments without end; finds are kept in .cache/fuzz
-	PYTHONPATH=tests $(BIN)/python -m endless_fuzzing
+	PYTHONPATH=tests:runner/onnxstep/tests $(BIN)/python -m endless_fuzzing
 
 # The types and the site take a core each for most of a minute.
 check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site
@@ -76,8 +76,8 @@ lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
 models:  ## export the models again (TORCH_PYTHON: an interpreter with the packages of their headers)
 	set -e; for exporter in models/export_*.py; do $(or $(TORCH_PYTHON),uv run) $$exporter; done
 
-operators: $(VENV)/dev.installed  ## write docs/operators.md again from the rules and ONNX's suite
-	PYTHONPATH=tests $(BIN)/python -m oracle
+operators: $(VENV)/dev.installed  ## write the library's list of operators again from its rules and ONNX's suite
+	PYTHONPATH=runner/onnxstep/tests $(BIN)/python -m oracle
 
 schemas: $(VENV)/dev.installed  ## write docs/schemas, docs/specs.md and docs/data-dictionary.md again from the code
 	$(BIN)/epochcost schema --reference docs/specs.md --dictionary docs/data-dictionary.md

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["numpy>=2", "torch==2.13.0"]
 # ///
-"""Writes tests/golden/batch_normalization.json: what PyTorch computes in float64 while it trains.
+"""Writes runner/onnxstep/tests/golden/batch_normalization.json, PyTorch's training in float64.
 
 A convolution and a dense layer, each followed by batch normalization, take 20 steps of SGD on one
 batch; first values and data come from NumPy's generator, so that the test can draw the same.
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "batch_normalization.json"
+GOLDEN = Path(__file__).parents[1] / "runner/onnxstep/tests/golden" / "batch_normalization.json"
 STEPS, RATE = 20, 0.2
 
 

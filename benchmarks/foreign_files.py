@@ -29,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "runner/onnxstep/tests"))
 
 from foreign.answers import REFUSALS, Answer
 from foreign.pool import Examined, Limits, examine_all

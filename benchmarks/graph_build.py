@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxstep import training_step
+from onnxstep import StepOptions, training_step
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.counting import flops, static_shapes
 from onnxstep.graphs.peak_memory import peak_activation_bytes
@@ -123,7 +123,7 @@ def main() -> None:
     first: tuple[float, float] | None = None
     for times in TIMES:
         model = bind_dimensions(encoder(times * given.layers, given.hidden), {"batch": BATCH})
-        step = training_step(model, optimizer="adam").model
+        step = training_step(model, StepOptions(optimizer="adam")).model
 
         def count(step: onnx.ModelProto = step) -> None:
             shapes = static_shapes(step)
@@ -131,7 +131,7 @@ def main() -> None:
             peak_activation_bytes(step, shapes)
 
         def build(model: onnx.ModelProto = model) -> None:
-            training_step(model, optimizer="adam")
+            training_step(model, StepOptions(optimizer="adam"))
 
         built, counted = (best_seconds(work, given.rounds) for work in (build, count))
         first = first or (built, counted)

@@ -1,6 +1,7 @@
 """Fuzzing of models, results, specs and comments in turn, without end; finds are kept and counted.
 
-    PYTHONPATH=tests python -m endless_fuzzing [--folder .cache/fuzz] [--count N] [KIND ...]
+    export PYTHONPATH=tests:runner/onnxstep/tests
+    python -m endless_fuzzing [--folder .cache/fuzz] [--count N] [KIND ...]
 
 Each kind is a module that is run with a first number and how many, says what came of them, and ends
 with an error at the first that does harm, which it names as ``mutation N`` or ``damage N``. That

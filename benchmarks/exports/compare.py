@@ -38,11 +38,11 @@ from published import PUBLISHED
 from torch import nn
 
 from epochcost.errors import ModelError
-from onnxstep import Momentum, training_step, vjp_graph
+from onnxstep import Momentum, StepOptions, training_step, vjp_graph
 from onnxstep.graphs.loading import load_model_bytes
 from onnxstep.graphs.parameters import materialise
 
-TESTS = Path(__file__).parents[2] / "tests"
+TESTS = Path(__file__).parents[2] / "runner/onnxstep/tests"
 
 _HEADS = ("PyTorch", "float32", "worst", "float64", "worst", "losses")
 _RATE = 0.05
@@ -136,7 +136,7 @@ def in_double(
     u: torch.Tensor,
 ) -> Gradients:
     """Ours on the reference evaluator, from an export in float64."""
-    from oracle.evaluators import reference  # it stands in tests/
+    from oracle.evaluators import reference  # it stands in the library's tests
 
     model = export(copy.deepcopy(module).double(), _double(batch))
     wrt = _trained(model, module, trained)
@@ -185,7 +185,7 @@ def training_error(
 ) -> float:
     """The largest relative difference of a loss over training steps, both sides in float32."""
     model = export(copy.deepcopy(module).eval(), batches[0][0])
-    step = training_step(model, optimizer=Momentum(0.9))
+    step = training_step(model, StepOptions(optimizer=Momentum(0.9)))
     session = onnxruntime.InferenceSession(
         step.model.SerializeToString(), providers=["CPUExecutionProvider"]
     )

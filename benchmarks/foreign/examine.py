@@ -22,7 +22,7 @@ from foreign.answers import Answer, Finding, lacks
 from foreign.points import NoPointError, Point, find_point
 from foreign.runtime import RuntimeFailureError, open_session, runs, with_inputs
 from foreign.slopes import DIFFERENCES, Question, compare
-from onnxstep import TrainingStep, training_step, vjp_graph
+from onnxstep import StepOptions, TrainingStep, training_step, vjp_graph
 from onnxstep.graphs.binding import symbolic_dimensions
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise, parameters
@@ -207,7 +207,7 @@ def _calls(task: _Task, sizes: Mapping[str, int]) -> dict[str, Callable[[], Any]
     return {
         GRADIENT: lambda: vjp_graph(task.model, task.wrt, sizes),
         STEP: lambda: training_step(
-            task.model, loss="mse", output=task.outputs[0], dimensions=sizes
+            task.model, StepOptions(loss="mse", output=task.outputs[0], dimensions=sizes)
         ),
     }
 

@@ -19,7 +19,7 @@ import onnxruntime
 from interleaved import session_of
 from numpy.typing import NDArray
 
-from onnxstep import training_step
+from onnxstep import StepOptions, training_step
 from onnxstep.graphs.loading import load_model
 
 LOSSES = {
@@ -33,7 +33,8 @@ def sessions(name: str, batch: int) -> list[onnxruntime.InferenceSession]:
     model = load_model(Path("models") / f"{name}.onnx")
     steps = [
         training_step(
-            model, loss=LOSSES[name], dimensions={"batch": batch}, seed=1, provider=provider
+            model,
+            StepOptions(loss=LOSSES[name], dimensions={"batch": batch}, seed=1, provider=provider),
         )
         for provider in ("cpu", None)
     ]

@@ -73,9 +73,14 @@ def begun():
         print(child, flush=True)
     return child
 os.fork = begun
-sys.argv = ["epochcost", "train-graph", "m.onnx", "-o", "step.onnx"]
-from epochcost.__main__ import main
-main()
+from pathlib import Path
+from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
+from onnxstep import load_model, training_step
+try:
+    with interrupted_by_signals():
+        training_step(load_model(Path("m.onnx")))
+except KeyboardInterrupt:
+    sys.exit(INTERRUPTED)
 """
 
 

@@ -12,7 +12,7 @@ from epochcost.cli.app import app
     ("line", "words"),
     [
         ("estimate", "missing: --model, --price"),
-        ("train-graph", "missing: model, --out"),
+        ("weightless", "missing: model, --out"),
         ("estimate --model x", "Missing option '--price'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
         ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),

@@ -50,7 +50,6 @@ _COMMANDS = {
     "cheapest": "cheapest --model mnist-cnn --deadline 2h --budget 5USD",
     "break-even": "break-even --own assumed-server-8x-a100-80gb",
     "estimate": "estimate --model t5-11b --price p4de.24xlarge-on-demand-2026-07",
-    "train-graph": "train-graph models/mnist_mlp.onnx --dim batch=32 -o {folder}/step.onnx",
 }
 
 

@@ -46,7 +46,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "serve": "Preview the site, built anew when something changes.",
         "tokens": "Show what a million tokens cost at your traffic.",
         "train": "Train a model on real data to an accuracy, and price that.",
-        "train-graph": "Write a model's training step as one ONNX graph.",
         "trust": "Compute how far predictions are off, for the site to quote.",
         "weightless": "Write an ONNX file without its weights, which are drawn.",
         "new": "Write a new spec from options, a machine or a graph.",

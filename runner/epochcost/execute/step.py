@@ -5,6 +5,7 @@ Its loss and its update rule are the spec's, as the differentiator knows them.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import onnx
@@ -23,6 +24,7 @@ from onnxstep import (
     Precision,
     RmsProp,
     Sgd,
+    StepOptions,
     Term,
     TrainingStep,
     training_step,
@@ -30,6 +32,9 @@ from onnxstep import (
 from onnxstep.graphs.in_place import in_place_updates
 from onnxstep.losses import SoftmaxCrossEntropy
 from onnxstep.passes.recompute import Rematerialisation
+
+# How processors call themselves for which ONNX Runtime has kernels of images in blocks of channels.
+_X86 = frozenset({"x86_64", "AMD64"})
 
 
 def loss_terms(training: Training) -> list[Term]:
@@ -93,16 +98,19 @@ def build_step(
     """
     return training_step(
         graph,
-        loss=loss_terms(training),
-        optimizer=update_rule(training.optimizer),
-        freeze=training.freeze,
-        no_weight_decay=training.no_weight_decay,
-        seed=seed,
-        clip_norm=None if training.clip_norm is None else float(training.clip_norm),
-        provider=provider,
-        carry={carried.input: carried.output for carried in model.carried},
-        precision=precision,
-        rematerialise=rematerialise,
+        StepOptions(
+            loss=loss_terms(training),
+            optimizer=update_rule(training.optimizer),
+            freeze=training.freeze,
+            no_weight_decay=training.no_weight_decay,
+            seed=seed,
+            clip_norm=None if training.clip_norm is None else float(training.clip_norm),
+            provider=provider,
+            blocked_convolutions=platform.machine() in _X86,
+            carry={carried.input: carried.output for carried in model.carried},
+            precision=precision,
+            rematerialise=rematerialise,
+        ),
     )
 
 

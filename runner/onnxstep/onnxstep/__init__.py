@@ -11,14 +11,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onnxstep.builder import Provider
+    from onnxstep.graphs.loading import load_model
+    from onnxstep.losses import SoftmaxCrossEntropy
     from onnxstep.mixed_precision import LossScaling, Precision
-    from onnxstep.objective import Term
+    from onnxstep.objective import Term, keep_term_outputs, terms_of
     from onnxstep.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
-    from onnxstep.step import Accumulation, TrainingStep, evaluation_graph, training_step
+    from onnxstep.passes.recompute import Rematerialisation
+    from onnxstep.step import (
+        Accumulation,
+        StepOptions,
+        TrainingStep,
+        evaluation_graph,
+        first_values,
+        training_step,
+    )
     from onnxstep.trained_set import LeftOut, TrainedSet
     from onnxstep.update import Carried
     from onnxstep.vjp import vjp_graph
 
+# By the module that defines them, the names that this package offers.
+_MODULES = {
+    "builder": ("Provider",),
+    "graphs.loading": ("load_model",),
+    "losses": ("SoftmaxCrossEntropy",),
+    "mixed_precision": ("LossScaling", "Precision"),
+    "objective": ("Term", "keep_term_outputs", "terms_of"),
+    "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
+    "passes.recompute": ("Rematerialisation",),
+    "step": (
+        "Accumulation",
+        "StepOptions",
+        "TrainingStep",
+        "evaluation_graph",
+        "first_values",
+        "training_step",
+    ),
+    "trained_set": ("LeftOut", "TrainedSet"),
+    "update": ("Carried",),
+    "vjp": ("vjp_graph",),
+}
 __all__ = [
     "Accumulation",
     "Adadelta",
@@ -29,24 +61,23 @@ __all__ = [
     "LossScaling",
     "Momentum",
     "Precision",
+    "Provider",
+    "Rematerialisation",
     "RmsProp",
     "Sgd",
+    "SoftmaxCrossEntropy",
+    "StepOptions",
     "Term",
     "TrainedSet",
     "TrainingStep",
     "evaluation_graph",
+    "first_values",
+    "keep_term_outputs",
+    "load_model",
+    "terms_of",
     "training_step",
     "vjp_graph",
 ]
-_MODULES = {
-    "mixed_precision": ("LossScaling", "Precision"),
-    "objective": ("Term",),
-    "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
-    "step": ("Accumulation", "TrainingStep", "evaluation_graph", "training_step"),
-    "trained_set": ("LeftOut", "TrainedSet"),
-    "update": ("Carried",),
-    "vjp": ("vjp_graph",),
-}
 
 
 def __getattr__(name: str) -> Any:

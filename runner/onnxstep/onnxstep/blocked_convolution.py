@@ -11,7 +11,6 @@ their gradients stand in ``rules.convolution``.
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,16 +25,14 @@ DOMAIN = "com.microsoft.nchwc"
 _VERSION = 1
 # The largest block that a processor has: what divides by it divides by all.
 BLOCK = 16
-# ONNX Runtime has the layout's kernels where it was built for these.
-_PROCESSORS = frozenset({"x86_64", "AMD64"})
 _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
     """Whether images of this type can be convolved in blocks where the graph will run."""
-    there = op.provider == "cpu" and platform.machine() in _PROCESSORS
-    flat = all(t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors)
-    return there and flat
+    return op.blocked_convolutions and all(
+        t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
+    )
 
 
 def convolve(

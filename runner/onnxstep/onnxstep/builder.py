@@ -115,6 +115,8 @@ class Builder:
 
     ``provider`` is the execution provider that the graph is built for, where a rule has a faster
     form that only one of them can run; None asks for the form that runs on any.
+    ``blocked_convolutions`` says that the CPU provider there has kernels for images in blocks of
+    channels, as ONNX Runtime's builds for x86-64 have.
     """
 
     def __init__(
@@ -122,8 +124,10 @@ class Builder:
         opset_imports: Iterable[onnx.OperatorSetIdProto],
         ir_version: int,
         provider: Provider | None = None,
+        blocked_convolutions: bool = False,
     ) -> None:
         self.provider = provider
+        self.blocked_convolutions = provider == "cpu" and blocked_convolutions
         self.opset_imports = list(opset_imports)
         self.ir_version = ir_version
         self.nodes: list[onnx.NodeProto] = []

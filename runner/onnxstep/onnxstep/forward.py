@@ -55,14 +55,18 @@ class Forward:
 
 
 def open_model(
-    model: onnx.ModelProto, provider: Provider | None = None, builder: type[Builder] = Builder
+    model: onnx.ModelProto,
+    provider: Provider | None = None,
+    builder: type[Builder] = Builder,
+    *,
+    blocked_convolutions: bool = False,
 ) -> Forward:
-    """A copy of a model inside a Builder; the model is as ``passes.prepared`` leaves it.
+    """A copy of a model inside a Builder; the model is as ``passes.prepare`` leaves it.
 
-    ``provider`` says where the graph will run.
+    ``provider`` and ``blocked_convolutions`` say where the graph will run, as in ``Builder``.
     """
-    graph = model.graph
-    op = builder(model.opset_import, min(model.ir_version, NEWEST_IR_VERSION), provider)
+    graph, ir_version = model.graph, min(model.ir_version, NEWEST_IR_VERSION)
+    op = builder(model.opset_import, ir_version, provider, blocked_convolutions)
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)

@@ -153,7 +153,7 @@ Answer = Gradient | Zero | Refused
 Key = tuple[str, str, int]
 # How many values of a long path an error names at either end.
 _PATH_END = 4
-_HOW_TO_ADD_A_RULE = "docs/adding-an-operator.md"
+_HOW_TO_ADD_A_RULE = "onnxstep's docs/adding-an-operator.md"
 _ANSWERS: dict[Key, Answer] = {}
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from onnxstep.backward import pull_back
 from onnxstep.builder import Builder, Provider, Value
@@ -22,6 +25,7 @@ from onnxstep.graphs.contrib import ML_DOMAIN
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.parameters import (
     Parameter,
+    materialise,
     parameters,
     state,
     untrained,
@@ -64,6 +68,59 @@ _OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
     "none": upgrade.OLDEST_OPSET,
     "sqrt": recompute.OLDEST_OPSET,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """How a model is trained, and where its step will run.
+
+    ``output`` is what the loss is taken of (default: the only float output); several losses are a
+    list of terms. Names of parameters take shell patterns in ``freeze``, ``wrt`` and
+    ``no_weight_decay``: parameters that stay as they are (and running statistics, which their
+    BatchNormalization then normalizes by), the only ones that are trained, and constants or
+    buffers of the file to train too, and parameters that the optimizer does not decay.
+
+    ``dimensions`` binds symbolic dimensions, ``seed`` makes Dropout repeatable, ``clip_norm``
+    bounds the global norm of the gradients before they are decayed. With ``micro_batches`` above
+    one the gradients of so many runs are averaged before each update. ``carry`` maps inputs to the
+    outputs that they are in the next step, such as a recurrent state, which starts at zeros; no
+    gradient flows from one step to another.
+
+    ``provider`` allows forms that only that execution provider runs; without it any can.
+    ``blocked_convolutions`` says that the CPU provider convolves images in blocks of channels, as
+    ONNX Runtime's builds for x86-64 do.
+
+    ``precision`` fp16 or bf16 computes in half precision what ``graphs.precision`` does not keep
+    in float32; weights, loss, gradients' sums and update are float32, and the loss of fp16 is
+    scaled as ``loss_scaling`` says (default: as PyTorch's GradScaler does). ``rematerialise``
+    "sqrt" keeps only some values of the forward pass and computes the others again in the backward
+    pass: less memory for more time.
+    """
+
+    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"
+    optimizer: str | Optimizer = "sgd"
+    output: str | None = None
+    freeze: Collection[str] = ()
+    wrt: Collection[str] = ()
+    no_weight_decay: Collection[str] = ()
+    dimensions: Mapping[str, int] | None = None
+    seed: int | None = None
+    clip_norm: float | None = None
+    micro_batches: int = 1
+    provider: Provider | None = None
+    blocked_convolutions: bool = False
+    carry: Mapping[str, str] = field(default_factory=dict)
+    precision: Precision = "fp32"
+    loss_scaling: LossScaling | None = None
+    rematerialise: Rematerialisation = "none"
+
+    @property
+    def terms(self) -> Sequence[Term]:
+        """The terms of the loss."""
+        return terms_of(self.loss, self.output)
+
+
+_DEFAULTS = StepOptions()
 
 
 @dataclass(frozen=True)
@@ -132,6 +189,11 @@ class _Tensors:
         return tuple(parameter.name for parameter in self.held)
 
     @property
+    def masters(self) -> frozenset[str]:
+        """Parameters and running statistics, which stay float32."""
+        return frozenset([*self.parameters, *self.statistics])
+
+    @property
     def trained(self) -> list[str]:
         """The parameters that are not frozen."""
         return [name for name in self.parameters if name not in self.frozen]
@@ -181,77 +243,34 @@ class _Pulled:
         return [value for value in self.forward.inputs if value.name not in moving]
 
 
-def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
-    model: onnx.ModelProto,
-    *,
-    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy",
-    optimizer: str | Optimizer = "sgd",
-    output: str | None = None,
-    freeze: Collection[str] = (),
-    wrt: Collection[str] = (),
-    no_weight_decay: Collection[str] = (),
-    dimensions: Mapping[str, int] | None = None,
-    seed: int | None = None,
-    clip_norm: float | None = None,
-    micro_batches: int = 1,
-    provider: Provider | None = None,
-    carry: Mapping[str, str] | None = None,
-    precision: Precision = "fp32",
-    loss_scaling: LossScaling | None = None,
-    rematerialise: Rematerialisation = "none",
-) -> TrainingStep:
-    """Differentiate a model into a training step.
+def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
+    """Differentiate a model into a training step; ``first_values`` has what it begins with.
 
-    ``output`` is what the loss is taken of (default: the only float output); several losses are a
-    list of terms. ``freeze`` names parameters that stay as they are (and running statistics, which
-    their BatchNormalization then normalizes by), ``wrt`` the only ones that are trained, and
-    constants or buffers of the file to train too (``materialise(with_parameters("wrt", model,
-    wrt))`` has their first values), ``no_weight_decay`` those that the optimizer does not decay;
-    all three take shell patterns. ``dimensions`` binds symbolic dimensions, ``seed`` makes
-    Dropout repeatable, ``clip_norm`` bounds the global norm of the gradients before they are
-    decayed, and with ``micro_batches`` above one the
-    gradients of so many runs are averaged before each update. ``provider`` allows forms that only
-    that execution provider runs; without it any can. ``carry`` maps inputs to the outputs that
-    they are in the next step, such as a recurrent state, which starts at zeros; no gradient flows
-    from one step to another. ``precision`` fp16 or bf16 computes in half precision what
-    ``graphs.precision`` does not keep in float32; weights, loss, gradients' sums and update are
-    float32, and the loss of fp16 is scaled as ``loss_scaling`` says (default: as PyTorch's
-    GradScaler does). ``rematerialise`` "sqrt" keeps only some values of the forward pass and
-    computes the others again in the backward pass: less memory for more time. A parameter that does
-    not reach the output is not trained. Warns with ModelWarning where the file leaves in doubt what
-    its author trains. Raises ModelError for unknown names and for what cannot be differentiated.
+    A parameter that does not reach the output is not trained. Warns with ModelWarning where the
+    file leaves in doubt what its author trains. Raises ModelError for unknown names and for what
+    cannot be differentiated.
     """
-    terms, rule = terms_of(loss, output), _optimizer(optimizer)
-    model = with_parameters("wrt", separated(model), wrt)
-    tensors, half = _tensors(model, freeze, wrt, no_weight_decay), TYPE_OF_PRECISION.get(precision)
-    masters = frozenset([*tensors.parameters, *tensors.statistics])
-    ready = prepare(
-        keep_term_outputs(model, terms, (carry or {}).values()),
-        mode=partial(in_training_mode, seed=seed),
-        dimensions=dimensions,
-        varying=tensors.parameters,
-        rounded=partial(in_mixed_precision, elem_type=half, masters=masters) if half else None,
-        oldest_opset=_OLDEST_OPSETS[rematerialise],
-    )
-    opened = open_model(ready, provider, MixedBuilder if half else Builder)
-    forward = _carrying(lower(opened, tensors.statistics, tensors.frozen), carry or {})
-    op, scale = forward.op, loss_scale_of(forward.op, precision, loss_scaling)
-    built = objective(forward, terms)
+    model = with_parameters("wrt", separated(model), options.wrt)
+    tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
+    forward = _opened(model, tensors, options)
+    op, scale = forward.op, loss_scale_of(forward.op, options.precision, options.loss_scaling)
+    built = objective(forward, options.terms)
     forward_nodes = len(op.nodes)
-    pulled = _pull(forward, built, tensors.trained, micro_batches, scale)
-    if rematerialise == "sqrt":
+    pulled = _pull(forward, built, tensors.trained, options.micro_batches, scale)
+    if options.rematerialise == "sqrt":
         recompute_segments(op, forward_nodes)
-    sums = accumulate(op, pulled.gradients) if micro_batches > 1 else {}
+    sums = accumulate(op, pulled.gradients) if options.micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, clip_norm)
+    rule = _optimizer(options.optimizer)
+    moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
     held, kept = tensors.held, tensors.untrained
     account = trained_set(model, held, kept, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(value.name for value in pulled.given if value.name not in masters),
-        frozen=tuple(value.name for value in pulled.given if value.name in masters),
+        inputs=tuple(value.name for value in pulled.given if value.name not in tensors.masters),
+        frozen=tuple(value.name for value in pulled.given if value.name in tensors.masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
@@ -259,6 +278,43 @@ def training_step(  # noqa: PLR0913 - keyword-only settings, each with a default
         trained_set=account,
         accumulation=_accumulation(pulled, sums) if sums else None,
     )
+
+
+def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> Forward:
+    """The forward pass as the step runs it."""
+    half = TYPE_OF_PRECISION.get(options.precision)
+    rounded = partial(in_mixed_precision, elem_type=half, masters=tensors.masters) if half else None
+    ready = prepare(
+        keep_term_outputs(model, options.terms, options.carry.values()),
+        mode=partial(in_training_mode, seed=options.seed),
+        dimensions=options.dimensions,
+        varying=tensors.parameters,
+        rounded=rounded,
+        oldest_opset=_OLDEST_OPSETS[options.rematerialise],
+    )
+    opened = open_model(
+        ready,
+        options.provider,
+        MixedBuilder if half else Builder,
+        blocked_convolutions=options.blocked_convolutions,
+    )
+    return _carrying(lower(opened, tensors.statistics, tensors.frozen), options.carry)
+
+
+def first_values(
+    step: TrainingStep, model: onnx.ModelProto, seed: int = 0
+) -> dict[str, NDArray[Any]]:
+    """First values of everything that a step of ``model`` carries or reads frozen, by input.
+
+    Parameters are those of the file, or drawn by ``seed`` where the file lists them.
+    """
+    held = materialise(model, seed)
+    values = {name: held[name] for name in step.frozen}
+    for carried in step.carried:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(carried.elem_type)
+        fill = np.full(carried.shape, carried.fill, dtype)
+        values[carried.input] = held.get(carried.input, fill)
+    return values
 
 
 def evaluation_graph(

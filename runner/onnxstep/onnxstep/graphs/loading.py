@@ -36,6 +36,7 @@ from onnxstep.graphs.trial_run import require_end
 _CONVERTED_BELOW = 13
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
+_HOW_TO_SHRINK = "draw the weights instead, as onnxstep's README says under Weightless files"
 
 
 def load_model(path: Path) -> onnx.ModelProto:
@@ -86,7 +87,7 @@ def _read(path: Path) -> bytes:
         if size_bytes > MAX_MODEL_BYTES:
             raise ModelError(
                 f"expected at most {MAX_MODEL_BYTES} bytes (protobuf's limit), got {size_bytes}; "
-                "keep the weights out of the graph as docs/adding-a-model.md says"
+                f"{_HOW_TO_SHRINK}"
             )
         return path.read_bytes()
     except OSError as error:
@@ -226,7 +227,7 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
         if demanded_bytes > room_bytes:
             raise ModelError(
                 f"tensor {tensor.name!r}: its external data makes the model larger than protobuf's "
-                "2 GB; keep the weights out of the graph as docs/adding-a-model.md says"
+                f"2 GB; {_HOW_TO_SHRINK}"
             )
         load_external_data_for_tensor(tensor, str(folder))
     except (onnx.checker.ValidationError, ValueError, OSError) as error:

@@ -4,7 +4,7 @@ Dropout is rewritten in the model. BatchNormalization is first brought to infere
 into training form in the opened graph: batch statistics in, running statistics carried along.
 Without running statistics exporters compute the batch's own before the node: that stays as written.
 A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
-of its own (docs/decisions/0004-batch-normalization.md). For differentiation it stays one node, so
+of its own. For differentiation it stays one node, so
 that its derivative is the closed form of ``rules.normal``.
 """
 

@@ -1,0 +1,285 @@
+"""The command `onnxstep`: a model's training step as one ONNX file, its first values beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from onnxstep.errors import CapabilityError, Error, InputError, ModelWarning
+from onnxstep.graphs.choices import first_names
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.exported import separated
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import with_parameters
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.objective import keep_term_outputs
+from onnxstep.step import (
+    StepOptions,
+    TrainingStep,
+    evaluation_graph,
+    first_values,
+    training_step,
+)
+from onnxstep.trained_set import LeftOut
+
+_INTERRUPTED_CODE = 130
+_NO_BF16_ON_CPUS = (
+    "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernel of a product, and opens no "
+    "session for such a graph; for a GPU add --provider cuda"
+)
+_PATTERN_HELP = ", or a pattern such as '*.bias'; repeatable"
+
+
+def main() -> None:
+    """Run the command; an expected failure becomes one line and an exit code."""
+    warnings.formatwarning = _warning_line
+    try:
+        _run(_parser().parse_args())
+    except Error as error:
+        _fail(str(error), error.exit_code)
+    except OSError as error:
+        _fail(f"{error.filename or 'output'}: {error.strerror}", CapabilityError.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", _INTERRUPTED_CODE)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(code)
+
+
+_standard_warning = warnings.formatwarning
+
+
+def _warning_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    if issubclass(category, ModelWarning):
+        return f"warning: {message}\n"
+    return _standard_warning(message, category, filename, lineno, line)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="onnxstep",
+        description="Write a model's training step as one ONNX graph.",
+        epilog="example: onnxstep model.onnx --dim batch=32 --optimizer adam -o step.onnx",
+    )
+    parser.add_argument("model", type=Path, help="any ONNX file, with weights or weightless")
+    add = parser.add_argument
+    add("-o", "--out", type=_destination, required=True, help="the step to write, .onnx")
+    add(
+        "--loss",
+        default="softmax_cross_entropy",
+        help="softmax_cross_entropy (default), sigmoid_cross_entropy, nll, mse, l1, huber or "
+        "own_output",
+    )
+    add(
+        "--optimizer",
+        default="sgd",
+        help="sgd (default), momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw",
+    )
+    add("--output", help="the output that the loss is taken of")
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
+    add("--dim", **repeatable, help="size of a symbolic dimension: batch=32; repeatable")
+    add("--freeze", **repeatable, help=f"a parameter that is not trained{_PATTERN_HELP}")
+    add("--wrt", **repeatable, help=f"train this and nothing else{_PATTERN_HELP}")
+    add(
+        "--train",
+        **repeatable,
+        help=f"a constant or buffer of the file to train, too{_PATTERN_HELP}",
+    )
+    add(
+        "--carry",
+        **repeatable,
+        help="an input that is an output in the next step: h0=hn; repeatable",
+    )
+    add(
+        "--provider",
+        choices=("cpu", "cuda"),
+        help="where it will run; without it the step runs on any provider",
+    )
+    add(
+        "--blocked-convolutions",
+        action="store_true",
+        help="with --provider cpu: the processor is an x86-64, which convolves faster in blocks",
+    )
+    add("--clip-norm", type=float, help="bound of the gradients' global norm")
+    add("--seed", type=int, help="makes Dropout and first values repeatable")
+    add(
+        "--precision",
+        choices=("fp32", "fp16", "bf16"),
+        default="fp32",
+        help="what it computes in; weights, loss and update stay fp32",
+    )
+    add(
+        "--rematerialise",
+        choices=("none", "sqrt"),
+        default="none",
+        help="sqrt: compute segments of the forward pass again, to keep less of it",
+    )
+    add("--format", choices=("text", "json"), default="text")
+    return parser
+
+
+def _destination(text: str) -> Path:
+    if not text.endswith(".onnx"):
+        raise argparse.ArgumentTypeError(f"expected a file name that ends in .onnx, got {text}")
+    return Path(text)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    if arguments.precision == "bf16" and arguments.provider != "cuda":
+        raise CapabilityError(_NO_BF16_ON_CPUS)
+    options = _options(arguments)
+    model = separated(load_model(arguments.model))
+    for name, patterns in {"--train": arguments.train, "--wrt": arguments.wrt}.items():
+        model = with_parameters(name, model, patterns)
+    step = training_step(model, options)
+    forward = evaluation_graph(
+        keep_term_outputs(model, options.terms), loss=options.terms, dimensions=options.dimensions
+    )
+    _write(step, model, arguments.out, options.seed or 0)
+    report = _Report(step, flops(forward), arguments.model, arguments.out)
+    print(json.dumps(report.values(), indent=2) if arguments.format == "json" else report.text())
+
+
+def _options(arguments: argparse.Namespace) -> StepOptions:
+    return StepOptions(
+        loss=arguments.loss,
+        optimizer=arguments.optimizer,
+        output=arguments.output,
+        freeze=arguments.freeze,
+        wrt=arguments.wrt,
+        dimensions=_dimensions(arguments.dim),
+        seed=arguments.seed,
+        clip_norm=arguments.clip_norm,
+        provider=arguments.provider,
+        blocked_convolutions=arguments.blocked_convolutions,
+        carry=_pairs("--carry", arguments.carry, "h0=hn"),
+        precision=arguments.precision,
+        rematerialise=arguments.rematerialise,
+    )
+
+
+def _dimensions(options: Sequence[str]) -> dict[str, int]:
+    sizes = _pairs("--dim", options, "batch=32")
+    for name, size in sizes.items():
+        if not size.isdecimal():
+            raise InputError(f"--dim: expected a size, such as {name}=32, got {name}={size}")
+    return {name: int(size) for name, size in sizes.items()}
+
+
+def _pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise InputError(f"{option}: expected name=value, such as {example}, got {text!r}")
+        if name in pairs:
+            raise InputError(f"{option}: expected each name once, got {name!r} twice")
+        pairs[name] = value
+    return pairs
+
+
+def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
+    arrays: dict[str, Any] = first_values(step, model, seed)
+    try:
+        np.savez(_initial_path(destination), allow_pickle=False, **arrays)
+        onnx.save(step.model, destination)
+    except OSError as error:
+        raise CapabilityError(f"{destination}: cannot be written: {error.strerror}") from None
+
+
+def _initial_path(destination: Path) -> Path:
+    return destination.with_suffix(".initial.npz")
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What became of which file, and the arithmetic of its forward pass."""
+
+    step: TrainingStep
+    forward_flops: int
+    source: Path
+    destination: Path
+
+    @property
+    def backward_flops(self) -> int:
+        return flops(self.step.model) - self.forward_flops
+
+    @property
+    def activation_bytes(self) -> int:
+        return peak_activation_bytes(self.step.model)
+
+    def values(self) -> Mapping[str, Any]:
+        """The report for a program."""
+        step = self.step
+        carried = [
+            {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
+            for c in step.carried
+        ]
+        return {
+            "inputs": step.inputs,
+            "frozen": step.frozen,
+            "target": step.target,
+            "learning_rate": step.learning_rate,
+            "loss": step.loss,
+            "carried": carried,
+            "trained": step.trained_set.trained,
+            "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
+            "warnings": step.trained_set.doubts,
+            "nodes": len(step.model.graph.node),
+            "flops": {"forward": self.forward_flops, "backward": self.backward_flops},
+            "peak_activation_bytes": self.activation_bytes,
+        }
+
+    def text(self) -> str:
+        """The report for a person."""
+        step, to = self.step, self.destination
+        fed = filter(None, [*step.inputs, step.target, step.learning_rate])
+        lines = [
+            f"{to}: one training step of {self.source}, {len(step.model.graph.node)} nodes",
+            f"  parameters   {self._size('parameter')}",
+            f"    {first_names(step.parameters)}",
+            *_left_out_lines(step.trained_set.left_out),
+            f"  state        {self._size('state')}",
+            f"  arithmetic   {self.forward_flops:,} FLOPs forward, "
+            f"{self.backward_flops:,} backward",
+            f"  activations  {self.activation_bytes:,} bytes at most",
+            f"  feed         {', '.join(fed)}",
+            f"  read         {step.loss}",
+            f"First values: {_initial_path(to)}.",
+            "After each step feed every <name>.next as <name>.",
+        ]
+        return "\n".join(lines)
+
+    def _size(self, role: str) -> str:
+        tensors = [carried for carried in self.step.carried if carried.role == role]
+        numbers = sum(math.prod(carried.shape) for carried in tensors)
+        return f"{numbers:,} numbers in {len(tensors)} tensors"
+
+
+def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """How much is not trained, and for which reasons; nothing if all is trained."""
+    if left_out:
+        numbers = sum(tensor.size for tensor in left_out)
+        yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"
+    for reason in dict.fromkeys(tensor.reason for tensor in left_out):
+        names = [tensor.name for tensor in left_out if tensor.reason == reason]
+        yield f"    {first_names(names)}: {reason}"

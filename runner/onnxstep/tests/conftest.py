@@ -1,0 +1,10 @@
+"""What all tests share: hypothesis draws the same examples every time, unless told to explore."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", _UNTIMED, derandomize=True)
+settings.register_profile("explore", _UNTIMED, derandomize=False, print_blob=True)
+settings.load_profile("repeatable")

@@ -1,0 +1,363 @@
+"""Damaged ONNX files through everything that reads them: a result, or an error of one line.
+
+    PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
+
+Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
+or fields of the message change while it stays readable. Every second one gives a node of one of the
+gradients' cases an attribute that its operator may not allow. Run as a process of its own, so that
+a crash is seen from outside. No file may take more than ten seconds of the processor (which a busy
+machine does not lengthen) or let the process grow by more than a gibibyte (the peak of what is
+resident, which libraries and reserved addresses do not count in). Files are only to be opened
+inside the model's folder: an audit hook watches.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import faulthandler
+import random
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import defs, numpy_helper
+
+from gradient_cases import CASES
+from gradient_check import model_of
+from graph_text import model_of_text
+from onnxstep import StepOptions, training_step, vjp_graph
+from onnxstep.errors import Error
+from onnxstep.graphs.binding import symbolic_dimensions
+from onnxstep.graphs.counting import flops
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.parameters import parameters
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.graphs.tensors import FLOAT_TYPES
+
+TESTS = Path(__file__).parent
+MODELS = TESTS.parents[2] / "models"
+_PROCESSOR_SECONDS_A_FILE = 10
+_BYTES_A_FILE = 2**30
+# For what waits without computing, and for what would fill the machine before it is looked at.
+_SECONDS_A_FILE, _ADDRESS_BYTES = 300, 8 * 2**30
+_LONGEST_MESSAGE = 2000
+_NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**20, 2**28, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
+_TEXTS = ("", "x", "y", "w", "nowhere", "../../../etc/passwd", "/etc/passwd", "ai.onnx", "\0", "é")
+_ATTRIBUTE_FIELDS = {
+    onnx.AttributeProto.FLOAT: "f",
+    onnx.AttributeProto.INT: "i",
+    onnx.AttributeProto.STRING: "s",
+    onnx.AttributeProto.FLOATS: "floats",
+    onnx.AttributeProto.INTS: "ints",
+    onnx.AttributeProto.STRINGS: "strings",
+}
+# Float inputs other than the first become weights.
+# Damage to a long file mostly falls on names, and costs seconds to read each time.
+_SMALL_BYTES = 5_000
+_TEXT_MODELS = (
+    "g (float[n,2,8,8] x, float[3,2,3,3] w, float[3] s, float[3] b, float[3] m, float[3] v) "
+    "=> (float[n,m] y) <int64[2] t = {0, -1}> { c = Conv <pads = [1,1,1,1]> (x, w) "
+    "d = BatchNormalization(c, s, b, m, v) e = Relu(d) f = MaxPool <kernel_shape = [2,2]> (e) "
+    "y = Reshape(f, t) }",
+    "g (float[5,n,3] x, float[1,16,3] w, float[1,16,4] r) => (float[5,1,n,4] y) "
+    "{ y = LSTM <hidden_size = 4> (x, w, r) }",
+    "g (float[n,4] x, float[4] s, float[4] b) => (float[n,4] y) <int64[1] k = {1}> "
+    "{ a = LayerNormalization(x, s, b) c = Shape(a) d = Gather(c, k) e = Expand(a, c) "
+    "f = Gelu(e) h = Softmax(f) i = Dropout(h) y = local.twice(i) }",
+    "g (float[n,4] x, float[4] w) => (float[n,4] y) <bool c = {1}> "
+    "{ a = If(c) <then_branch = t () => (float[n,4] p) { p = Mul(x, w) }, "
+    "else_branch = e () => (float[n,4] q) { q = Add(x, w) }> "
+    'y = Einsum <equation = "ij,j->ij"> (a, w) }',
+    "g (float[n,4] x, float[4] w) => (float[n,4] y) <int64 zero = {0}, int64 many = {6}, "
+    "int64[1] long = {6}, int64[2] wide = {6,4}, int64[2] ends = {0,3}, int64[2] pair = {0,1}> "
+    "{ a = Mul(x, w) b = Range(zero, many, many) c = ConstantOfShape(long) d = Tile(b, long) "
+    "e = OneHot(d, many, pair) f = EyeLike(e) h = Expand(f, wide) i = Pad(d, ends) "
+    "j = Cast <to = 1> (i) k = Cast <to = 1> (h) l = ReduceSum <keepdims = 0> (j) "
+    "m = ReduceSum <keepdims = 0> (k) o = Add(l, m) p = ReduceSum <keepdims = 0> (c) "
+    "q = Add(o, p) y = Add(a, q) }",
+    "g (float[1,1,n] x, float[1,1,3] w, float[1,4,3] i, float[1,4,1] r) => (float[z] y) "
+    "<float[3] s = {1,1,2}, int64[1] minus = {-1}, int64[6] ends = {0,0,0,0,0,2}> "
+    '{ a = Conv <strides = [2]> (x, w) b = Resize <mode = "linear"> (a, , s) '
+    'c = Pad <mode = "reflect"> (b, ends) d = MaxPool <kernel_shape = [2], strides = [2]> (c) '
+    "e = AveragePool <kernel_shape = [2], pads = [1,1]> (d) f = GRU <hidden_size = 1> (x, i, r) "
+    "h = Reshape(f, minus) k = Reshape(e, minus) y = Concat <axis = 0> (h, k) }",
+)
+_FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = Add(a, a) }'
+
+
+def corpus() -> list[bytes]:
+    """Files to damage: the committed models, models of many operators, and one with its data apart.
+
+    The last refers to ``data.bin`` beside it.
+    """
+    texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
+    small = [path for path in sorted(MODELS.glob("*.onnx")) if _is_small(path)]
+    files = [path.read_bytes() for path in small]
+    files += [path.read_bytes() for path in sorted((TESTS / "faults").glob("*.onnx"))]
+    return [*files, *(model.SerializeToString() for model in [*texts, _external()])]
+
+
+def operators() -> dict[str, list[bytes]]:
+    """Models of one node by operator: the cases of all gradient rules."""
+    models: dict[str, list[bytes]] = collections.defaultdict(list)
+    for case in CASES:
+        model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
+        models[case.op_type].append(model.SerializeToString())
+    return models
+
+
+def _is_small(path: Path) -> bool:
+    return path.stat().st_size <= _SMALL_BYTES
+
+
+def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    for value in model.graph.input[1:]:
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value for dim in tensor.shape.dim]
+        weights = np.full(shape, 0.5, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        model.graph.initializer.append(numpy_helper.from_array(weights, value.name))
+    return model
+
+
+def _external() -> onnx.ModelProto:
+    model = model_of_text(
+        "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
+    )
+    [weight] = model.graph.initializer
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight), weight.name))
+    onnx.external_data_helper.set_external_data(weight, "data.bin", 0, len(weight.raw_data))
+    weight.ClearField("raw_data")
+    return model
+
+
+def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) -> bytes:
+    """The damaged file of a number, the same at each call."""
+    rng = random.Random(number)
+    if number % 2:
+        return _attribute_changed(rng.choice(models[rng.choice(sorted(models))]), rng)
+    data = rng.choice(files)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        data = rng.choice((_bytes_changed, *[_fields_changed] * 4))(data, files, rng)
+    return data
+
+
+def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes:
+    start = rng.randrange(len(data) + 1)
+    end = min(len(data), start + rng.choice((0, 1, 1, 2, 8, 64, 10_000)))
+    other = rng.choice(files)
+    at = rng.randrange(len(other))
+    inserted = rng.choice(
+        (
+            b"",
+            rng.randbytes(end - start),
+            rng.randbytes(2),
+            other[at : at + 32],
+            data[start:end] * 2,
+        )
+    )
+    return data[:start] + inserted + data[end:]
+
+
+def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
+    """One field somewhere in the message gets another value; the file stays readable."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception:  # bytes were changed before: protobuf refuses them
+        return data
+    places = list(_places(model))
+    if places:
+        message, descriptor = rng.choice(places)
+        _change(message, descriptor, rng)
+    return model.SerializeToString()
+
+
+def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
+    """One attribute of the node has another value; or one that it leaves to the default has one."""
+    model = onnx.load_model_from_string(data)
+    node, imports = model.graph.node[0], model.opset_import
+    opset = next(entry.version for entry in imports if entry.domain == node.domain)
+    written = {entry.name for entry in node.attribute}
+    declared: Mapping[str, defs.OpSchema.Attribute] = {}
+    if defs.has(node.op_type, opset, node.domain):
+        declared = defs.get_schema(node.op_type, opset, node.domain).attributes
+    left_out = sorted(declared.keys() - written)
+    if left_out and (not written or rng.random() < 0.4):
+        kind = declared[rng.choice(left_out)]
+        entry = node.attribute.add(name=kind.name, type=kind.type.value)
+    elif written:
+        entry = rng.choice(node.attribute)
+    else:
+        return data
+    field = entry.DESCRIPTOR.fields_by_name[_ATTRIBUTE_FIELDS.get(entry.type, "doc_string")]
+    if field.is_repeated and not getattr(entry, field.name):
+        getattr(entry, field.name).append(b"" if entry.type == entry.STRINGS else 0)
+    _change(entry, field, rng)
+    return model.SerializeToString()
+
+
+def _places(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
+    for descriptor, value in message.ListFields():
+        yield message, descriptor
+        if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in value if descriptor.is_repeated else [value]:
+                yield from _places(child)
+
+
+def _change(message: Message, descriptor: FieldDescriptor, rng: random.Random) -> None:
+    name, value = descriptor.name, getattr(message, descriptor.name)
+    if rng.random() < 0.2:
+        message.ClearField(name)
+    elif descriptor.is_repeated:
+        _change_list(value, descriptor, rng)
+    elif descriptor.type != FieldDescriptor.TYPE_MESSAGE:
+        _set(lambda new: setattr(message, name, new), descriptor, rng)
+
+
+def _change_list(values: Any, descriptor: FieldDescriptor, rng: random.Random) -> None:
+    index = rng.randrange(len(values))
+    kept = list(values)
+    kind = rng.choice(("set", "remove", "repeat", "swap"))
+    if kind == "set" and descriptor.type != FieldDescriptor.TYPE_MESSAGE:
+        _set(lambda new: values.__setitem__(index, new), descriptor, rng)
+        return
+    if kind == "remove":
+        del kept[index]
+    elif kind == "repeat":
+        kept.insert(index, kept[index])
+    else:
+        other = rng.randrange(len(kept))
+        kept[index], kept[other] = kept[other], kept[index]
+    copies = [_copied(item) for item in kept]
+    del values[:]
+    values.extend(copies)
+
+
+def _copied(item: Any) -> Any:
+    if not isinstance(item, Message):
+        return item
+    copy = type(item)()
+    copy.CopyFrom(item)
+    return copy
+
+
+def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random.Random) -> None:
+    if descriptor.type == FieldDescriptor.TYPE_STRING:
+        new: Any = rng.choice(_TEXTS)
+    elif descriptor.type == FieldDescriptor.TYPE_BYTES:
+        new = rng.randbytes(rng.randint(0, 16))
+    elif descriptor.type in (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE):
+        new = rng.choice((0.0, -1.0, float("nan"), float("inf"), 1e30))
+    else:
+        new = rng.choice(_NUMBERS)
+    try:
+        assign(new)
+    except (ValueError, TypeError):  # out of the field's range
+        assign(0)
+
+
+def outcome(path: Path) -> str:
+    """What a file comes to: ``step``, ``gradient``, or the layer of the error and its text.
+
+    Raises AssertionError for an error of more than one line, and whatever else goes wrong.
+    """
+    stage = "load"
+    try:
+        model = load_model(path)
+        stage = "read"
+        sizes = dict.fromkeys(symbolic_dimensions(model), 3)
+        fed = [v.name for v in model.graph.input if v.type.tensor_type.elem_type in FLOAT_TYPES]
+        wrt = [*fed, *(parameter.name for parameter in parameters(model))]
+        stage = "gradient"
+        backward = vjp_graph(model, wrt, sizes)
+        flops(backward)
+        stage = "step"
+        step = training_step(model, StepOptions(loss="mse", optimizer="adam", dimensions=sizes))
+        flops(step.model)
+        peak_activation_bytes(step.model)
+    except Error as error:
+        return _refused(stage, str(error))
+    return "a training step"
+
+
+def _refused(stage: str, message: str) -> str:
+    assert "\n" not in message, f"more than one line: {message!r}"
+    assert len(message) < _LONGEST_MESSAGE, f"too long: {message!r}"
+    return f"refused at {stage}"
+
+
+def run(first: int, count: int) -> collections.Counter[str]:
+    """The outcomes of so many mutations; raises at the first that is neither result nor error."""
+    files, models = corpus(), operators()
+    found: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        inside = Path(folder)
+        (inside / "data.bin").write_bytes(bytes(16))
+        watch = _watched(inside)
+        for number in range(first, first + count):
+            path = inside / "model.onnx"
+            path.write_bytes(mutated(files, models, number))
+            with _bounded(number):
+                watch.clear()
+                found[outcome(path)] += 1
+                assert not watch, f"mutation {number} opened {watch}"
+    return found
+
+
+@contextlib.contextmanager
+def _bounded(number: int) -> Iterator[None]:
+    """End the process with a traceback where the time is up, fail where the memory was exceeded."""
+    sys.stderr.write(f"mutation {number}\n")  # the last is the one that ended the process
+    faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
+    signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_SECONDS_A_FILE)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = _resident_bytes("VmRSS")
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    faulthandler.cancel_dump_traceback_later()
+    grown = _resident_bytes("VmHWM") - before
+    assert grown <= _BYTES_A_FILE, f"mutation {number} took {grown} bytes"
+
+
+def _resident_bytes(key: str) -> int:
+    status = Path("/proc/self/status").read_text("ascii")
+    [line] = (line for line in status.splitlines() if line.startswith(f"{key}:"))
+    return int(line.split()[1]) * 1024
+
+
+def _watched(folder: Path) -> list[str]:
+    """Paths opened outside the folder from now on, Python's own modules apart."""
+    opened: list[str] = []
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str):
+            path = Path(arguments[0])
+            library = path.suffix in (".py", ".pyc") or path.is_relative_to(sys.prefix)
+            if not library and not path.is_relative_to(folder):
+                opened.append(str(path))
+
+    sys.addaudithook(hook)
+    return opened
+
+
+def main() -> None:
+    """Run the mutations named on the command line and say what came of them."""
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
+    # Python's own handler would wait for the library that computes.
+    faulthandler.register(signal.SIGPROF, chain=True)
+    first, count = map(int, sys.argv[1:])
+    for text, times in sorted(run(first, count).items()):
+        sys.stdout.write(f"{times:7} {text}\n")
+
+
+if __name__ == "__main__":
+    main()

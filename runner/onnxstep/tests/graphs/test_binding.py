@@ -1,0 +1,269 @@
+"""Symbolic dimensions are replaced everywhere, and what stays unknown is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxstep import vjp_graph
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import load_model
+
+MODELS = Path(__file__).parents[4] / "models"
+FAULTS = Path(__file__).parents[1] / "faults"
+HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    """A model written in ONNX's text form."""
+    return onnx.parser.parse_model(HEADER + text)
+
+
+TWO = "g (float[batch, steps] x, float[steps, 3] w) => (float[batch, 3] y) { y = MatMul(x, w) }"
+FLATTENING = """
+g (float[batch, 2, 3] x) => (float[rows, 6] y) {
+    shape = Shape <start = 0, end = 1> (x)
+    six = Constant <value_ints = [6]> ()
+    target = Concat <axis = 0> (shape, six)
+    y = Reshape (x, target)
+}"""
+
+
+def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """The static shape of each tensor of the graph by name."""
+    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    return {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in values
+    }
+
+
+def test_dimensions_are_listed_once_in_graph_order() -> None:
+    """A name that several inputs share is one dimension."""
+    assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
+
+
+def test_nameless_dimension_is_called_by_input_and_axis() -> None:
+    """A dimension without a name can be bound all the same."""
+    model = parsed("g (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    assert symbolic_dimensions(model) == ("x[0]",)
+    assert shapes(bind_dimensions(model, {"x[0]": 7}))["y"] == [7, 4]
+
+
+def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
+    """Inputs and outputs are static afterwards; the argument is not changed."""
+    model = parsed(TWO)
+    before = model.SerializeToString()
+    bound = bind_dimensions(model, {"batch": 5, "steps": 4})
+    assert shapes(bound) == {"x": [5, 4], "w": [4, 3], "y": [5, 3]}
+    assert symbolic_dimensions(bound) == ()
+    assert model.SerializeToString() == before
+
+
+def test_shapes_computed_in_the_graph_are_followed() -> None:
+    """A reshape to a computed target gets a number, and so does an output named otherwise."""
+    bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
+    assert shapes(bound)["y"] == [5, 6]
+
+
+def test_nested_graphs_are_bound_too() -> None:
+    """A branch's declared shapes follow the outer dimension."""
+    model = parsed("""
+    g (bool c, float[batch] x) => (float[batch] y) {
+        y = If (c) <
+            then_branch = yes () => (float[batch] a) { a = Relu(x) },
+            else_branch = no () => (float[batch] b) { b = Neg(x) }
+        >
+    }""")
+    bound = bind_dimensions(model, {"batch": 6})
+    branches = [attribute.g for attribute in bound.graph.node[0].attribute]
+    assert [b.output[0].type.tensor_type.shape.dim[0].dim_value for b in branches] == [6, 6]
+
+
+@pytest.mark.parametrize("name", ["mnist_cnn", "mnist_mlp"])
+@settings(max_examples=10, deadline=None)
+@given(batch=st.integers(1, 4096))
+def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
+    """Every tensor is static, and the logits have one row per example."""
+    bound = bind_dimensions(load_model(MODELS / f"{name}.onnx"), {"batch": batch})
+    known = shapes(bound)
+    assert known["logits"] == [batch, 10]
+    assert {name for node in bound.graph.node for name in node.output} <= known.keys()
+
+
+def test_unknown_dimension_names_the_nearest() -> None:
+    """A slip of the keyboard is answered with the right name."""
+    with pytest.raises(ModelError, match="did you mean 'batch'"):
+        bind_dimensions(parsed(TWO), {"bacth": 5, "steps": 4})
+
+
+def test_static_model_has_nothing_to_bind() -> None:
+    """A name for a model without symbolic dimensions is refused, no name is fine."""
+    model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    assert shapes(bind_dimensions(model, {}))["y"] == [2]
+    with pytest.raises(ModelError, match="leave it out"):
+        bind_dimensions(model, {"batch": 5})
+
+
+def test_unbound_dimensions_are_listed_with_an_example() -> None:
+    """The message is all that is needed to bind them."""
+    with pytest.raises(ModelError) as caught:
+        bind_dimensions(parsed(TWO), {"batch": 5})
+    assert "without a size: 'steps';" in str(caught.value)
+    assert "{'batch': 5, 'steps': 32}" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 2.0, "32", 2**41])
+def test_size_must_be_a_positive_integer(size: object) -> None:
+    """Nothing is coerced."""
+    with pytest.raises(ModelError, match="positive integer"):
+        bind_dimensions(parsed(TWO), {"batch": size, "steps": 4})  # type: ignore[dict-item]
+
+
+def test_product_of_sizes_has_a_limit() -> None:
+    """Sizes that are possible one by one may be absurd together."""
+    with pytest.raises(ModelError, match="elements"):
+        bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[batch, 4] x, float[5, 3] w) => (float[batch, 3] y) { y = MatMul(x, w) }",
+        "g (float[batch] x, float[4] b) => (float[n] y) { y = Add(x, b) }",
+    ],
+)
+def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
+    """Inner sizes and broadcasts that do not fit are found before any run."""
+    with pytest.raises(ModelError, match="do not fit together") as caught:
+        bind_dimensions(parsed(text), {"batch": 3})
+    assert "\n" not in str(caught.value)
+
+
+def test_shape_that_depends_on_data_is_named() -> None:
+    """The count of non-zero elements is not known before the run."""
+    model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
+    with pytest.raises(ModelError, match=r"'y'.*NonZero"):
+        bind_dimensions(model, {"batch": 3})
+
+
+def test_float_values_are_not_taken_for_shapes() -> None:
+    """Inference by value in onnx refuses this sum, whose operands broadcast."""
+    model = parsed(
+        "g (double[2] x) => (double[2, 4] y)"
+        "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
+        " both = Concat <axis = 0> (x, x) y = Add(both, column) }"
+    )
+    assert shapes(bind_dimensions(model, {}))["y"] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "call"),
+    [
+        ("ConstantOfShape", "ConstantOfShape(long)"),
+        ("Expand", "Expand(one, long)"),
+        ("Tile", "Tile(ones, long)"),
+        ("Pad", "Pad(ones, ends)"),
+        ("OneHot", "OneHot(ones, many, values)"),
+        ("Range", "Range(one, many, one)"),
+    ],
+)
+def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> None:
+    """Operators whose outputs outgrow their inputs, of constants alone: nothing is computed."""
+    text = (
+        "g (float[3] x) => (float[3] y) <int64[1] long = {268435456}, int64 many = {268435456}, "
+        "int64[2] ends = {0, 268435456}, int64[1] ones = {1}, int64 one = {1}, "
+        f"int64[2] values = {{0, 1}}> {{ t = {call} c = Cast<to = 1>(t) "
+        "s = ReduceSum<keepdims = 0>(c) y = Add(x, s) }"
+    )
+    with pytest.raises(ModelError, match=f"{op_type} makes 268435"):
+        bind_dimensions(parsed(text), {})
+
+
+@pytest.mark.parametrize(
+    ("made", "blamed"),
+    [
+        ("".join(f"a{i + 1} = CumSum(a{i}, zero) " for i in range(5)) + "s = Neg(a5)", "CumSum"),
+        ('s = Einsum <equation = "ij,jk->ik"> (table, table)', "Einsum"),
+        ('s = Einsum <equation = "...j,...j->..."> (table, table)', "Einsum"),
+        ("s = MatMul(table, table)", "MatMul"),
+        ("s = AveragePool <kernel_shape = [65536]> (row)", "AveragePool"),
+    ],
+)
+def test_long_work_on_constants_is_refused(made: str, blamed: str) -> None:
+    """A runtime does it before the first run, where nothing interrupts it."""
+    model = parsed(
+        "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
+        " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "
+        f"table = ConstantOfShape(wide) row = ConstantOfShape(line) {made} "
+        "r = ReduceSum <keepdims = 0> (s) y = Add(x, r) }"
+    )
+    with pytest.raises(ModelError, match=rf"\({blamed}\): expected at most 2\*\*30 operations"):
+        bind_dimensions(model, {})
+
+
+def test_a_mask_as_long_as_any_context_is_allowed() -> None:
+    """Constants of 2**26 elements through five operators, as exporters write causal masks."""
+    model = parsed(
+        "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
+        "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
+        "kept = Cast <to = 9> (lower) mask = Where(kept, zero, low) wider = Mul(mask, low) "
+        "y = Add(x, wider) }"
+    )
+    assert len(bind_dimensions(model, {}).graph.node) == 6
+
+
+def test_a_long_range_of_a_file_is_refused() -> None:
+    """The committed file of 238 bytes asks for a range of two gibibytes."""
+    with pytest.raises(ModelError, match="Range makes 268435456"):
+        bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
+
+
+def test_an_input_shorter_than_its_window_is_named() -> None:
+    """The node, its input and the remedy: onnx infers a length below zero."""
+    model = parsed(
+        "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'c' \(Conv\).*\[1, 2, 3\] is too short.*larger"):
+        bind_dimensions(model, {"t": 3})
+
+
+def test_shapes_that_do_not_fit_name_their_node() -> None:
+    """Among many nodes, the first whose inputs ONNX refuses, with their shapes."""
+    model = parsed(
+        "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(MatMul\) of a\[2, 3\], w\[4, 2\]: .*bind"):
+        bind_dimensions(model, {"n": 2})
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
+    """Declared behind the inputs, a wrong shape is told and replaced, as ONNX Runtime does."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 7, opset_import: ["" : {opset}]> '
+        "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "
+        "{ t = MatMul (x, w) y = Relu (t) }"
+    )
+    with pytest.warns(ModelWarning, match=r"value 't': declared as \(7,\), computed as \(2, 4\)"):
+        bound = bind_dimensions(model, {"n": 2})
+    assert shapes(bound)["y"] == shapes(bound)["t"] == [2, 4]
+    with pytest.warns(ModelWarning):
+        backward = vjp_graph(model, ["w"], {"n": 2})
+    assert shapes(backward)["w_gradient"] == [3, 4]
+
+
+def test_what_no_output_needs_is_not_bound() -> None:
+    """Neither a node whose shape depends on data nor what is declared of one that is gone."""
+    model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
+    stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
+    model.graph.value_info.append(stale)
+    bound = bind_dimensions(model, {"n": 3})
+    assert [node.op_type for node in bound.graph.node] == ["Neg"]
+    assert not bound.graph.value_info

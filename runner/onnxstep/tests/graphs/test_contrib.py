@@ -1,0 +1,105 @@
+"""Models with contributed operators get static shapes, from symbolic dimensions on."""
+
+from __future__ import annotations
+
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+from onnx.helper import make_opsetid
+from onnxruntime.capi import onnxruntime_pybind11_state
+
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.contrib import runtime_operator_names
+from onnxstep.graphs.inference import inferred_types
+from onnxstep.graphs.tensors import static_shape
+
+OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
+BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
+{{
+    p = com.microsoft.FusedMatMul <transB = 1> (x, w)
+    a, keys, values = com.microsoft.MultiHeadAttention <num_heads = 2> (p, p, p, b)
+    g = com.microsoft.Gelu (a)
+    n1, m, r, total = com.microsoft.SkipLayerNormalization (g, x, s, s)
+    shape = Shape <start = 0, end = 2> (total)
+    last = Constant <value_ints = [8]> ()
+    whole = Concat <axis = 0> (shape, last)
+    y = Reshape (n1, whole)
+}}"""
+
+
+def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    return {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in [*model.graph.value_info, *model.graph.output]
+    }
+
+
+def test_shapes_pass_through_contributed_operators() -> None:
+    """Shapes computed at run time from such an operator's output are known too."""
+    shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
+    assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
+    assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
+    assert shapes["m"] == [3, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "node"),
+    [
+        ("float[2,3,4] a, float[2,5,4] b", "FusedMatMul <transB = 1> (a, b)"),
+        ("float[3,2,4] a, float[2,4,5] b", "FusedMatMul <transBatchA = 1> (a, b)"),
+        ("float[4] a, float[2,4,5] b", "FusedMatMul (a, b)"),
+        ("float[2,4] a, float[4] b", "FusedMatMul (a, b)"),
+        ("float[2,3,5] a, float[5,12] b, float[12] c", "Attention <num_heads = 2> (a, b, c)"),
+        ("float[2,3,5] a, float[5] b", "BiasGelu (a, b)"),
+        (
+            "uint8[7,16] a, int64[2,3] b, float[7,1] c",
+            "GatherBlockQuantized <bits = 4, block_size = 32, quantize_axis = 1> (a, b, c)",
+        ),
+    ],
+)
+def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
+    """ONNX Runtime infers the same."""
+    text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
+    model = parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    assert _shapes(bind_dimensions(model, {}))["y"] == session.get_outputs()[0].shape
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
+)
+def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
+    """Inputs that do not fit, a missing attribute, an operator that nobody knows."""
+    text = (
+        f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
+    )
+    with pytest.raises(ModelError, match=r"expected a shape known before the run"):
+        bind_dimensions(parser.parse_model(text), {})
+
+
+def test_a_contradicting_declaration_does_not_count() -> None:
+    """The runtime warns of it and goes by what it computes, and so do bound shapes."""
+    text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
+    with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
+        bound = bind_dimensions(parser.parse_model(text), {})
+    assert static_shape(bound.graph.output[0].type) == (2, 3)
+
+
+def test_the_runtimes_own_operators_are_known() -> None:
+    """A node of any operator that the installed runtime has a schema of may stand in a result."""
+    schemas = onnxruntime_pybind11_state.get_all_operator_schema()
+    assert {schema.name for schema in schemas} <= runtime_operator_names()
+
+
+@pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
+def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
+    """Up to opset 15 onnx has no inference of these, only the operators that they stand for."""
+    kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
+    node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
+    schema = onnx.defs.get_schema(op_type, 13)
+    inferred = inferred_types(node, schema, kinds, {}, imports, 8)
+    assert inferred == {"y": onnx.helper.make_tensor_type_proto(onnx.TensorProto.BOOL, [2, 3])}

@@ -1,0 +1,76 @@
+"""Local functions take the place of their calls, unless these would multiply without bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from graph_text import model_of_text
+from onnxstep.errors import ModelError
+from onnxstep.graphs.functions import check_calls, inline_functions
+from onnxstep.graphs.loading import load_model
+
+FAULTS = Path(__file__).parents[1] / "faults"
+TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
+
+
+def functions(count: int, body: str) -> onnx.ModelProto:
+    """A chain of functions f0, f1, …: each has the body, where NEXT is the function after it."""
+    texts = [
+        f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
+        + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")
+        for number in range(count)
+    ]
+    return model_of_text(TEXT, functions=" ".join(texts))
+
+
+def test_calls_become_nodes() -> None:
+    """Three functions that each call the next twice are eight nodes, and no function is left."""
+    plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
+    assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
+    assert not plain.functions
+
+
+@pytest.mark.parametrize("count", [15, 31])
+def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
+    """Each function calls the next twice: a small file of up to 2**31 nodes."""
+    with pytest.raises(ModelError, match="own functions stand for"):
+        check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
+
+
+def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
+    """The committed file of two kilobytes never reaches what would write its calls out."""
+    with pytest.raises(ModelError, match="own functions stand for"):
+        load_model(FAULTS / "function_bomb_30.onnx")
+
+
+def test_what_calls_copy_counts_in_bytes_too() -> None:
+    """A constant of a megabyte in a function that is called 4096 times."""
+    model = functions(13, "{ c = NEXT(a) b = NEXT(c) }")
+    big = onnx.helper.make_tensor("t", onnx.TensorProto.INT8, [2**20], bytes(2**20), raw=True)
+    model.functions[-1].node.append(onnx.helper.make_node("Constant", [], ["k"], value=big))
+    with pytest.raises(ModelError, match="bytes for the"):
+        check_calls(model)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_functions_that_call_themselves_are_refused(count: int) -> None:
+    """Alone or in a circle."""
+    model = functions(count, "{ b = NEXT(a) }")
+    model.functions[-1].node[0].op_type, model.functions[-1].node[0].domain = "f0", "local"
+    with pytest.raises(ModelError, match="calls itself"):
+        check_calls(model)
+
+
+def test_calls_in_branches_count() -> None:
+    """A function whose branches both call the next."""
+    branch = "{{ {0} = NEXT(a) }}"
+    body = (
+        "{ k = Constant<value = bool {1}>() b = If(k) <"
+        f"then_branch = t () => (float[3] p) {branch.format('p')}, "
+        f"else_branch = e () => (float[3] q) {branch.format('q')}> }}"
+    )
+    with pytest.raises(ModelError, match="own functions stand for"):
+        check_calls(functions(20, body))

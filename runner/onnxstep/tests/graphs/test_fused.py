@@ -1,0 +1,131 @@
+"""Fused operators against ONNX Runtime's own: the same numbers from standard operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+from onnxstep import vjp_graph
+from onnxstep.errors import ModelError
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.fused import unfuse
+from onnxstep.graphs.loading import load_model_bytes
+
+NORM = "float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y"
+STATISTIC = ", float[2,3,1]"
+CONV = "float[1,2,5,5] x, float[3,2,3,3] w, float[3] b, float[1,3,3,3] z) => (float[1,3,3,3] y"
+FORMS = {
+    "simplified_13": (13, NORM, "y = SimplifiedLayerNormalization <axis = -1> (x, s)"),
+    "simplified_18": (
+        18,
+        f"{NORM}{STATISTIC} r",
+        "y, r = SimplifiedLayerNormalization <epsilon = 0.1> (x, s)",
+    ),
+    "layer_norm_13": (
+        13,
+        f"{NORM}{STATISTIC} m{STATISTIC} r",
+        "y, m, r = LayerNormalization <epsilon = 0.1> (x, s, b)",
+    ),
+    "layer_norm_16": (16, NORM, "y = LayerNormalization (x, s)"),
+    "group_norm_18": (
+        18,
+        "float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y",
+        "y = GroupNormalization <num_groups = 2, epsilon = 0.1> (x, s, b)",
+    ),
+    "group_norm_one_scale": (
+        20,
+        "float[2,4,3] x, float[1] s, float[2] b) => (float[2,4,3] y",
+        "y = GroupNormalization <num_groups = 2> (x, s, b)",
+    ),
+    "gemm": (
+        18,
+        "float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y",
+        'y = com.microsoft.FusedGemm <transB = 1, alpha = 0.5, activation = "LeakyRelu", '
+        "activation_alpha = 0.3> (x, w, b)",
+    ),
+    "image_scaler": (
+        8,
+        "float[1,2,5,5] x) => (float[1,2,5,5] y",
+        "y = ImageScaler <scale = 0.5, bias = [1.5, -2.0]> (x)",
+    ),
+    "affine": (
+        7,
+        "float[2,3] x) => (float[2,3] y",
+        "y = Affine <alpha = 0.5, beta = 1.5> (x)",
+    ),
+    "crop": (
+        7,
+        "float[1,2,5,6] x) => (float[1,2,2,3] y",
+        "y = Crop <border = [1, 2, 2, 1]> (x)",
+    ),
+    "crop_of_a_size": (
+        7,
+        "float[1,2,5,6] x) => (float[1,2,2,4] y",
+        "y = Crop <border = [1, 2, 0, 0], scale = [2, 4]> (x)",
+    ),
+    "conv": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b)'),
+    "conv_added": (18, CONV, 'y = com.microsoft.FusedConv <activation = "Relu"> (x, w, b, z)'),
+    "conv_clipped": (
+        18,
+        CONV,
+        'y = com.microsoft.FusedConv <activation = "Clip", activation_params = [0.0, 0.5]> (x, w)',
+    ),
+}
+
+
+def _model(form: str) -> onnx.ModelProto:
+    opset, values, node = FORMS[form]
+    return parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]> '
+        f"g ({values}) {{ {node} }}"
+    )
+
+
+def _outputs(model: onnx.ModelProto) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    feeds = {
+        entry.name: rng.standard_normal(entry.shape).astype(np.float32)
+        for entry in session.get_inputs()
+    }
+    return list(session.run(None, feeds))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
+    """Forward values agree to float32 rounding, and the parts are valid ONNX with known shapes."""
+    model = _model(form)
+    apart = unfuse(model)
+    for whole, parts in zip(_outputs(model), _outputs(apart), strict=True):
+        np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
+    onnx.checker.check_model(apart)
+    bind_dimensions(apart, {})
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
+    """The file is accepted, though onnx does not know the operator, and has gradients."""
+    loaded = load_model_bytes(_model(form).SerializeToString())
+    gradient = vjp_graph(loaded, ["x"])
+    assert [value.name for value in gradient.graph.output][-1] == "x_gradient"
+    onnxruntime.InferenceSession(gradient.SerializeToString())
+
+
+def test_a_model_without_fused_operators_stays_itself() -> None:
+    """Nothing is copied where nothing is to be done."""
+    plain = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    )
+    assert unfuse(plain) is plain
+
+
+def test_a_fused_node_that_does_not_fit_is_named() -> None:
+    """A node without inputs is no crash."""
+    model = _model("gemm")
+    model.graph.node[0].name = "broken"
+    del model.graph.node[0].input[:]
+    with pytest.raises(ModelError, match=r"'broken'.*FusedGemm"):
+        unfuse(model)

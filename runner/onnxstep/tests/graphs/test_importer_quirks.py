@@ -1,0 +1,175 @@
+"""Files as others write them: dimensions of -1, weights in Constant nodes or among the inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from graph_text import model_of_text
+from onnxstep import vjp_graph
+from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.parameters import materialise, parameters
+from onnxstep.graphs.precision import in_half_precision
+
+WEIGHTS = (
+    "w = Constant <value = float[2] {3, 4}> () two = Constant <value = float {2}> () "
+    "a = Mul(x, w) b = Mul(a, two) "
+)
+
+
+def loaded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model as it comes out of the loader."""
+    return load_model_bytes(model.SerializeToString())
+
+
+def test_weights_in_constant_nodes_are_parameters() -> None:
+    """Where a file has no float initializer, constants of several floats are what is trained."""
+    model = loaded(model_of_text(f"g (float[n,2] x) => (float[n,2] y) {{ {WEIGHTS} y = Neg(b) }}"))
+    assert [parameter.name for parameter in parameters(model)] == ["w"]
+    np.testing.assert_array_equal(materialise(model)["w"], [3, 4])
+    assert [node.output[0] for node in model.graph.node] == ["two", "a", "b", "y"]
+
+
+def test_constants_beside_initializers_stay() -> None:
+    """A file that has its weights in initializers means its constants as constants."""
+    model = loaded(
+        model_of_text(
+            "g (float[n,2] x) => (float[n,2] y) <float[2] v = {1, 2}> "
+            f"{{ {WEIGHTS} y = Mul(b, v) }}"
+        )
+    )
+    assert [parameter.name for parameter in parameters(model)] == ["v"]
+
+
+def test_what_is_declared_of_constants_is_not_believed() -> None:
+    """A list of one number that a file declares as a scalar keeps its own shape."""
+    model = model_of_text(
+        "g (float[n,2] x) => (float[n,1] y) "
+        "{ one = Constant <value_ints = [1]> () y = ReduceSum(x, one) }"
+    )
+    scalar = onnx.helper.make_tensor_value_info("one", onnx.TensorProto.INT64, [])
+    model.graph.value_info.append(scalar)
+    bound = bind_dimensions(loaded(model), {"n": 3})
+    assert [dim.dim_value for dim in bound.graph.output[0].type.tensor_type.shape.dim] == [3, 1]
+
+
+@pytest.mark.parametrize("declared", ["element type", "nothing"])
+def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
+    """The checker of onnx demands what ONNX Runtime infers; a value without a type is dropped."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
+    if declared == "nothing":
+        model.graph.output[0].ClearField("type")
+    else:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.value_info.add(name="a")
+    bound = bind_dimensions(loaded(model), {"n": 3})
+    kind = bound.graph.output[0].type.tensor_type
+    assert (kind.elem_type, [dim.dim_value for dim in kind.shape.dim]) == (1, [3, 2])
+
+
+def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
+    """An output whose rank onnx cannot infer yet is accepted; binding tells it."""
+    model = model_of_text(
+        "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    shape = bind_dimensions(loaded(model), {"n": 3}).graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in shape.dim] == [3, 2]
+
+
+def test_an_input_without_a_type_is_named() -> None:
+    """Nobody can infer what is fed."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
+    model.graph.input[0].ClearField("type")
+    with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
+        loaded(model)
+
+
+def test_minus_one_is_an_open_dimension() -> None:
+    """A size of -1 is bound like any other open dimension."""
+    model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
+    for value in [*model.graph.input, *model.graph.output]:
+        value.type.tensor_type.shape.dim[0].dim_value = -1
+    assert symbolic_dimensions(loaded(model)) == ("x[0]",)
+
+
+def test_what_only_the_checker_demands_is_completed() -> None:
+    """A graph's name, the version of ONNX Runtime's operators, an IR version for initializers."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 13, "com.microsoft" : 1]> '
+        "g (float[2] x) => (float[2] y) <float[2] w = {3, 4}> "
+        "{ a = Mul(x, w) y = com.microsoft.Gelu(a) }"
+    )
+    model.graph.name = ""
+    del model.opset_import[1]
+    read = loaded(model)
+    onnx.checker.check_model(read)
+    assert [parameter.name for parameter in parameters(read)] == ["w"]
+
+
+def test_unsorted_nodes_are_sorted() -> None:
+    """ONNX Runtime sorts nodes by itself; so does the loader, and says so, in branches too."""
+    model = model_of_text(
+        "g (float[2] x, bool c) => (float[2] y) "
+        "{ a = Neg(x) y = If (c) <then_branch = t () => (float[2] u) { s = Neg(a) u = Relu(s) }, "
+        "else_branch = e () => (float[2] v) { v = Identity(a) }> }"
+    )
+    branch = model.graph.node[1].attribute[0].g
+    for graph in (branch, model.graph):
+        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
+        del graph.node[:]
+        graph.node.extend(reversed(nodes))
+    with pytest.warns(ModelWarning, match="not in the order of their computation"):
+        read = loaded(model)
+    assert [node.op_type for node in read.graph.node] == ["Neg", "If"]
+
+
+def test_a_circle_of_nodes_is_refused() -> None:
+    """Nodes that read each other have no order; the checker names the value."""
+    model = model_of_text("g (float[2] x) => (float[2] y) { a = Neg(x) y = Relu(a) }")
+    model.graph.node[0].input[0] = "y"
+    with pytest.raises(ModelError, match="topologically sorted"):
+        loaded(model)
+
+
+def test_empty_scales_beside_sizes_are_left_out() -> None:
+    """Resize of opset 11 has all of its inputs, those empty that do not count."""
+    model = loaded(
+        model_of_text(
+            "g (float[1,1,2,2] x, float[0] r, float[0] s) => (float[1,1,4,4] y) "
+            "<int64[4] n = {1, 1, 4, 4}> { y = Resize(x, r, s, n) }",
+            opset=11,
+        )
+    )
+    assert vjp_graph(model, ["x"]).graph.output[-1].name == "x_gradient"
+
+
+@pytest.mark.parametrize("ir_version", [3, 8])
+def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
+    """What an old file lists as input and stores too is stored, in half precision as well."""
+    model = model_of_text(
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
+        "{ a = Mul(x, w) y = Mul(a, v) }"
+    )
+    model.graph.initializer[0].name = "w"
+    model.graph.node[1].input[1] = "w"
+    model.ir_version = ir_version
+    kept = loaded(model)
+    assert [parameter.name for parameter in parameters(kept)] == ["w"]
+    half = in_half_precision(bind_dimensions(kept, {}), onnx.TensorProto.FLOAT16)
+    assert [value.name for value in half.graph.input] == ["x"]
+    assert [tensor.name for tensor in half.graph.initializer] == ["w"]
+
+
+def test_a_value_of_a_branch_without_a_type_is_left_out() -> None:
+    """Converters list what a body captures, and nothing else about it."""
+    model = model_of_text(
+        "g (float[2] x, bool c) => (float[2] y) "
+        "{ y = If (c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "
+        "else_branch = e () => (float[2] v) { v = Identity(x) }> }"
+    )
+    model.graph.node[0].attribute[0].g.value_info.add(name="x")
+    assert not loaded(model).graph.node[0].attribute[0].g.value_info

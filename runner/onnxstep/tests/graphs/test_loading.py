@@ -1,0 +1,267 @@
+"""Files that are not what they should be give one line, never a crash."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs import loading
+from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.loading import external_files, load_model, load_model_bytes
+from onnxstep.graphs.parameters import parameter_count
+
+MODELS = Path(__file__).parents[4] / "models"
+FILES = {
+    name: (MODELS / name).read_bytes()
+    for name in ("cifar10_cnn.onnx", "mnist_mlp.onnx", "text_generator_keras.onnx")
+}
+TEXT = """
+<ir_version: 10, opset_import: ["" : 18]>
+scale (float[batch, 4] x) => (float[batch, 4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }
+"""
+WEIGHTS = np.array([1, 2, 3, 4], dtype=np.float32)
+
+
+def ordinary() -> onnx.ModelProto:
+    """A model that multiplies by four stored weights."""
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(WEIGHTS, "w"))
+    return model
+
+
+def external(folder: Path, location: str, **entries: int) -> Path:
+    """The ordinary model, its weights kept in a file at a location."""
+    model = ordinary()
+    onnx.external_data_helper.set_external_data(
+        model.graph.initializer[0], location=location, **entries
+    )
+    model.graph.initializer[0].ClearField("raw_data")
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def whole_lengths(data: bytes) -> set[int]:
+    """The lengths at which a file of this project would be a model with less metadata."""
+    model = onnx.load_model_from_string(data)
+    lengths = set()
+    while model.metadata_props:
+        del model.metadata_props[-1]
+        lengths.add(len(model.SerializeToString(deterministic=True)))
+    return lengths
+
+
+def refused(path: Path) -> str:
+    """The one line with which a file is refused."""
+    with pytest.raises(ModelError) as caught:
+        load_model(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_model_of_this_project_loads(name: str) -> None:
+    """The files in models/ are read unchanged."""
+    assert load_model(MODELS / name) == onnx.load_model_from_string(FILES[name])
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """A path that leads nowhere says so."""
+    assert "there is no such file" in refused(tmp_path / "absent.onnx")
+
+
+def test_folder_and_pipe_are_no_files(tmp_path: Path) -> None:
+    """What is not a regular file is refused without being opened: a pipe would never end."""
+    os.mkfifo(tmp_path / "pipe.onnx")
+    assert "something else" in refused(tmp_path)
+    assert "something else" in refused(tmp_path / "pipe.onnx")
+
+
+def test_unreadable_path_is_refused() -> None:
+    """A null character cannot be in a path."""
+    with pytest.raises(ModelError):
+        load_model(Path("a\0b.onnx"))
+
+
+def test_empty_file_is_refused(tmp_path: Path) -> None:
+    """No bytes are no model."""
+    (tmp_path / "empty.onnx").touch()
+    assert "empty file" in refused(tmp_path / "empty.onnx")
+
+
+def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
+    """A sparse file of 2 GiB costs no memory."""
+    path = tmp_path / "large.onnx"
+    with path.open("wb") as file:
+        file.truncate(loading.MAX_MODEL_BYTES + 1)
+    assert "at most 2147483647 bytes" in refused(path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
+    """No prefix of a model is a model, but for one that ends with a whole entry of metadata."""
+    data = FILES[name]
+    path = tmp_path / "short.onnx"
+    for length in sorted({*range(0, len(data), 37)} - whole_lengths(data)):
+        path.write_bytes(data[:length])
+        refused(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_refused(data: bytes) -> None:
+    """Bytes that parse by accident do not pass the checker."""
+    with pytest.raises(ModelError):
+        load_model_bytes(data)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from(sorted(FILES)),
+    st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 3), st.binary(max_size=6)), max_size=4),
+)
+def test_mutated_files_are_read_or_refused(name: str, edits: list[tuple[int, int, bytes]]) -> None:
+    """Whatever is overwritten, removed or inserted, the answer is a model or a ModelError."""
+    data = bytearray(FILES[name])
+    for place, removed, inserted in edits:
+        start = place % len(data)
+        data[start : start + removed] = inserted
+    try:
+        model = load_model_bytes(bytes(data))
+        assert parameter_count(model) >= 0
+        bound = bind_dimensions(model, dict.fromkeys(symbolic_dimensions(model), 3))
+        outcome = f"bound {len(bound.graph.node)} nodes"
+    except ModelError as error:
+        outcome = str(error)
+    assert outcome
+    assert "\n" not in outcome
+
+
+def test_checker_message_is_one_line(tmp_path: Path) -> None:
+    """The many lines of onnx's checker become one."""
+    model = ordinary()
+    model.graph.node[0].input[0] = "unknown"
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert "unknown" in refused(tmp_path / "m.onnx")
+
+
+def test_opset_of_the_future_is_refused(tmp_path: Path) -> None:
+    """Operators that onnx does not know yet cannot be checked."""
+    model = ordinary()
+    model.opset_import[0].version = 999
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert "got 999" in refused(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("sizes", [[2**20, 2**21], [2**62, 2**62], [-2, 4]])
+def test_absurd_shape_is_refused(sizes: list[int]) -> None:
+    """A declared shape that no machine could hold is a fault of the file."""
+    model = ordinary()
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sizes)
+    model.graph.input[0].CopyFrom(value)
+    with pytest.raises(ModelError, match="tensor 'x'"):
+        load_model_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_stored_data_must_fill_its_shape(size: int) -> None:
+    """Four values are a tensor of four, not of three or five."""
+    model = ordinary()
+    model.graph.initializer[0].dims[0] = size
+    with pytest.raises(ModelError, match="w"):
+        load_model_bytes(model.SerializeToString())
+
+
+def test_unknown_data_type_is_refused() -> None:
+    """A number that ONNX gives to no data type is a fault of the file."""
+    model = ordinary()
+    model.graph.input[0].type.tensor_type.elem_type = 69
+    with pytest.raises(ModelError, match="got 69"):
+        load_model_bytes(model.SerializeToString())
+
+
+def test_external_data_inside_the_folder_is_read(tmp_path: Path) -> None:
+    """Weights beside the model arrive in it, and the model no longer points at the file."""
+    values = np.arange(4, dtype=np.float32)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "w.bin").write_bytes(b"pad!" + values.tobytes())
+    path = external(tmp_path, "sub/w.bin", offset=4, length=16)
+    stored = load_model(path).graph.initializer[0]
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(stored), values)
+    assert not onnx.external_data_helper.uses_external_data(stored)
+
+
+LOCATIONS = ["../w.bin", "sub/../../w.bin", "/etc/hostname", "C:\\w.bin", "..\\w.bin", "", "\0"]
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> None:
+    """No spelling of a place outside the model's folder is read."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    assert "inside the model's folder" in refused(external(folder, location))
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) -> None:
+    """A symbolic link is a way out of the folder, as the file or on the way to it."""
+    outside, folder = tmp_path / "outside", tmp_path / "model"
+    outside.mkdir()
+    folder.mkdir()
+    (outside / "w.bin").write_bytes(bytes(16))
+    source, location = {
+        "file": (outside / "w.bin", "w.bin"),
+        "folder": (outside, "sub/w.bin"),
+    }[linked]
+    (folder / location.split("/")[0]).symlink_to(source)
+    assert "symbolic link" in refused(external(folder, location))
+
+
+@pytest.mark.parametrize(
+    "entries", [{"offset": 999}, {"length": 999}, {"offset": 8, "length": 16}, {"length": -1}]
+)
+def test_external_range_must_be_in_the_file(tmp_path: Path, entries: dict[str, int]) -> None:
+    """A range beyond the file is a fault, not a short read."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    assert "external data" in refused(external(tmp_path, "w.bin", **entries))
+
+
+def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
+    """A file of other weights under the same name is found before anything is measured."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    assert external_files(external(tmp_path, "w.bin", offset=0, length=16)) == ("w.bin",)
+    with pytest.raises(ModelError, match=r"up to byte 24 of 'w\.bin', which has 16"):
+        external_files(external(tmp_path, "w.bin", offset=8, length=16))
+
+
+def test_external_data_counts_toward_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small graph with large weights is a large model."""
+    (tmp_path / "w.bin").write_bytes(bytes(4096))
+    monkeypatch.setattr(loading, "MAX_MODEL_BYTES", 4096)
+    assert "2 GB" in refused(external(tmp_path, "w.bin"))
+
+
+def test_bytes_have_no_folder_for_external_data(tmp_path: Path) -> None:
+    """A message without a file has nothing to read beside it."""
+    with pytest.raises(ModelError, match="needs a file"):
+        load_model_bytes(external(tmp_path, "w.bin").read_bytes())
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """Protobuf lets any bytes pass as a name; here the file is refused before anything reads it."""
+    data = ordinary().SerializeToString().replace(b"w", b"\xff")
+    with pytest.raises(ModelError, match="UTF-8"):
+        load_model_bytes(data)

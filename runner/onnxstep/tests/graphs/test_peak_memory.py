@@ -1,0 +1,165 @@
+"""The memory of a run, beside what ONNX Runtime itself says that it took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from graph_text import model_of_text
+from onnxstep import StepOptions, training_step
+from onnxstep.errors import ModelError
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.loading import load_model
+from onnxstep.graphs.peak_memory import folded_constant_bytes, peak_activation_bytes
+
+MODELS = Path(__file__).parents[4] / "models"
+BLOCK = 2**16 * 4  # the bytes of every tensor of 65,536 floats
+
+
+def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> list[dict]:
+    """What the profile of one run says of each node, in the order of the run."""
+    options = onnxruntime.SessionOptions()
+    options.enable_mem_pattern = options.enable_mem_reuse = False
+    options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    feeds = {
+        info.name: np.ones(info.shape, np.int64 if "int64" in info.type else np.float32)
+        for info in session.get_inputs()
+    }
+    session.run(None, feeds)
+    profile = json.loads(Path(session.end_profiling()).read_text())
+    return [e["args"] for e in profile if e["name"].endswith("_kernel_time")]
+
+
+def run_of(nodes: str) -> onnx.ModelProto:
+    """A graph on x and w, both of one block, whose r is summed up."""
+    return bind_dimensions(
+        model_of_text(
+            "g (float[256,256] x, float[256,256] w) => (float y) "
+            f"{{ {nodes} y = ReduceSum <keepdims = 0> (r) }}"
+        ),
+        {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "blocks"),
+    [
+        ("a = Cos(x) b = Cos(a) c = Cos(b) r = Sum(a, c)", 3),
+        ("a = Cos(x) b = Tanh(a) r = Relu(b)", 1),
+        ("a = Cos(x) b = Tanh(a) r = Add(a, b)", 3),
+        ("a = Cos(x) r = Add(a, x)", 2),
+        ("a = Cos(x) b = Flatten(a) c = Tanh(b) r = Flatten(c)", 1),
+    ],
+    ids=["chain", "in-place", "read-later", "sum", "views"],
+)
+def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -> None:
+    """Blocks in use at once, counted and as ONNX Runtime's arena had them."""
+    model = run_of(nodes)
+    assert blocks * BLOCK <= peak_activation_bytes(model) < blocks * BLOCK + 8192
+    seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
+    assert blocks * BLOCK <= seen < blocks * BLOCK + 4096
+
+
+def test_later_runs_take_chunks_that_the_first_did_not_have() -> None:
+    """In the first run d and c share the older region of 16 MiB, in the second the later one.
+
+    In use at once are b, c and d: 22 MiB.
+    """
+    model = bind_dimensions(
+        model_of_text(
+            "g (float[5,2,262144] x, float[2,262144] s) => (float y) "
+            "{ c = Cos(s) a = Cos(x) b = Cos(a) d = Add(b, c) y = ReduceSum <keepdims = 0> (d) }"
+        ),
+        {},
+    )
+    assert peak_activation_bytes(model) == pytest.approx(24 * 2**20, rel=0.01)
+
+
+def test_a_cast_like_another_value_does_not_wait_for_it() -> None:
+    """It is a Cast of its first operand alone, and no constant of the session."""
+    model = bind_dimensions(
+        model_of_text(
+            "g (float[8] x) => (float[8] y) <double one = {1}> "
+            "{ a = Cos(x) c = CastLike(one, a) y = Add(c, a) }"
+        ),
+        {},
+    )
+    run = execution_plan(model)
+    assert [(node.op_type, list(node.input)) for node in run.nodes if node.output[0] == "c"] == [
+        ("Cast", ["one"])
+    ]
+    assert "c" not in run.constants
+
+
+def whole(blocks: int) -> object:
+    """So many blocks, but for pages that are touched in part."""
+    return pytest.approx(blocks * BLOCK, rel=0.01)
+
+
+def test_a_swapped_operand_of_a_product_is_read_as_it_lies() -> None:
+    """ONNX Runtime fuses the transpose into the product, unless somebody else reads it."""
+    swapped = "a = Cos(x) t = Transpose <perm = [1, 0]> (a) p = MatMul(w, t)"
+    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, a)")) == whole(3)
+    assert peak_activation_bytes(run_of(f"{swapped} r = Sum(p, t, a)")) == whole(4)
+
+
+def test_equal_nodes_are_one_and_constants_are_folded() -> None:
+    """What a session computes once or beforehand takes no memory of a run."""
+    model = bind_dimensions(
+        model_of_text(
+            "g (float[8] x) => (float[8] y, float[8] z) <float[1] one = {1}, int64[1] s = {8}> "
+            "{ e = Expand(one, s) a = Sin(x) b = Sin(x) c = Add(a, e) d = Add(b, e) "
+            "y = Cos(c) z = Cos(d) }"
+        ),
+        {},
+    )
+    run = execution_plan(model)
+    assert [node.op_type for node in run.nodes].count("Sin") == 1
+    assert [node.op_type for node in run.nodes].count("Add") == 1
+    assert "Expand" not in {node.op_type for node in run.nodes}
+    assert folded_constant_bytes(model) == 8 * 4
+
+
+def test_random_numbers_are_drawn_twice() -> None:
+    """Two equal sources of noise are two."""
+    model = run_of("a = RandomNormalLike(x) b = RandomNormalLike(x) r = Sum(a, b)")
+    assert len(execution_plan(model).nodes) == 4
+
+
+def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
+    """The operators of a real training step, one after another, as the profile has them.
+
+    Without optimisation no node is fused or folded away, so that the two can be laid side by side.
+    """
+    step = training_step(
+        load_model(MODELS / "mnist_mlp.onnx"), StepOptions(dimensions={"batch": 8})
+    ).model
+    ran = [e["op_name"] for e in events(step, tmp_path, optimised=False)]
+    counted = [node.op_type for node in execution_plan(step).nodes]
+    assert [op for op in ran if op in {"Gemm", "MatMul", "Relu", "Sub"}] == [
+        op for op in counted if op in {"Gemm", "MatMul", "Relu", "Sub"}
+    ]
+
+
+def test_a_sequence_has_no_size() -> None:
+    """What it holds is refused, not guessed."""
+    model = bind_dimensions(
+        model_of_text(
+            "g (float[2,4] x) => (float[2,4] y) "
+            "{ s = SplitToSequence <axis = 0> (x) y = ConcatFromSequence <axis = 0> (s) }"
+        ),
+        {},
+    )
+    with pytest.raises(ModelError, match="value 's': expected a tensor"):
+        peak_activation_bytes(model)

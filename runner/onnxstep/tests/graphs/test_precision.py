@@ -1,0 +1,200 @@
+"""A graph in half precision: the same types outside, half inside, and close to the original."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.binding import bind_dimensions
+from onnxstep.graphs.parameters import materialise
+from onnxstep.graphs.precision import in_half_precision
+
+FP16, BF16, FP32 = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, list[int]],
+    outputs: dict[str, list[int]],
+    stored: dict[str, Any] | None = None,
+    opset: int = 18,
+) -> onnx.ModelProto:
+    """A bound model of fp32 inputs and outputs, with stored weights; ``i`` is int64."""
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else FP32, shape)
+            for name, shape in inputs.items()
+        ],
+        [helper.make_tensor_value_info(name, FP32, shape) for name, shape in outputs.items()],
+        [numpy_helper.from_array(values, name) for name, values in (stored or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    return bind_dimensions(helper.make_model(graph, opset_imports=opsets, ir_version=8), {})
+
+
+def types(graph: onnx.ModelProto) -> dict[str, int]:
+    """The element type of every declared value."""
+    values = [*graph.graph.input, *graph.graph.output, *graph.graph.value_info]
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
+    """The element types of the first outputs of an operator's nodes."""
+    known = types(graph)
+    return [known[node.output[0]] for node in graph.graph.node if node.op_type == operator]
+
+
+@pytest.fixture
+def perceptron() -> onnx.ModelProto:
+    """Two layers with stored weights and a softmax."""
+    rng = np.random.default_rng(0)
+    return model(
+        [
+            helper.make_node("Gemm", ["x", "w", "b"], ["hidden"]),
+            helper.make_node("Relu", ["hidden"], ["active"]),
+            helper.make_node("MatMul", ["active", "v"], ["logits"]),
+            helper.make_node("Softmax", ["logits"], ["y"]),
+        ],
+        {"x": [3, 8]},
+        {"y": [3, 4]},
+        {
+            "w": rng.standard_normal((8, 16)).astype("f4"),
+            "b": rng.standard_normal(16).astype("f4"),
+            "v": rng.standard_normal((16, 4)).astype("f4"),
+        },
+    )
+
+
+@pytest.mark.parametrize("half", [FP16, BF16])
+def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) -> None:
+    """What a user feeds and reads stays fp32; weights and what lies between are half."""
+    got = in_half_precision(perceptron, half)
+    onnx.checker.check_model(got, full_check=True)
+    known = types(got)
+    assert (known["x"], known["y"]) == (FP32, FP32)
+    assert {tensor.data_type for tensor in got.graph.initializer} == {half}
+    assert produced(got, "Gemm") == produced(got, "MatMul") == produced(got, "Softmax") == [half]
+
+
+def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> None:
+    """One cast for the input and one for the output."""
+    got = in_half_precision(perceptron, FP16)
+    casts = [list(node.input) for node in got.graph.node if node.op_type == "Cast"]
+    assert casts == [["x"], ["y_float16"]]
+
+
+def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
+    """The onnx reference gives the fp32 result within the 11 bits of fp16."""
+    x = np.random.default_rng(1).standard_normal((3, 8)).astype("f4")
+    exact = ReferenceEvaluator(perceptron).run(None, {"x": x})[0]
+    half = ReferenceEvaluator(in_half_precision(perceptron, FP16)).run(None, {"x": x})[0]
+    assert half.dtype == np.float32
+    assert 0 < np.max(np.abs(half - exact)) < 0.01
+
+
+@pytest.mark.parametrize("half", [FP16, BF16])
+def test_listed_parameters_are_drawn_in_half(half: int) -> None:
+    """A weightless model's parameters are inputs of the half type, drawn as in fp32 and rounded."""
+    plain = model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
+    )
+    listed = {"w": {"distribution": "uniform", "scale": 0.5, "seed": 3}}
+    helper.set_model_props(plain, {"epochcost.parameters": json.dumps(listed)})
+    got = in_half_precision(plain, half)
+    assert types(got)["w"] == half
+    drawn, exact = materialise(got, 7)["w"], materialise(plain, 7)["w"]
+    np.testing.assert_array_equal(drawn, exact.astype(drawn.dtype))
+
+
+def test_wide_arithmetic_stays_in_fp32() -> None:
+    """The squares under a norm pass 65504: it is computed in fp32, between casts, and right."""
+    plain = model(
+        [
+            helper.make_node("Relu", ["x"], ["r"]),
+            helper.make_node("ReduceL2", ["r"], ["n"], keepdims=1),
+            helper.make_node("Abs", ["n"], ["y"]),
+        ],
+        {"x": [1, 64]},
+        {"y": [1, 1]},
+    )
+    got = in_half_precision(plain, FP16)
+    assert produced(got, "ReduceL2") == [FP32]
+    assert produced(got, "Relu") == produced(got, "Abs") == [FP16]
+    x = np.full((1, 64), 100, "f4")
+    assert ReferenceEvaluator(got).run(None, {"x": x})[0] == pytest.approx(800)
+
+
+def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
+    """At opset 18 convolution has no bfloat16 form in ONNX; at 22 it has."""
+    stored = {"w": np.ones((2, 1, 3, 3), "f4")}
+    for opset, expected in ((18, FP32), (22, BF16)):
+        nodes = [helper.make_node("Conv", ["x", "w"], ["y"]), helper.make_node("Abs", ["y"], ["z"])]
+        plain = model(nodes, {"x": [1, 1, 5, 5]}, {"z": [1, 2, 3, 3]}, stored, opset)
+        got = in_half_precision(plain, BF16)
+        assert produced(got, "Conv") == [expected]
+        assert produced(got, "Abs") == [BF16]
+
+
+def test_scales_that_must_be_fp32_stay() -> None:
+    """Resize reads its scales in fp32 whatever its data are."""
+    nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")]
+    stored = {"scales": np.array([1, 1, 2, 2], "f4")}
+    got = in_half_precision(model(nodes, {"x": [1, 1, 2, 2]}, {"y": [1, 1, 4, 4]}, stored), FP16)
+    assert [tensor.data_type for tensor in got.graph.initializer] == [FP32]
+
+
+def test_constants_and_casts_become_half() -> None:
+    """What nodes say of their floats in attributes is rewritten; integers are not touched."""
+    value = numpy_helper.from_array(np.array([2], "f4"))
+    shape = numpy_helper.from_array(np.array([2], "i8"))
+    nodes = [
+        helper.make_node("Constant", [], ["two"], value_float=2.0),
+        helper.make_node("Constant", [], ["shape"], value=shape),
+        helper.make_node("ConstantOfShape", ["shape"], ["twos"], value=value),
+        helper.make_node("Cast", ["i"], ["f"], to=FP32),
+        helper.make_node("Mul", ["f", "two"], ["p"]),
+        helper.make_node("Add", ["p", "twos"], ["y"]),
+    ]
+    got = in_half_precision(model(nodes, {"i": [2]}, {"y": [2]}), FP16)
+    assert types(got)["i"] == TensorProto.INT64
+    assert produced(got, "Mul") == produced(got, "Add") == [FP16]
+    result = ReferenceEvaluator(got).run(None, {"i": np.array([3, 4])})[0]
+    np.testing.assert_array_equal(result, np.array([8, 10], "f4"))
+
+
+def test_numbers_beyond_the_range_become_the_largest() -> None:
+    """The -3.4e38 of an attention mask is the lowest fp16, not infinity; infinity stays."""
+    mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
+    plain = model(
+        [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}
+    )
+    (stored,) = in_half_precision(plain, FP16).graph.initializer
+    np.testing.assert_array_equal(
+        numpy_helper.to_array(stored), np.array([-65504, -np.inf, 1], "f2")
+    )
+
+
+def test_a_graph_with_branches_is_refused_by_name() -> None:
+    """What stands in a nested graph would stay fp32 unseen."""
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["inner"])],
+        "branch",
+        [],
+        [helper.make_tensor_value_info("inner", FP32, [2])],
+    )
+    plain = model([helper.make_node("Abs", ["x"], ["z"])], {"x": [2]}, {"z": [2]})
+    plain.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    plain.graph.node.append(node)
+    plain.graph.output.append(helper.make_tensor_value_info("y", FP32, [2]))
+    with pytest.raises(ModelError, match="branches and loops, got 'If'"):
+        in_half_precision(plain, FP16)

@@ -1,0 +1,135 @@
+"""Calls that do not come to an end are found in a copy of the process, and this one goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs import trial_run
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.graphs.trial_run import computed_in_copies, require_end
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy may use so much CPU time; the message says what was tried and what to do."""
+    monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
+    with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
+        require_end(_spin, "the check")
+
+
+def test_a_call_that_ends_its_process_is_refused() -> None:
+    """A segmentation fault in onnx takes the copy alone."""
+    with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
+        require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
+
+
+def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy has a limit of its own."""
+    monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
+    with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
+        require_end(lambda: bytearray(3 * 2**30), "the check")
+
+
+def test_an_exception_is_an_end() -> None:
+    """Whoever calls in earnest gets it; the copy prints nothing and changes nothing here."""
+    changed: list[int] = []
+
+    def fail() -> None:
+        changed.append(1)
+        raise ValueError
+
+    require_end(fail, "the check")
+    assert changed == []
+
+
+def test_a_signal_ends_the_wait() -> None:
+    """TERM reaches Python while the copy is busy, and the copy goes with it."""
+
+    class EndedError(Exception):
+        pass
+
+    def end(*_: object) -> None:
+        raise EndedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    started = time.process_time()
+    try:
+        with pytest.raises(EndedError):
+            require_end(_spin, "the check")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.process_time() - started < trial_run.CPU_SECONDS
+
+
+def test_lines_are_computed_in_one_copy() -> None:
+    """What the calls change stays there, and there nothing is tried in a further copy."""
+    process: list[bytes] = []
+
+    def number() -> bytes:
+        process.append(b"")
+        require_end(_spin, "the check")
+        return f"{os.getpid()} {len(process)}".encode()
+
+    first, second = computed_in_copies([number, number])
+    assert first is not None
+    assert second == first.replace(b" 1", b" 2")
+    assert not first.startswith(f"{os.getpid()} ".encode())
+    assert process == []
+
+
+def test_a_call_without_end_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that uses up its time nor one that ends its process."""
+    monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
+
+    def end() -> bytes:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return b""
+
+    def spin() -> bytes:
+        _spin()
+        return b""
+
+    calls = [lambda: b"a", end, lambda: b"b", spin, lambda: b"c"]
+    assert computed_in_copies(calls) == (b"a", None, b"b", None, b"c")
+
+
+def test_an_exception_of_a_line_is_raised_here() -> None:
+    """A fault of ours is no graph that cannot be counted."""
+
+    def fail() -> bytes:
+        raise ValueError("ours")
+
+    with pytest.raises(ValueError, match="ours"):
+        computed_in_copies([lambda: b"a", fail])
+
+
+def test_two_ellipses_are_refused_before_onnx_reads_them() -> None:
+    """Its inference would not end; the node is named with its equation."""
+    data = (Path(__file__).parents[1] / "faults" / "einsum_two_ellipses.onnx").read_bytes()
+    with pytest.raises(ModelError, match=r"\(Einsum\): expected .* at most one ellipsis"):
+        load_model_bytes(data)
+
+
+def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever trap nobody knows yet: the loader tries onnx's calls in a copy first."""
+    monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    )
+    with pytest.raises(ModelError, match="onnx's check of this graph does not end"):
+        load_model_bytes(model.SerializeToString())

@@ -1,0 +1,163 @@
+"""The nine light models of the onnx package as weightless training tasks.
+
+Their weights are ConstantOfShape nodes, all elements equal; here they become parameters with
+distributions that let a network learn. The closing Softmax is left to the loss.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from onnxstep import Carried, StepOptions, TrainingStep, training_step
+from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, Initial
+from onnxstep.graphs.parameters import data_inputs, materialise
+
+FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
+_CLASSES = 1000
+# The labels drawn are of these first classes.
+_LABELS = 10
+# So many batches are repeated: a few steps suffice to learn them.
+_BATCHES = 2
+# From this IR version on, an initializer need not be a graph input.
+_WITHOUT_INPUTS_FOR_INITIALIZERS = 4
+# Of the operators' inputs by position, what they start as; weights are drawn.
+_STARTS = {
+    ("Conv", 2): 0.0,
+    ("Gemm", 2): 0.0,
+    ("BatchNormalization", 1): 1.0,
+    ("BatchNormalization", 2): 0.0,
+    ("BatchNormalization", 3): 0.0,
+    ("BatchNormalization", 4): 1.0,
+    ("Mul", 1): 1.0,
+    ("Add", 1): 0.0,
+}
+_STATE = {("BatchNormalization", 3), ("BatchNormalization", 4)}
+
+
+def weightless(name: str, batch_size: int) -> onnx.ModelProto:
+    """The model by name, for images [batch_size, 3, 224, 224] and logits [batch_size, 1000]."""
+    model = onnx.load(FOLDER / f"light_{name}.onnx")
+    model.ir_version = _WITHOUT_INPUTS_FOR_INITIALIZERS
+    graph = model.graph
+    uses = _uses(graph)
+    listed: dict[str, dict[str, object]] = {METADATA_KEY: {}, STATE_KEY: {}}
+    weights = {name: shape for name, shape in _weights(graph).items() if name in uses}
+    for seed, (weight, shape) in enumerate(weights.items()):
+        key = STATE_KEY if uses[weight] in _STATE else METADATA_KEY
+        listed[key][weight] = asdict(_initial(uses[weight], shape, seed))
+    helper.set_model_props(model, {key: json.dumps(entry) for key, entry in listed.items()})
+    _declare(graph, weights, batch_size)
+    _without_softmax(graph)
+    return model
+
+
+def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
+    """The training step of a model and its loss at each of some steps on two random batches."""
+    model = weightless(name, batch_size)
+    step = training_step(model, StepOptions(optimizer="adam", seed=0))
+    session = onnxruntime.InferenceSession(
+        step.model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    [image] = data_inputs(model)
+    rng = np.random.default_rng(0)
+    shape = (batch_size, *(size for size in image.shape[1:] if isinstance(size, int)))
+    batches = [
+        {
+            image.name: rng.uniform(-1, 1, shape).astype(np.float32),
+            str(step.target): rng.integers(0, _LABELS, batch_size),
+        }
+        for _ in range(_BATCHES)
+    ]
+    values = materialise(model)
+    feeds = {c.input: values[c.input] if c.input in values else _zeros(c) for c in step.carried}
+    feeds[step.learning_rate] = np.array(rate, np.float32)
+    found = []
+    for index in range(steps):
+        names = [step.loss, *(c.output for c in step.carried)]
+        got = session.run(names, {**feeds, **batches[index % _BATCHES]})
+        feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
+        found.append(float(got[0]))
+    return step, found
+
+
+def _zeros(carried: Carried) -> np.ndarray:
+    return np.zeros(carried.shape, helper.tensor_dtype_to_np_dtype(carried.elem_type))
+
+
+def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
+    """The shape of each weight by name: of ConstantOfShape nodes and of float initializers."""
+    held = {tensor.name: tensor for tensor in graph.initializer}
+    made = {
+        node.output[0]: numpy_helper.to_array(held[node.input[0]]).tolist()
+        for node in graph.node
+        if node.op_type == "ConstantOfShape"
+    }
+    return made | {
+        tensor.name: list(tensor.dims)
+        for tensor in graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT
+    }
+
+
+def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
+    """By value, the operator and the position that read it, through Unsqueeze."""
+    found = {}
+    for node in reversed(graph.node):
+        for index, name in enumerate(node.input):
+            through = node.op_type == "Unsqueeze"
+            found[name] = found[node.output[0]] if through else (node.op_type, index)
+    return found
+
+
+def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
+    """He's normal distribution for weights (K. He et al. 2015, arXiv:1502.01852)."""
+    if use in _STARTS:
+        return Initial("constant", _STARTS[use], seed)
+    return Initial("normal", math.sqrt(2 / math.prod(shape[1:])), seed)
+
+
+def _declare(graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int) -> None:
+    """Weights become graph inputs, and there is room for the batch where shapes are written."""
+    kept = [node for node in graph.node if node.op_type != "ConstantOfShape"]
+    del graph.node[:]
+    graph.node.extend(kept)
+    shapes = {node.input[1] for node in kept if node.op_type == "Reshape"}
+    written = [_batched(t, batch_size) for t in graph.initializer if t.name in shapes]
+    del graph.initializer[:], graph.value_info[:]
+    graph.initializer.extend(written)
+    [image] = [value for value in graph.input if "data" in value.name]
+    image.type.tensor_type.shape.dim[0].dim_value = batch_size
+    declared = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in weights.items()
+    ]
+    del graph.input[:]
+    graph.input.extend([image, *declared])
+    del graph.output[:]
+    graph.output.append(
+        helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, [batch_size, _CLASSES])
+    )
+
+
+def _without_softmax(graph: onnx.GraphProto) -> None:
+    """Logits [batch, classes] as the only output."""
+    last = graph.node[-1]
+    if last.op_type == "Softmax":
+        graph.node.remove(last)
+    scores = graph.node[-1].output[0]
+    graph.node.append(helper.make_node("Flatten", [scores], ["logits"]))
+
+
+def _batched(tensor: onnx.TensorProto, size: int) -> onnx.TensorProto:
+    shape = numpy_helper.to_array(tensor).copy()
+    shape[0] = size if shape[0] == 1 else shape[0]
+    return numpy_helper.from_array(shape, tensor.name)

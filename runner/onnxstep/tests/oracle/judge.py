@@ -1,0 +1,284 @@
+"""The judgement of one test of the suite: its gradient graph against finite differences.
+
+For a random direction v of an input and random cotangents u of the outputs, the chain rule demands
+v · VJP(u) = d/dt u · f(x + t v). The right side is a central difference in float64.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, defs, helper
+
+from onnxstep import registry, vjp_graph
+from onnxstep.errors import ModelError
+from onnxstep.graphs.nodes import live_nodes
+from oracle.evaluators import (
+    RUNTIME_OPSET,
+    CannotRunError,
+    Evaluator,
+    Run,
+    reference,
+    runtime_double,
+    runtime_single,
+)
+from oracle.posed import (
+    NothingToDifferentiateError,
+    Posed,
+    is_float,
+    opset_of,
+    posed,
+    seed_of,
+    stamped,
+)
+from oracle.precision import in_type
+from oracle.slope import STEPS, NotSmoothError, Slope, Slopes, slopes
+from oracle.suite import Array, SuiteCase
+
+_NO_RULE = "it has no gradient rule"
+# Above so many input elements the reference evaluator, written in Python, is too slow.
+_LARGE = 20_000
+
+
+class Answer(enum.StrEnum):
+    """What came of a test."""
+
+    CHECKED = "differentiated and checked"
+    ZERO = "zero by nature"
+    REFUSED = "refused with a reason"
+    NO_RULE = "no rule"
+    NO_FLOAT = "no float tensor to differentiate"
+    UNDEFINED = "its own intermediate values are not numbers"
+    UNJUDGED = "no evaluator can judge it"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a test, why, and which evaluators of the gradient agreed or could not."""
+
+    case: SuiteCase
+    answer: Answer
+    reason: str = ""
+    agreed: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+# Whose answers do not count: known flaws of onnx 1.23.2's reference evaluator.
+FLAWED_FORWARD = {
+    "DynamicQuantizeLinear": "it rounds to float32",
+    "LpNormalization": "its 1-norm adds up signed numbers",
+}
+FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
+# What each evaluator of the gradient may err by, relative to the terms of the slope.
+_TOLERANCES = {"reference": 1e-6, "onnxruntime64": 1e-6, "onnxruntime32": 2e-3}
+# And relative to the terms of the projected outputs: what rounding them costs.
+_FLOORS = {"reference": 0.0, "onnxruntime64": 0.0, "onnxruntime32": 1e-5}
+
+
+def judge(case: SuiteCase) -> Verdict:
+    """Differentiate a test's model and hold it to its slopes."""
+    if not all(value.type.HasField("tensor_type") for value in case.model.graph.input):
+        return Verdict(case, Answer.NO_FLOAT, "its inputs are sequences or optionals")
+    try:
+        question = posed(case)
+    except NothingToDifferentiateError as error:
+        answer = Answer.ZERO if "output" in str(error) else Answer.NO_FLOAT
+        return Verdict(case, answer, str(error))
+    try:
+        backward = vjp_graph(question.model, list(question.inputs))
+    except ModelError as error:
+        answer = Answer.NO_RULE if _NO_RULE in str(error) else Answer.REFUSED
+        return Verdict(case, answer, str(error))
+    return _compared(case, question, backward)
+
+
+def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Verdict:
+    refusals = []
+    for name, evaluator, model in _forward(case.op_type, question, backward):
+        try:
+            run = evaluator(model)
+            _demand_same(case.outputs, run(question.inputs))
+            there, found = _where_smooth(question, run, seed_of(case))
+        except (CannotRunError, NotSmoothError, DisagreementError) as error:
+            refusals.append(f"{name}: {error}")
+        else:
+            return _against(case, there, backward, found, run(there.inputs))
+    answer = Answer.ZERO if is_zero(case) else Answer.UNJUDGED
+    return Verdict(case, answer, "; ".join(refusals))
+
+
+def _forward(
+    op_type: str, question: Posed, backward: onnx.ModelProto
+) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
+    """Ways to compute the model in float64, the last by its part of the gradient graph.
+
+    There, operators that ONNX defines by others have been replaced by their bodies.
+    """
+    exact = question.exact
+    order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
+        ("reference", reference, exact),
+        ("onnxruntime64", runtime_double, exact),
+    ]
+    ways = [
+        *(order[::-1] if _is_large(question) else order),
+        ("body", reference, forward_of(backward)),
+    ]
+    return ways[1:] if op_type in FLAWED_FORWARD else ways
+
+
+def _is_large(question: Posed) -> bool:
+    return sum(x.size for x in question.inputs.values()) > _LARGE
+
+
+def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
+    """The forward pass of a gradient graph in float64."""
+    model = in_type(backward, TensorProto.DOUBLE)
+    gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
+    cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
+    for value in gradients:
+        model.graph.output.remove(value)
+    for value in cotangents:
+        model.graph.input.remove(value)
+    nodes = live_nodes(model.graph.node, [value.name for value in model.graph.output])
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+class DisagreementError(Exception):
+    """An evaluator's outputs are not those that the suite demands."""
+
+
+def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
+    """The suite's own tolerance for its coarsest types; Dropout on a runtime drops others."""
+    for name, y in expected.items():
+        if is_float(y):
+            same = got[name].shape == y.shape and np.allclose(
+                got[name], np.asarray(y, np.float64), rtol=1e-2, atol=1e-3, equal_nan=True
+            )
+            if not same:
+                raise DisagreementError(f"output {name!r} is not what is expected")
+
+
+def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
+    """A place near the suite's data without a kink, and the slopes there."""
+    numbers = _finite(run(question.inputs), question.outputs)
+    for attempt, step in enumerate(STEPS):
+        there = question.moved(seed + attempt)
+        try:
+            if _finite(run(there.inputs), there.outputs) != numbers:
+                raise NotSmoothError("an output stops being a number nearby")
+            return there, slopes(run, there.inputs, there.outputs, seed + attempt, step)
+        except NotSmoothError as error:
+            last = error
+    raise last
+
+
+def _finite(got: Mapping[str, Array], names: Sequence[str]) -> list[int]:
+    return [int(np.isfinite(got[name]).sum()) for name in names]
+
+
+def _against(
+    case: SuiteCase,
+    there: Posed,
+    backward: onnx.ModelProto,
+    found: Slopes,
+    outputs: Mapping[str, Array],
+) -> Verdict:
+    cotangents = {f"{name}_cotangent": u for name, u in found.cotangents.items()}
+    agreed, absent, faults = [], [], []
+    for name, run in _gradients(there, backward):
+        try:
+            got = run({**there.inputs, **cotangents})
+            _demand_same(outputs, got)
+        except (CannotRunError, DisagreementError) as error:
+            absent.append(f"{name}: {' '.join(str(error).split())}")
+            continue
+        if case.op_type in FLAWED_GRADIENT and name == "reference":
+            continue
+        off = list(errors(got, found.by_input, _TOLERANCES[name], _FLOORS[name]))
+        faults += [f"{name}: {fault}" for fault in off]
+        agreed += [] if off else [name]
+    right = Answer.ZERO if is_zero(case) else Answer.CHECKED
+    answer = Answer.WRONG if faults else right if agreed else Answer.UNJUDGED
+    if faults and passes_no_number(forward_of(backward), there.inputs):
+        answer = Answer.UNDEFINED
+    return Verdict(case, answer, "; ".join(faults), tuple(agreed), tuple(absent))
+
+
+def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
+    """Whether a float64 model computes a NaN on its way, from which no chain rule leads back.
+
+    A softmax over nothing but masked elements does, even where its result is replaced later.
+    """
+    whole = copy.deepcopy(model)
+    made = [name for node in whole.graph.node for name in node.output if name]
+    del whole.graph.output[:]
+    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in made)
+    got = reference(whole)(inputs)
+    return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
+
+
+def _gradients(there: Posed, backward: onnx.ModelProto) -> Iterator[tuple[str, Run]]:
+    """The gradient graph on each evaluator that can load it."""
+    runnable = _runnable(there, backward)
+    graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
+    if runnable is None or not _is_large(there):
+        graphs["reference"] = (reference, in_type(backward, TensorProto.DOUBLE))
+    if runnable is not None:
+        graphs["onnxruntime64"] = (runtime_double, runnable)
+        graphs["onnxruntime32"] = (runtime_single, runnable)
+    for name, (evaluator, graph) in graphs.items():
+        yield name, _lazily(evaluator, graph)
+
+
+def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
+    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
+        return evaluator(graph)(feeds)
+
+    return run
+
+
+def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The gradient graph at an opset that ONNX Runtime knows, if the model is valid there."""
+    if opset_of(backward) <= RUNTIME_OPSET:
+        return backward
+    try:
+        return vjp_graph(stamped(there.model, RUNTIME_OPSET), list(there.inputs))
+    except ModelError:
+        return None
+
+
+def errors(
+    got: Mapping[str, Array], found: Mapping[str, Slope], tolerance: float, floor: float
+) -> Iterator[str]:
+    """The gradients by input that are not their slopes, with both numbers."""
+    for name, slope in found.items():
+        gradient, v = got[f"{name}_gradient"], slope.direction
+        if gradient.shape != v.shape:
+            yield f"{name}: the gradient has the shape {gradient.shape} instead of {v.shape}"
+            continue
+        terms = np.where(v == 0, 0.0, gradient * v)
+        value = float(np.sum(terms))
+        allowed = (
+            tolerance * max(slope.scale, float(np.linalg.norm(terms)))
+            + slope.noise
+            + floor * slope.level
+        )
+        if not abs(value - slope.value) <= allowed:
+            yield f"{name}: v·g {value:.9g}, slope {slope.value:.9g} of terms {slope.scale:.3g}"
+
+
+def is_zero(case: SuiteCase) -> bool:
+    """Whether the operator under test is registered as zero by nature."""
+    versions = {entry.domain: entry.version for entry in case.model.opset_import}
+    node = case.node
+    since = defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain).since_version
+    return isinstance(registry.answer(node.domain, node.op_type, since), registry.Zero)

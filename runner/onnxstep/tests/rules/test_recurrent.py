@@ -1,0 +1,75 @@
+"""Recurrent forms that are refused, and cotangents that are not given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+from onnxstep import vjp_graph
+from onnxstep.errors import ModelError
+
+INPUTS = "float[3,2,2] x, float[1,8,2] w, float[1,8,2] r"
+
+
+def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") -> onnx.ModelProto:
+    return parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> g ({INPUTS}) => ({outputs}) '
+        f"{{ {names} = LSTM <hidden_size = 2{attributes}> (x, w, r) }}"
+    )
+
+
+def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
+    """Its name is said as the node has it."""
+    with pytest.raises(ModelError, match="got 'Hardsigmoid'"):
+        vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
+
+
+def test_clipped_gates_of_a_gru_are_refused() -> None:
+    """Only an LSTM's are differentiated."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
+        "{ y = GRU <hidden_size = 2, clip = 1.0> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(GRU\): clipped gates"):
+        vjp_graph(model, ["w"])
+
+
+def test_a_projected_state_is_refused() -> None:
+    """A state narrower than its gates, as PyTorch's dynamo exporter writes proj_size, is named."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "
+        "{ y = LSTM <hidden_size = 2> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(LSTM\): .*\[1, 8, 1\].*proj_size"):
+        vjp_graph(model, ["w"])
+
+
+@pytest.mark.parametrize("state", ["y_h", "y_c"])
+def test_a_loss_of_one_final_state_alone(state: str) -> None:
+    """Only one output is there; the gradient equals that with zeros for the others."""
+    rng = np.random.default_rng(3)
+    shapes = {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2), f"{state}_cotangent": (1, 2, 2)}
+    feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    names = {"y_h": ", y_h", "y_c": ", , y_c"}[state]
+    alone = _lstm("", f"float[1,2,2] {state}", names)
+    whole = _lstm("", "float[3,1,2,2] y, float[1,2,2] y_h, float[1,2,2] y_c", "y, y_h, y_c")
+    zeros = {
+        "y_cotangent": np.zeros((3, 1, 2, 2), np.float32),
+        "y_h_cotangent": np.zeros((1, 2, 2), np.float32),
+        "y_c_cotangent": np.zeros((1, 2, 2), np.float32),
+    }
+    for one, all_ in zip(_run(alone, feeds), _run(whole, zeros | feeds), strict=True):
+        np.testing.assert_allclose(one, all_, rtol=1e-6, atol=1e-7)
+
+
+def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    backward = vjp_graph(model, ["x", "w", "r"])
+    session = onnxruntime.InferenceSession(backward.SerializeToString())
+    return list(session.run([f"{name}_gradient" for name in ("x", "w", "r")], feeds))

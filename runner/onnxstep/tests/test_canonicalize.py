@@ -1,0 +1,133 @@
+"""Models in odd but legal spellings are differentiated like plain ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from graph_text import model_of_text, run
+from onnxstep import registry, vjp_graph
+from onnxstep.errors import ModelError
+from onnxstep.graphs.loading import load_model_bytes
+from onnxstep.passes.canonicalize import canonicalize
+
+X = np.array([[1.0, -2.0, 3.0]], dtype=np.float32)
+ONES = np.ones_like(X)
+
+
+def test_the_default_domain_under_its_long_name() -> None:
+    """A graph that calls the default domain ai.onnx is the same graph."""
+    model = model_of_text("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, x) }")
+    del model.opset_import[:]
+    model.opset_import.append(helper.make_opsetid("ai.onnx", 18))
+    model.graph.node[0].domain = "ai.onnx"
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 2 * X)
+
+
+@pytest.mark.parametrize("op_type", ["Mish", "Softplus", "HardSwish", "Celu"])
+def test_an_operator_without_a_rule_is_differentiated_through_its_body(
+    op_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ONNX defines an operator by others, those are enough: the gradient is the same."""
+    model = model_of_text(f"g (float[1,3] x) => (float[1,3] y) {{ y = {op_type}(x) }}", opset=18)
+    feeds = {"x": X, "y_cotangent": ONES}
+    by_rule = run(vjp_graph(model, ["x"]), feeds)["x_gradient"]
+    for version in (1, 12, 14, 18):
+        monkeypatch.delitem(registry._ANSWERS, ("", op_type, version), raising=False)
+    backward = vjp_graph(model, ["x"])
+    assert op_type not in [node.op_type for node in backward.graph.node]
+    np.testing.assert_allclose(run(backward, feeds)["x_gradient"], by_rule, rtol=1e-5, atol=1e-6)
+
+
+def test_a_body_that_depends_on_types_is_expanded() -> None:
+    """The loss operators of ONNX have bodies made for the types at hand."""
+    model = model_of_text(
+        "g (float[1,3] x, int64[1] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }"
+    )
+    onnx.checker.check_model(model)
+    feeds = {"x": X, "t": np.array([2]), "y_cotangent": np.array(1.0, np.float32)}
+    p = np.exp(X) / np.exp(X).sum()
+    got = run(vjp_graph(model, ["x"]), feeds)["x_gradient"]
+    np.testing.assert_allclose(got, p - np.eye(3)[[2]], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
+def test_constants_however_they_are_written(constant: str) -> None:
+    """Axes from a Constant node are known, whichever of its attributes holds them."""
+    model = model_of_text(
+        "g (float[1,3] x) => (float[1,1] y) "
+        f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"
+    )
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": np.ones((1, 1), np.float32)})
+    np.testing.assert_allclose(got["x_gradient"], ONES / 3)
+
+
+@pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
+def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
+    """What PyTorch writes for chunk and split is differentiated as one Split."""
+    model = model_of_text(
+        f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
+        "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "
+        "u = SequenceAt(p, a) y = Mul(u, u) z = SequenceAt(p, b) }"
+    )
+    feeds = {
+        "x": X,
+        "y_cotangent": np.ones((1, 2), np.float32),
+        "z_cotangent": np.full((1, 1), 5, np.float32),
+    }
+    got = run(vjp_graph(model, ["x"]), feeds)
+    np.testing.assert_allclose(got["x_gradient"], [[2, -4, 5]])
+
+
+def test_axes_that_the_input_does_not_have_are_said_of_the_node() -> None:
+    """Not of a node in the body by which ONNX defines the operator."""
+    model = model_of_text(
+        "g (float[2,2,2] x) => (float[2,2,2] y) { y = MeanVarianceNormalization(x) }"
+    )
+    with pytest.raises(ModelError, match=r"'y' \(MeanVarianceNormalization\): .* rank 3, got 3;"):
+        vjp_graph(model, ["x"])
+
+
+@pytest.mark.parametrize("ir_version", [3, 4, 8])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
+    """Old files list weights and shapes as inputs too; they are still what the file stores."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["product"]),
+            helper.make_node("Reshape", ["product", "shape"], ["y"]),
+        ],
+        "old",
+        [
+            helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2]),
+            helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [2, 4]),
+            helper.make_tensor_value_info("shape", onnx.TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 2])],
+        [
+            onnx.numpy_helper.from_array(np.ones((2, 4), np.float32), "w"),
+            onnx.numpy_helper.from_array(np.array([2, 2]), "shape"),
+        ],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
+    x, cotangent = np.array([[2, 3]], np.float32), np.arange(4, dtype=np.float32).reshape(2, 2)
+    got = run(vjp_graph(model, ["x", "w"]), {"x": x, "y_cotangent": cotangent})
+    np.testing.assert_array_equal(got["x_gradient"], [[6, 6]])
+    np.testing.assert_array_equal(got["w_gradient"], x.T @ cotangent.reshape(1, 4))
+
+
+@pytest.mark.parametrize("equation", ["ij,.j->ij", "i>j,j->ij", "ij,j-", b"\xfe,j", "ij,j->i->j"])
+def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
+    """Onnx's inference would look for its end for ever."""
+    model = model_of_text(
+        'g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Einsum <equation = "ij,j"> (x, w) }'
+    )
+    text = equation if isinstance(equation, bytes) else equation.encode()
+    model.graph.node[0].attribute[0].s = text
+    for read in (canonicalize, lambda given: load_model_bytes(given.SerializeToString())):
+        with pytest.raises(ModelError, match="expected an equation"):
+            read(model)

@@ -1,0 +1,202 @@
+"""The command `onnxstep` as a person runs it: files out, words out, one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from exports import merged
+from graph_text import model_of_text, run
+
+FAULTS = Path(__file__).parent / "faults"
+MODEL = (
+    "g (float[batch,4] x) => (float[batch,3] logits) "
+    "<float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> { logits = MatMul(x, w) }"
+)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """An ordinary ONNX file with weights and a symbolic batch."""
+    path = tmp_path / "model.onnx"
+    onnx.save(model_of_text(MODEL), path)
+    return path
+
+
+def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "onnxstep", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
+    """The two files are enough: fed with each other by any ONNX Runtime, the loss falls."""
+    out = tmp_path / "step.onnx"
+    done = onnxstep(
+        model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rng = np.random.default_rng(0)
+    feeds = dict(np.load(tmp_path / "step.initial.npz"))
+    np.testing.assert_array_equal(feeds["w"].ravel()[:3], [1, 2, 3])
+    feeds["x"] = rng.standard_normal((8, 4)).astype(np.float32)
+    feeds[told["target"]] = rng.integers(0, 3, 8)
+    feeds[told["learning_rate"]] = np.array(0.1, np.float32)
+    losses = []
+    for _ in range(30):
+        got = run(onnx.load(out), feeds)
+        losses.append(float(got[told["loss"]]))
+        feeds |= {c["input"]: got[c["output"]] for c in told["carried"]}
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
+    """The first values have the scale of the loss beside the weights, all in fp32."""
+    out = tmp_path / "step.onnx"
+    done = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
+    assert done.returncode == 0, done.stderr
+    first = np.load(tmp_path / "step.initial.npz")
+    assert first["loss_scale"] == 65536
+    assert {first[name].dtype for name in first.files} == {np.dtype(np.float32)}
+    half = [
+        value for value in onnx.load(out).graph.value_info if value.type.tensor_type.elem_type == 10
+    ]
+    assert "logits_float16" in {value.name for value in half}
+
+
+def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
+    """The installed runtime opens no session for such a step on a CPU, which the refusal says."""
+    out = tmp_path / "step.onnx"
+    asked = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
+    for provider in ((), ("--provider", "cpu")):
+        done = onnxstep(*asked, *provider)
+        assert done.returncode == 3
+        assert "no bf16 kernel" in done.stderr
+        assert not out.exists()
+    assert onnxstep(*asked, "--provider", "cuda").returncode == 0
+    with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+        run(onnx.load(out), {})
+
+
+def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
+    """With --rematerialise sqrt a deep chain has more nodes and fewer bytes of activations."""
+    deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
+    layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
+    text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
+    onnx.save(model_of_text(text), deep)
+    told = []
+    for kind in ("none", "sqrt"):
+        out = tmp_path / f"{kind}.onnx"
+        given = ("--dim", "batch=256", "--rematerialise", kind, "-o", out, "--format", "json")
+        told.append((json.loads(onnxstep(deep, *given).stdout), len(onnx.load(out).graph.node)))
+    (plain, nodes), (again, more) = told
+    assert more > nodes
+    assert again["peak_activation_bytes"] < 0.7 * plain["peak_activation_bytes"]
+
+
+def test_words_for_people(model: Path, tmp_path: Path) -> None:
+    """The text form counts parameters and state and says how to go on."""
+    done = onnxstep(model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx")
+    assert done.returncode == 0
+    assert "12 numbers in 1 tensors" in done.stdout
+    assert "24 numbers in 2 tensors" in done.stdout
+    assert "s.initial.npz" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 1, "batch"),
+        (["--dim", "batch"], 1, "name=value"),
+        (["--dim", "batch=many"], 1, "expected a size"),
+        (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
+        (["--dim", "batch=8", "--wrt", "v*"], 1, "--wrt 'v*' is unknown"),
+        (["--dim", "batch=8", "--train", "v"], 1, "--train 'v' is unknown"),
+        (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected one shape"),
+        (["--dim", "bach=8"], 1, "did you mean 'batch'"),
+        (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
+        (["--dim", "batch=8", "--freeze", "w"], 1, "no trainable parameter"),
+    ],
+)
+def test_mistakes_are_one_line(
+    model: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    """A wrong argument gives its exit code and one line, and writes nothing."""
+    done = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
+    assert done.returncode == code
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "step.onnx").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not onnx at all", b"\x08\x0a\x12"])
+def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
+    """Garbage is refused in one line that names the file."""
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    done = onnxstep(path, "-o", tmp_path / "step.onnx")
+    assert done.returncode == 1
+    assert "bad.onnx" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:
+    """A destination that is not an .onnx file ends with exit code 2."""
+    assert onnxstep(model, "-o", tmp_path / "step.txt").returncode == 2
+
+
+def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
+    """With --wrt every other parameter is frozen, and its values stand beside the step too."""
+    model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
+    text = (
+        "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
+        "float[3] b = {1,2,3}> { h = MatMul(x, w) logits = Add(h, b) }"
+    )
+    onnx.save(model_of_text(text), model)
+    done = onnxstep(model, "--wrt", "b", "-o", out, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [carried["input"] for carried in told["carried"]] == ["b"]
+
+
+def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
+    """A classifier of scikit-learn trains on its probabilities, whatever makes its label."""
+    path = FAULTS / "sk_mlp.onnx"
+    given = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
+    done = onnxstep(path, *given, "-o", tmp_path / "step.onnx")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
+    """A buffer stays as it is, by name and reason, unless one objects."""
+    given = (FAULTS / "buffer_trained_False.onnx", "--loss", "mse", "-o", tmp_path / "step.onnx")
+    said = onnxstep(*given).stdout
+    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in said
+    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in said
+    told = json.loads(onnxstep(*given, "--train", "mask", "--format", "json").stdout)
+    assert [carried["input"] for carried in told["carried"]] == ["l.weight", "l.bias", "mask"]
+    assert told["not_trained"] == {}
+
+
+def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
+    """--wrt and --freeze take patterns; each merged tensor has its first values; stderr warns."""
+    model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
+    onnx.save(merged(), model)
+    given = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")
+    done = onnxstep(*given, "--format", "json")
+    told = json.loads(done.stdout)
+    assert told["trained"] == ["0.norm.weight", "1.norm.weight"]
+    assert told["not_trained"] == dict.fromkeys(
+        ["0.weight", "1.weight", "0.norm.bias", "1.norm.bias"], "frozen"
+    )
+    assert {*told["trained"]} == set(np.load(out.with_suffix(".initial.npz")))
+    [warning] = told["warnings"]
+    assert done.stderr == f"warning: {warning}\n"
+    assert "1.norm.weight" in warning

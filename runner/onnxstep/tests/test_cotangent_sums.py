@@ -1,0 +1,65 @@
+"""A table that is read and multiplied receives both gradients in one tensor."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, training_step
+from onnxstep.builder import Provider
+from onnxstep.optimizers import Sgd
+
+ROWS, WIDTH = 96, 4
+# The places lie on both sides of the few that the CPU adds one element at a time.
+PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
+
+
+def tied(read: int) -> onnx.ModelProto:
+    """An embedding that is also the last layer: rows of w and v summed, then times w."""
+    model = model_of_text(
+        f"tied (int64[1,{read}] ids, float[{ROWS},{WIDTH}] w, float[{ROWS},{WIDTH}] v)"
+        f" => (float[1,{ROWS}] y) {{"
+        " rows = Gather(w, ids) more = Gather(v, ids) both = Add(rows, more)"
+        " one = Constant<value_ints = [1]>() h = ReduceSum<keepdims = 0>(both, one)"
+        " t = Transpose(w) y = MatMul(h, t) }"
+    )
+    rng = np.random.default_rng(1)
+    for name in ("w", "v"):
+        table = rng.normal(size=(ROWS, WIDTH)).astype("f4")
+        model.graph.initializer.append(numpy_helper.from_array(table, name))
+    return model
+
+
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
+@pytest.mark.parametrize("places", PLACES)
+def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
+    """A step of size one moves the table by its gradient as rows and as a weight together."""
+    ids = np.array(PLACES[places])
+    model = tied(ids.size)
+    w, v = map(numpy_helper.to_array, model.graph.initializer)
+    target = np.linspace(-1, 1, ROWS, dtype=np.float32)[None]
+    step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
+    fed = {"ids": ids, "w": w, "v": v, "target": target, "learning_rate": np.array(1, np.float32)}
+    moved = run(step.model, {name: fed[name] for name in (i.name for i in step.model.graph.input)})
+    h = (w[ids[0]] + v[ids[0]]).sum(axis=0)
+    dy = 2 * (w @ h - target[0]) / ROWS
+    expected = np.outer(dy, h)
+    np.add.at(expected, ids[0], dy @ w)
+    np.testing.assert_allclose(w - moved["w.next"], expected, rtol=2e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("provider", "places", "operator"),
+    [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
+)
+def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
+    """Rows go onto the product's gradient; only the table that is read alone begins with zeros."""
+    model = tied(len(PLACES[places][0]))
+    step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
+    kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)
+    assert kinds == Counter([operator, "ScatterND"])

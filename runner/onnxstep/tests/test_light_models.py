@@ -1,0 +1,46 @@
+"""The nine light models of the onnx package become training steps that run and learn."""
+
+from __future__ import annotations
+
+import math
+
+import onnx
+import onnxruntime
+import pytest
+
+from light_models import FOLDER, NAMES, losses
+from onnxstep import vjp_graph
+
+SMALLEST = "squeezenet"
+BATCH_SIZE, STEPS, RATE = 2, 12, 2e-5
+each_of_nine = pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n == SMALLEST else [pytest.mark.slow]) for n in NAMES],
+)
+
+
+@each_of_nine
+def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
+    """IR version 3 and all: the gradient of the image is a valid graph that the runtime opens."""
+    model = onnx.load(FOLDER / f"light_{name}.onnx")
+    assert model.ir_version == 3
+    stored = {tensor.name for tensor in model.graph.initializer}
+    [image] = [value.name for value in model.graph.input if value.name not in stored]
+    backward = vjp_graph(model, [image])
+    opened = onnxruntime.InferenceSession(
+        backward.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    assert opened.get_outputs()[-1].name == f"{image}_gradient"
+
+
+@each_of_nine
+def test_the_loss_falls_on_random_batches(name: str) -> None:
+    """Steps of Adam on two batches, again and again, bring the loss on both down."""
+    _, found = losses(name, BATCH_SIZE, STEPS, RATE)
+    assert all(map(math.isfinite, found))
+    assert sum(found[-2:]) < sum(found[:2])
+
+
+def test_all_nine_are_there() -> None:
+    """The onnx package still brings the nine models."""
+    assert len(NAMES) == 9

@@ -1,0 +1,185 @@
+"""Every loss: its value by hand, and its cotangent by finite differences of its own value."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from graph_text import model_of_text, run
+from onnxstep import vjp_graph
+from onnxstep.builder import Builder
+from onnxstep.errors import ModelError
+from onnxstep.forward import Forward, close_model
+from onnxstep.losses import (
+    Huber,
+    LossFunction,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    NegativeLogLikelihood,
+    OwnOutput,
+    SigmoidCrossEntropy,
+    SoftmaxCrossEntropy,
+)
+
+RNG = np.random.default_rng(2)
+LOGITS = RNG.standard_normal((2, 3, 4)) * 3
+CLASSES = np.array([[0, 3, 1], [2, 2, 0]])
+HOLES = np.array([[0, -100, 1], [2, -100, 0]])
+WEIGHTS = (0.5, 2.0, 1.0, 3.0)
+NUMBERS = RNG.standard_normal((2, 3, 4)) * 2
+SHARES = RNG.random((2, 3, 4))
+
+
+def log_softmax(z: np.ndarray) -> np.ndarray:
+    """Log-probabilities along the last axis."""
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+def cross_entropy(
+    z: np.ndarray, t: np.ndarray, weights: tuple[float, ...] = (1.0,) * 4, smoothing: float = 0.0
+) -> float:
+    """torch.nn.functional.cross_entropy as its documentation defines it, ignore_index -100."""
+    kept = t.ravel() != -100
+    log_p = log_softmax(z).reshape(-1, 4)[kept]
+    classes, w = t.ravel()[kept], np.array(weights)
+    hard = -(w[classes] * log_p[np.arange(len(classes)), classes]).sum() / w[classes].sum()
+    smooth = -(w * log_p).sum() / w[classes].sum() / 4
+    return float((1 - smoothing) * hard + smoothing * smooth)
+
+
+def softplus(z: np.ndarray) -> np.ndarray:
+    """The logarithm of 1 + eᶻ."""
+    return np.logaddexp(0, z)
+
+
+ERROR = LOGITS - NUMBERS
+CASES = {
+    "softmax": (SoftmaxCrossEntropy(), CLASSES, cross_entropy(LOGITS, CLASSES)),
+    "softmax_weights": (
+        SoftmaxCrossEntropy(weights=WEIGHTS),
+        CLASSES,
+        cross_entropy(LOGITS, CLASSES, WEIGHTS),
+    ),
+    "softmax_ignore": (SoftmaxCrossEntropy(ignore_index=-100), HOLES, cross_entropy(LOGITS, HOLES)),
+    "softmax_smoothing": (
+        SoftmaxCrossEntropy(label_smoothing=0.2),
+        CLASSES,
+        cross_entropy(LOGITS, CLASSES, smoothing=0.2),
+    ),
+    "softmax_smoothing_ignore": (
+        SoftmaxCrossEntropy(ignore_index=-100, label_smoothing=0.2),
+        HOLES,
+        cross_entropy(LOGITS, HOLES, smoothing=0.2),
+    ),
+    "softmax_all": (
+        SoftmaxCrossEntropy(WEIGHTS, -100, 0.1),
+        HOLES,
+        cross_entropy(LOGITS, HOLES, WEIGHTS, 0.1),
+    ),
+    "nll": (
+        NegativeLogLikelihood(),
+        CLASSES,
+        float(-np.take_along_axis(LOGITS, CLASSES[..., None], -1).mean()),
+    ),
+    "sigmoid": (SigmoidCrossEntropy(), SHARES, float((softplus(LOGITS) - LOGITS * SHARES).mean())),
+    "sigmoid_positive_weight": (
+        SigmoidCrossEntropy(3.0),
+        SHARES,
+        float((3 * SHARES * softplus(-LOGITS) + (1 - SHARES) * softplus(LOGITS)).mean()),
+    ),
+    "mse": (MeanSquaredError(), NUMBERS, float((ERROR**2).mean())),
+    "l1": (MeanAbsoluteError(), NUMBERS, float(abs(ERROR).mean())),
+    "huber": (
+        Huber(0.7),
+        NUMBERS,
+        float(np.where(abs(ERROR) <= 0.7, ERROR**2 / 2, 0.7 * (abs(ERROR) - 0.35)).mean()),
+    ),
+}
+
+
+def graph_of(
+    rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
+) -> onnx.ModelProto:
+    """The loss and its cotangent as a model of output and target."""
+    op = Builder([helper.make_opsetid("", opset)], 10)
+    value = op.input("output", shape, elem_type)
+    wanted = rule.target_of(value)
+    target = [op.input("target", wanted.shape, wanted.elem_type)] if wanted else []
+    loss = rule.build(op, value, target[0] if target else None)
+    outputs = [op.rename(loss.value, "loss"), op.rename(loss.cotangent, "cotangent")]
+    return close_model(Forward(op, (), (), {}), [value, *target], outputs, "loss")
+
+
+@pytest.mark.parametrize("opset", [13, 18, 21])
+@pytest.mark.parametrize("name", CASES)
+def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
+    """The value is PyTorch's formula; the cotangent is the value's slope in a random direction."""
+    rule, target, expected = CASES[name]
+    model = ReferenceEvaluator(graph_of(rule, LOGITS.shape, opset))
+    feeds = {"output": LOGITS, "target": target}
+    loss, cotangent = model.run(["loss", "cotangent"], feeds)
+    np.testing.assert_allclose(loss, expected, rtol=1e-9)
+    assert np.shape(loss) == ()
+    direction = RNG.standard_normal(LOGITS.shape)
+    ahead, behind = (
+        model.run(["loss"], {**feeds, "output": LOGITS + step * direction})[0]
+        for step in (1e-6, -1e-6)
+    )
+    np.testing.assert_allclose((cotangent * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-6)
+
+
+def test_the_models_own_output_is_its_loss() -> None:
+    """A single number is its own loss with derivative one."""
+    got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
+    assert got == [2.5, [[1.0]]]
+
+
+def test_large_logits_do_not_overflow() -> None:
+    """Scores of a thousand give finite losses and gradients."""
+    model = graph_of(SoftmaxCrossEntropy(), LOGITS.shape, elem_type=TensorProto.FLOAT)
+    got = run(model, {"output": (LOGITS * 1000).astype(np.float32), "target": CLASSES})
+    assert all(np.isfinite(array).all() for array in got.values())
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape", "demand"),
+    [
+        (SoftmaxCrossEntropy(), (3,), "class scores"),
+        (SoftmaxCrossEntropy(weights=(1.0, 2.0)), (2, 3), "one for each class"),
+        (OwnOutput(), (2, 3), "expected one number"),
+    ],
+)
+def test_an_output_that_does_not_fit_is_refused(
+    rule: LossFunction, shape: tuple[int, ...], demand: str
+) -> None:
+    """A loss says what output it needs."""
+    with pytest.raises(ModelError, match=demand):
+        graph_of(rule, shape)
+
+
+@pytest.mark.parametrize(
+    ("labels", "attributes", "wrong"),
+    [
+        ("0, 3", "", None),
+        ("0, -1", "", "got -1"),
+        ("4, 0", "", "classes, 4, got 4"),
+        ("-1, 2", "<ignore_index = -1>", None),
+    ],
+)
+def test_constant_labels_in_a_graph_are_classes(
+    labels: str, attributes: str, wrong: str | None
+) -> None:
+    """The loss's definition by other operators would take -1 for the last class."""
+    model = model_of_text(
+        f"g (float[2, 4] z) => (float y) <int64[2] k = {{{labels}}}> "
+        f"{{ y = SoftmaxCrossEntropyLoss {attributes} (z, k) }}"
+    )
+    if wrong is None:
+        vjp_graph(model, ["z"])
+    else:
+        with pytest.raises(ModelError, match=rf"SoftmaxCrossEntropyLoss\): .*{wrong}"):
+            vjp_graph(model, ["z"])

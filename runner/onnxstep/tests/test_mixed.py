@@ -1,0 +1,173 @@
+"""A step in mixed precision: what is half and what is not, and that it learns as in fp32."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from graph_text import model_of_text
+from onnxstep import StepOptions, TrainingStep, training_step
+from onnxstep.errors import ModelError
+from onnxstep.graphs.tensors import declared_values
+from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
+from reference_steps import Stepping, batches, convolutional, perceptron
+
+FP32, FP16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+HEAVY = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+
+
+def types(step: TrainingStep) -> dict[str, int]:
+    """The element type of every value that lies between the nodes of a step."""
+    return {
+        value.name: value.type.tensor_type.elem_type for value in declared_values(step.model.graph)
+    }
+
+
+def losses(precision: str, model: onnx.ModelProto, optimizer: str, rate: float) -> np.ndarray:
+    """The losses of 100 steps on the reference evaluator."""
+    step = training_step(model, StepOptions(optimizer=optimizer, precision=precision))  # type: ignore[arg-type]
+    stepping = Stepping(step, model, rate)
+    return np.array([stepping(batch) for batch in itertools.islice(batches(model), 100)])
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
+    """Each of the losses of 100 steps is within 2 % of that in fp32, and they fall."""
+    exact = losses("fp32", perceptron(), "momentum", 0.004)
+    half = losses(precision, perceptron(), "momentum", 0.004)
+    assert exact[-10:].mean() < exact[:10].mean() / 2
+    assert 0 < np.abs(half / exact - 1).max() < 0.02
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) -> None:
+    """The same with convolutions, batch statistics and pooling."""
+    exact = losses("fp32", convolutional(), "sgd", 0.02)
+    half = losses(precision, convolutional(), "sgd", 0.02)
+    assert exact[-10:].mean() < exact[:10].mean() / 2
+    assert 0 < np.abs(half / exact - 1).max() < 0.02
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_products_are_half_and_sums_are_not(precision: str) -> None:
+    """Every product is half; reductions, statistics, softmax and the loss are fp32."""
+    step = training_step(convolutional(), StepOptions(optimizer="adam", precision=precision))  # type: ignore[arg-type]
+    onnx.checker.check_model(step.model, full_check=True)
+    known = types(step)
+    made = Counter((n.op_type, known[n.output[0]]) for n in step.model.graph.node)
+    assert {kind for op, kind in made if op in HEAVY} == {TYPE_OF_PRECISION[precision]}
+    wide = {"ReduceSum", "ReduceMean", "LogSoftmax", "Exp", "Sqrt", "Pow"}
+    assert {kind for op, kind in made if op in wide} <= {FP32, TensorProto.DOUBLE}
+    assert known["loss"] == FP32
+
+
+def test_what_is_carried_is_fp32_and_cast_once() -> None:
+    """Masters, statistics, moments and what they become; a weight that needs a cast has one."""
+    step = training_step(convolutional(), StepOptions(optimizer="momentum", precision="fp16"))
+    known = types(step)
+    assert {c.elem_type for c in step.carried} == {FP32}
+    assert {known[c.output] for c in step.carried} == {FP32}
+    casts = Counter(n.input[0] for n in step.model.graph.node if n.op_type == "Cast")
+    assert {name: casts[name] for name in step.parameters} == {
+        "k": 1, "kb": 1, "scale": 0, "shift": 0, "l": 1, "v": 1, "c": 1,
+    }  # fmt: skip
+
+
+def test_stored_weights_stay_masters_when_frozen() -> None:
+    """A frozen weight stays in the file in fp32 and is cast as the others are."""
+    step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
+    stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
+    assert stored["w"] == FP32
+    assert "v" not in stored
+    assert step.parameters == ("b", "v", "c")
+
+
+def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
+    """At opset 18 convolution knows no bfloat16; its gradients are fp32 too, dense layers half."""
+    step = training_step(convolutional(18), StepOptions(precision="bf16"))
+    known = types(step)
+    made = {(n.op_type, known[n.output[0]]) for n in step.model.graph.node if n.op_type in HEAVY}
+    assert {kind for op, kind in made if op in ("Conv", "ConvTranspose")} == {FP32}
+    assert {kind for op, kind in made if op == "Gemm"} == {BF16}
+
+
+def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
+    """The table is not cast, and the gradients of a row that is read often are summed in fp32."""
+    model = model_of_text(
+        "g (int64[4] i) => (float[4,2] logits) <float[3,2] t = {1,2,3,4,5,6}, "
+        "float[2,2] w = {1,0,0,1}> { e = Gather(t, i) logits = MatMul(e, w) }"
+    )
+    step = training_step(model, StepOptions(precision="fp16"))
+    known = types(step)
+    gathered = [n for n in step.model.graph.node if n.op_type == "Gather" and n.input[0] == "t"]
+    assert [known[node.output[0]] for node in gathered] == [FP32]
+    scatters = [n for n in step.model.graph.node if n.op_type.startswith("Scatter")]
+    assert {known[node.output[0]] for node in scatters} == {FP32}
+
+
+def test_accumulated_gradients_equal_the_whole_batch() -> None:
+    """Two halves of a batch, summed in fp32 and unscaled, move the weights as the batch does."""
+    batch = next(batches(perceptron(16)))
+    whole = Stepping(training_step(perceptron(16), StepOptions(precision="fp16")), perceptron(16))
+    parts = training_step(perceptron(8), StepOptions(precision="fp16", micro_batches=2))
+    assert parts.accumulation is not None
+    first = Stepping(parts, perceptron(8))
+    first.accumulate(parts.accumulation, {name: array[:8] for name, array in batch.items()})
+    first({name: array[8:] for name, array in batch.items()})
+    whole(batch)
+    for name in ("w", "b", "v", "c", "loss_scale"):
+        np.testing.assert_allclose(first.carried[name], whole.carried[name], rtol=1e-3, atol=1e-4)
+
+
+def test_branches_are_refused() -> None:
+    """What stands in a nested graph is not rewritten, so the step says so."""
+    model = model_of_text(
+        "g (float[2,2] x, bool c) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { h = MatMul(x, w) "
+        "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
+        "else_branch = e () => (float[2,2] b) { b = Neg(h) }> }"
+    )
+    with pytest.raises(ModelError, match="without branches and loops, got 'If'"):
+        training_step(model, StepOptions(loss="mse", precision="fp16"))
+
+
+@pytest.fixture(name="op")
+def builder() -> MixedBuilder:
+    """An empty graph at an opset where bfloat16 is everywhere."""
+    return MixedBuilder([helper.make_opsetid("", 22)], 10, None)
+
+
+def operators(op: MixedBuilder) -> list[str]:
+    """The operators emitted so far."""
+    return [node.op_type for node in op.nodes]
+
+
+def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
+    """Casts stand around it, and a further cast to fp32 is the sum itself, not rounded."""
+    x = op.input("x", (4, 3), FP16)
+    total = op.reduce("ReduceSum", x, [0], keepdims=False)
+    assert total.elem_type == FP16
+    assert operators(op) == ["Cast", "ReduceSum", "Cast"]
+    exact = op.Cast(total, to=FP32)
+    assert exact.elem_type == FP32
+    assert operators(op) == ["Cast", "ReduceSum", "Cast"]
+
+
+def test_half_numbers_are_multiplied_as_they_are(op: MixedBuilder) -> None:
+    """No cast stands before a product, and fp32 numbers are summed without one."""
+    x, y = op.input("x", (4, 3), FP16), op.input("y", (4, 3), FP32)
+    assert (x * x).elem_type == FP16
+    op.ReduceSum(y, keepdims=0)
+    assert operators(op) == ["Mul", "ReduceSum"]
+
+
+def test_a_value_is_cast_once(op: MixedBuilder) -> None:
+    """Two sums of one value share its cast."""
+    x = op.input("x", (4, 3), BF16)
+    op.ReduceSum(x, keepdims=0)
+    op.ReduceMean(x, keepdims=0)
+    assert operators(op).count("Cast") == 3

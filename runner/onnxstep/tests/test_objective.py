@@ -1,0 +1,91 @@
+"""A loss of several terms: their weighted sum, and its gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, Term, evaluation_graph, training_step
+from onnxstep.errors import ModelError
+from onnxstep.graphs.parameters import materialise
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((8, 4)).astype(np.float32)
+TARGET = RNG.integers(0, 3, 8)
+TWO_HEADS = """g (float[8,4] x) => (float[8,3] logits, float[8,2] side)
+    <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2},
+     float[3,2] v = {0.3,-0.2,0.1,0.5,-0.4,0.2}>
+    { h = MatMul(x, w) logits = Tanh(h) side = MatMul(logits, v) }"""
+WIDE = RNG.standard_normal((8, 2)).astype(np.float32)
+MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight=0.25)
+
+
+def moved(terms: list[Term], data: dict) -> dict:
+    """The loss, and how far one step at rate 1 moves each parameter, along with the targets."""
+    model = model_of_text(TWO_HEADS)
+    step = training_step(model, StepOptions(loss=terms))
+    weights = materialise(model)
+    given = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
+    wanted = {info.name for info in step.model.graph.input}
+    got = run(step.model, {name: value for name, value in given.items() if name in wanted})
+    # A term alone may leave a parameter untrained.
+    moves = {n: got[f"{n}.next"] - weights[n] for n in weights if f"{n}.next" in got}
+    return {"loss": got["loss"], **moves}
+
+
+def test_the_terms_of_a_loss_add_up() -> None:
+    """Two outputs and their targets: loss and gradients are the weighted sums of each alone."""
+    step = training_step(model_of_text(TWO_HEADS), StepOptions(loss=[MAIN, SIDE]))
+    assert step.targets == ("target", "target_2")
+    assert step.target == "target"
+    both = moved([MAIN, SIDE], {"target": TARGET, "target_2": WIDE})
+    first = moved([MAIN], {"target": TARGET})
+    second = moved([Term("mse", "side")], {"target": WIDE})
+    np.testing.assert_allclose(both["loss"], first["loss"] + 0.25 * second["loss"], rtol=1e-5)
+    np.testing.assert_allclose(both["w"], first["w"] + 0.25 * second["w"], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(both["v"], 0.25 * second["v"], rtol=1e-4, atol=1e-7)
+
+
+def test_the_gradient_of_several_terms_is_their_slope() -> None:
+    """Along the whole gradient the loss falls as fast as central differences say."""
+    data = {"target": TARGET, "target_2": WIDE}
+    gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
+    graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
+    weights = materialise(model_of_text(TWO_HEADS))
+
+    def loss(size: float) -> float:
+        shifted = {n: (weights[n] + size * gradient[n]).astype(np.float32) for n in weights}
+        return float(run(graph, {"x": X, **data, **shifted})["loss"])
+
+    slope = (loss(0.01) - loss(-0.01)) / 0.02
+    assert slope == pytest.approx(sum((g**2).sum() for g in gradient.values()), rel=1e-2)
+
+
+def test_two_terms_may_share_an_output() -> None:
+    """Both targets are fed, and both gradients reach the output."""
+    pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
+    both = moved(pair, {"target": WIDE, "target_2": WIDE})
+    first = moved(pair[:1], {"target": WIDE})
+    second = moved([Term("l1", "side")], {"target": WIDE})
+    for name in ("loss", "w", "v"):
+        np.testing.assert_allclose(both[name], first[name] + 2 * second[name], rtol=1e-4, atol=1e-7)
+
+
+def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
+    """What is declared of a value goes with its node: its dimensions have names of their own."""
+    model = model_of_text(
+        "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
+        "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
+        "{ logits = MatMul(x, w) t = Relu(x) side = Neg(t) }"
+    )
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("t", 1, ["unk__3", 4]))
+    assert training_step(model, StepOptions(loss=[MAIN])).parameters == ("w",)
+
+
+def test_no_term_is_no_loss() -> None:
+    """An empty list, and an output beside a list, are refused in words."""
+    for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
+        with pytest.raises(ModelError, match="at least one term, each with its own output"):
+            training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

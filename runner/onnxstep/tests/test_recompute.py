@@ -1,0 +1,147 @@
+"""Computing segments again changes the memory of a step and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, TrainingStep, training_step
+from onnxstep.graphs.execution_plan import execution_plan
+from onnxstep.graphs.parameters import materialise
+from onnxstep.graphs.peak_memory import peak_activation_bytes
+
+LAYERS, WIDTH, ROWS = 16, 8, 64
+RNG = np.random.default_rng(3)
+
+
+def numbers(*shape: int) -> str:
+    """Values in the text form of an initializer."""
+    return ", ".join(f"{v:.4f}" for v in RNG.standard_normal(np.prod(shape)) / WIDTH**0.5)
+
+
+def chain(middle: str) -> onnx.ModelProto:
+    """Dense layers in a row; ``middle`` makes m of p, the layer's product."""
+    weights = "".join(
+        f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
+        f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"
+        for i in range(LAYERS)
+    )
+    layers = "".join(
+        f" p{i} = MatMul({f'h{i - 1}' if i else 'x'}, w{i}) "
+        + middle.replace("#", str(i))
+        + f" h{i} = Tanh(m{i})"
+        for i in range(LAYERS)
+    )
+    held = (
+        f"<float half = {{0.5}}, bool yes = {{1}}, float[{WIDTH}] scale = {{{numbers(WIDTH)}}}, "
+        f"float[{WIDTH}] shift = {{{numbers(WIDTH)}}}, float[{WIDTH}] mean = {{{numbers(WIDTH)}}}, "
+        f"float[{WIDTH}] var = {{{', '.join(['1'] * WIDTH)}}}{weights}>"
+    )
+    last = f"h{LAYERS - 1}"
+    return model_of_text(
+        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) {held} "
+        f"{{ {layers} y = Neg({last}) }}"
+    )
+
+
+CHAINS = {
+    "elementwise": " a# = Sin(p#) m# = Exp(a#)",
+    "dropout": " a# = Sigmoid(p#) m# = Dropout(a#, half)",
+    "normalised": " m# = LayerNormalization(p#, g#)",
+    "residual": " a# = Sin(p#) m# = Add(a#, x)",
+}
+
+
+def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
+    """The plain step and the one that computes segments again."""
+    plain, again = (
+        training_step(model, StepOptions(loss="mse", optimizer="adam", seed=1, rematerialise=kind))
+        for kind in ("none", "sqrt")
+    )
+    return plain, again
+
+
+def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Data of fixed draws, parameters as in the file, states as they begin."""
+    rng, initial = np.random.default_rng(5), materialise(model)
+    carried = {c.input: initial.get(c.input, np.full(c.shape, c.fill)) for c in step.carried}
+    given = {**carried, step.learning_rate: np.array(0.01)}
+    types = {info.name: info.type.tensor_type for info in step.model.graph.input}
+    return {
+        name: np.asarray(
+            given.get(name, rng.standard_normal([d.dim_value for d in kind.shape.dim])),
+            onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type),
+        )
+        for name, kind in types.items()
+    }
+
+
+@pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
+def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
+    """Every carried value and the loss agree to float32, and activations take far less."""
+    model = chain(middle)
+    plain, again = steps(model)
+    onnx.checker.check_model(again.model, full_check=True)
+    expected = run(plain.model, feeds(plain, model))
+    got = run(again.model, feeds(again, model))
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=2e-5, atol=1e-6, err_msg=name)
+    assert peak_activation_bytes(again.model) < 0.75 * peak_activation_bytes(plain.model)
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
+    """Reshape has ``allowzero`` from opset 14 on: older models are brought up to it."""
+    layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
+    model = model_of_text(
+        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
+        f"<float[{WIDTH},{WIDTH}] w = {{{numbers(WIDTH, WIDTH)}}}> "
+        f"{{ {layers} y = Tanh(p{LAYERS - 1}) }}",
+        opset=opset,
+    )
+    plain, again = steps(model)
+    expected = run(plain.model, feeds(plain, model))
+    got = run(again.model, feeds(again, model))
+    np.testing.assert_allclose(got["w.next"], expected["w.next"], rtol=2e-5, atol=1e-6)
+    assert len(again.model.graph.node) > len(plain.model.graph.node)
+
+
+def test_the_second_computation_survives_the_session(tmp_path) -> None:
+    """ONNX Runtime merges equal nodes: those that are computed again must not be equal to it."""
+    plain, again = steps(chain(CHAINS["elementwise"]))
+    counts = []
+    for step in (plain, again):
+        options = onnxruntime.SessionOptions()
+        options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+        onnxruntime.InferenceSession(
+            step.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        nodes = onnx.load(tmp_path / "optimised.onnx").graph.node
+        counts.append(sum(node.op_type == "Sin" for node in nodes))
+    assert counts[0] == LAYERS
+    assert counts[1] > 1.5 * LAYERS
+
+
+def test_running_statistics_move_once() -> None:
+    """BatchNormalization is normalised again; its statistics are those of one step."""
+    model = chain(" m# = BatchNormalization(p#, scale, shift, mean, var)")
+    plain, again = steps(model)
+    expected = run(plain.model, feeds(plain, model))
+    got = run(again.model, feeds(again, model))
+    statistics = [c.output for c in plain.carried if c.role == "state"]
+    assert {"mean.next", "var.next"} <= set(statistics)
+    for name in ("loss", *statistics):
+        np.testing.assert_allclose(got[name], expected[name], rtol=2e-5, atol=1e-6, err_msg=name)
+    assert len(execution_plan(again.model).nodes) > len(execution_plan(plain.model).nodes)
+
+
+def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
+    """One layer has no cut that pays: the step is the plain one."""
+    model = model_of_text(
+        "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
+    )
+    plain, again = steps(model)
+    assert again.model == plain.model

@@ -1,0 +1,316 @@
+"""BatchNormalization in a training step: batch statistics, running statistics, as in PyTorch.
+
+The reference numbers are PyTorch's in float64; benchmarks/batch_normalization_against_pytorch.py
+wrote them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, TrainingStep, evaluation_graph, training_step
+from onnxstep.errors import ModelError
+from onnxstep.graphs.parameters import materialise, parameters, state
+from onnxstep.passes.recompute import Rematerialisation
+
+Array = NDArray[Any]
+FAULTS = Path(__file__).parent / "faults"
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "golden" / "batch_normalization.json").read_text("utf-8")
+)
+SHAPES = {
+    "conv_bias": (3,),
+    "conv_weight": (3, 2, 3, 3),
+    "dense1_bias": (5,),
+    "dense1_weight": (5, 27),
+    "dense2_bias": (3,),
+    "dense2_weight": (3, 5),
+    **{
+        f"norm{index}_{name}": (channels,)
+        for index, channels in ((1, 3), (2, 5))
+        for name in ("bias", "running_mean", "running_var", "weight")
+    },
+}
+RUNNING = ("norm1_running_mean", "norm1_running_var", "norm2_running_mean", "norm2_running_var")
+NETWORK = """g (TYPE[6,2,5,5] x) => (TYPE[6,3] y) {
+    c = Conv(x, conv_weight, conv_bias)
+    n = BatchNormalization(c, norm1_weight, norm1_bias, norm1_running_mean, norm1_running_var)
+    r = Relu(n)
+    f = Flatten(r)
+    d = Gemm<transB = 1>(f, dense1_weight, dense1_bias)
+    m = BatchNormalization<epsilon = 0.001, momentum = 0.7>
+        (d, norm2_weight, norm2_bias, norm2_running_mean, norm2_running_var)
+    s = Relu(m)
+    y = Gemm<transB = 1>(s, dense2_weight, dense2_bias)
+}"""
+TRAINING_FORM = (
+    ("<epsilon", "<training_mode = 1, epsilon"),
+    ("BatchNormalization(", "BatchNormalization<training_mode = 1>("),
+    ("    n =", "    n, mean1, var1 ="),
+    ("    m =", "    m, mean2, var2 ="),
+)
+
+
+def drawn() -> tuple[dict[str, Array], Array, Array]:
+    """First values, data and labels as the script draws them."""
+    rng = np.random.default_rng(0)
+    values = {name: rng.uniform(0.1, 0.6, shape) for name, shape in SHAPES.items()}
+    return values, rng.standard_normal((6, 2, 5, 5)), rng.integers(0, 3, 6)
+
+
+def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
+    """The network with its weights in the file, as exporters write it."""
+    kind = {np.float32: "float", np.float64: "double"}[dtype]
+    header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
+    model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(value.astype(dtype), name)
+        for name, value in drawn()[0].items()
+    )
+    return model
+
+
+def trained(
+    step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
+) -> tuple[list[float], dict[str, Array]]:
+    """The losses of as many steps as the script took, and the carried values after them."""
+    _, x, target = drawn()
+    rate = np.array(GOLDEN["rate"], np.float32)
+    feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
+    carried = {c.input: materialise(model)[c.input] for c in step.carried}
+    names = ["loss", *(c.output for c in step.carried)]
+    losses = []
+    for _ in GOLDEN["losses"]:
+        loss, *after = evaluate(names, {**feeds, **carried})
+        losses.append(float(loss))
+        carried = dict(zip(carried, after, strict=True))
+    return losses, carried
+
+
+def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
+    """ONNX Runtime on a model."""
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    ).run
+
+
+def test_twenty_steps_in_float64_are_pytorchs() -> None:
+    """Losses and running statistics agree to float64 rounding, but for a float32 rate."""
+    model = network(np.float64)
+    step = training_step(model)
+    losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
+    np.testing.assert_allclose(losses, GOLDEN["losses"], rtol=1e-6)
+    for name in RUNNING:
+        np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [13, 14, 18])
+def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
+    """In float32 too, at every version of the operator; then the held-out loss is PyTorch's."""
+    model = network(opset=opset)
+    step = training_step(model)
+    losses, after = trained(step, model, np.float32, session(step.model))
+    np.testing.assert_allclose(losses, GOLDEN["losses"], rtol=1e-4)
+    for name in RUNNING:
+        np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-3)
+    _, x, target = drawn()
+    graph = evaluation_graph(model)
+    wanted = {value.name for value in graph.graph.input}
+    weights = {name: value for name, value in after.items() if name in wanted}
+    evaluated = run(graph, {"x": x.astype(np.float32), "target": target, **weights})
+    np.testing.assert_allclose(evaluated["loss"], GOLDEN["evaluated"], rtol=1e-4)
+
+
+def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
+    """Training form and inference form give the same step and the same evaluation."""
+    text = NETWORK
+    for inference, training in TRAINING_FORM:
+        text = text.replace(inference, training)
+    _, x, target = drawn()
+    feeds: Mapping[str, Array] = {"x": x.astype(np.float32), "target": target}
+    results = []
+    for model in (network(), network(text=text)):
+        step = training_step(model)
+        losses, _ = trained(step, model, np.float32, session(step.model))
+        evaluated = run(evaluation_graph(model), {**feeds, **materialise(model)})
+        results.append([*losses, float(evaluated["loss"])])
+    assert results[0] == results[1]
+
+
+def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
+    """A graph in training form may yield what its nodes do: a step carries them as state."""
+    text = NETWORK
+    for inference, training in TRAINING_FORM:
+        text = text.replace(inference, training)
+    model = network(text=text.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)"))
+    plain = [info.name for info in evaluation_graph(network()).graph.output]
+    assert [info.name for info in evaluation_graph(model, output="y").graph.output] == plain
+    step = training_step(model, StepOptions(output="y", precision="bf16"))
+    assert set(step.state) == set(RUNNING)
+
+
+def test_running_statistics_are_state_and_not_parameters() -> None:
+    """They are carried from the model's values, take no gradient, and count for nothing."""
+    model = network()
+    step = training_step(model, StepOptions(optimizer="momentum"))
+    assert tuple(held.name for held in state(model)) == tuple(sorted(RUNNING))
+    assert not {held.name for held in parameters(model)} & set(RUNNING)
+    assert not set(step.parameters) & set(RUNNING)
+    first = {c.input: c.initial for c in step.carried if c.role == "state"}
+    assert {name for name, initial in first.items() if initial == "model"} == set(RUNNING)
+    assert first["conv_weight.momentum"] == 0.0
+    assert "BatchNormalization" not in [node.op_type for node in step.model.graph.node]
+
+
+def test_a_frozen_statistic_keeps_the_written_form() -> None:
+    """Freezing a running mean leaves its BatchNormalization in inference form, and only that."""
+    step = training_step(network(), StepOptions(freeze=["norm1_running_mean"]))
+    assert step.state == ("norm2_running_mean", "norm2_running_var")
+    left = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
+    assert [node.input[3] for node in left] == ["norm1_running_mean"]
+
+
+def test_micro_batches_move_the_running_statistics_each() -> None:
+    """Each forward pass counts, as in PyTorch."""
+    step = training_step(network(), StepOptions(micro_batches=2))
+    assert step.accumulation is not None
+    assert set(RUNNING) <= {c.input for c in step.accumulation.carried}
+    assert set(RUNNING) <= set(step.state)
+
+
+SHARED = """g (float[4,3] x) => (float[4,3] y)
+    <float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] m = {0,0,0}, float[3] v = {1,1,1}> {
+    h = BatchNormalization(x, s, b, m, v) y = BatchNormalization(h, s, b, m, v) }"""
+
+
+def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
+    """The second use goes on from the first, in the order of the graph."""
+    model = model_of_text(SHARED)
+    step = training_step(model)
+    assert step.state == ("m", "v")
+    x = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
+    carried = {name: materialise(model)[name] for name in ("s", "b", "m", "v")}
+    rate = np.array(0.1, np.float32)
+    feeds = {"x": x, "target": np.zeros(4, np.int64), "learning_rate": rate}
+    got = run(step.model, {**feeds, **carried})
+    # The output of the first use has mean 0 and, by the biased estimate, variance 1.
+    np.testing.assert_allclose(got["m.next"], 0.09 * x.mean(0), rtol=1e-4, atol=1e-6)
+    expected = 0.81 + 0.09 * x.var(0, ddof=1) + 0.1 * 4 / 3
+    np.testing.assert_allclose(got["v.next"], expected, rtol=1e-4)
+
+
+def test_statistics_that_are_computed_are_not_carried() -> None:
+    """Tensors that only a run makes are none of a step's state: the batch's own count."""
+    text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
+    text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
+    step = training_step(
+        model_of_text(f"g (float[4,3] x) => (float[4,3] y) {text}"), StepOptions(loss="mse")
+    )
+    assert step.state == ()
+    x = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
+    weights = {"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
+    rate = np.array(0.1, np.float32)
+    feeds = {"x": x, "target": np.zeros((4, 3), np.float32), "learning_rate": rate, **weights}
+    fed = {name: feeds[name] for name in (i.name for i in step.model.graph.input) if name in feeds}
+    got = run(step.model, fed)
+    np.testing.assert_allclose(got["loss"], 1.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "demand"),
+    [
+        (("float[4,3]", "float[1,3]"), "two or more values in each channel"),
+        (
+            ("float[4,3] x", "float[4,3] x, float[3] w"),
+            "'w' is fed as data",
+        ),
+        (
+            ("(x, s, b, m, v)", "(x, s, m, m, v)"),
+            "'m' is fed as data, or used",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
+    """One value has no variance, and a statistic must be the layer's own tensor."""
+    text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
+    with pytest.raises(ModelError, match=demand):
+        training_step(model_of_text(text.replace(*change)))
+
+
+@pytest.mark.parametrize("exporter", ["dyn", "tr"])
+@pytest.mark.parametrize("rematerialise", ["none", "sqrt"])
+def test_without_running_statistics_a_batch_goes_by_its_own(
+    exporter: str, rematerialise: Rematerialisation
+) -> None:
+    """track_running_stats=False of both exporters: nothing is carried, the losses are PyTorch's."""
+    model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
+    step = training_step(model, StepOptions(rematerialise=rematerialise))
+    assert step.state == ()
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32)
+    feeds = {step.inputs[0]: x, "target": np.array([0, 2])}
+    rate, carried = np.array(0.1, np.float32), materialise(model)
+    evaluate, names = session(step.model), ["loss", *(c.output for c in step.carried)]
+    losses = []
+    for _ in range(5):
+        loss, *after = evaluate(names, {**feeds, "learning_rate": rate, **carried})
+        losses.append(float(loss))
+        carried = {c.input: value for c, value in zip(step.carried, after, strict=True)}
+    # PyTorch 2.13: the same weights and data, SGD at 0.1.
+    expected = [1.2452272, 0.0410627, 0.0289222, 0.0233458, 0.0198665]
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    evaluated = run(evaluation_graph(model), {**feeds, **materialise(model)})
+    np.testing.assert_allclose(evaluated["loss"], losses[0], rtol=1e-5)
+
+
+def test_a_momentum_of_one_averages_all_batches() -> None:
+    """What PyTorch writes for momentum=None is its cumulative average, counted from the start."""
+    text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
+    model = network(text=text)
+    step = training_step(model)
+    assert "norm2_running_mean.batches" in step.state
+    values, x, target = drawn()
+    typed = {name: value.astype(np.float32) for name, value in values.items()}
+    feeds = {"target": target, "learning_rate": np.array(0, np.float32)}
+    carried = {c.input: typed.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
+    names = [c.output for c in step.carried]
+    batches = []
+    for scale in (1, 2, 5):
+        data = {"x": (scale * x).astype(np.float32)}
+        last = training_step(network(text=text.replace("momentum = 1.0", "momentum = 0.0")))
+        seen = run(last.model, {**feeds, **data, **typed})
+        batches.append(seen["norm2_running_var.next"])
+        after = session(step.model)(names, {**feeds, **data, **carried})
+        carried = dict(zip(carried, after, strict=True))
+        np.testing.assert_allclose(
+            carried["norm2_running_var"], np.mean(batches, axis=0), rtol=1e-4
+        )
+
+
+def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
+    """Running statistics far from the batch's change nothing, unless they are frozen."""
+    values, x, labels = drawn()
+    model = network()
+    feeds = {"x": x, "target": labels, **values}
+    far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
+
+    def loss(freeze: tuple[str, ...] = (), **changed: Array) -> float:
+        graph = evaluation_graph(model, batch_statistics=True, freeze=freeze)
+        typed = {
+            name: value if name == "target" else value.astype(np.float32)
+            for name, value in {**feeds, **changed}.items()
+        }
+        return float(run(graph, typed)["loss"])
+
+    assert loss(**far) == loss()
+    assert loss(("*_running_*",), **far) != loss(("*_running_*",))

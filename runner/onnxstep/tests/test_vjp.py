@@ -1,0 +1,461 @@
+"""The public contract of vjp_graph: names, shapes, accumulation, pruning and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from exports import merged
+from graph_text import model_of_text, run
+from onnxstep import StepOptions, registry, training_step, vjp_graph
+from onnxstep.errors import ModelError
+from onnxstep.graphs.exported import separated
+
+X = np.array([1.0, -2.0, 3.0], dtype=np.float32)
+ONES = np.ones(3, dtype=np.float32)
+
+
+def test_the_contract_of_names_and_shapes() -> None:
+    """Each float output y gains an input y_cotangent, each wrt an output of its own shape."""
+    model = model_of_text(
+        "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
+    )
+    backward = vjp_graph(model, ["x", "w"])
+    onnx.checker.check_model(backward, full_check=True)
+    inputs = {
+        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
+        for info in backward.graph.input
+    }
+    assert inputs == {"x": [3], "w": [3], "y_cotangent": [3], "z_cotangent": [3]}
+    assert [info.name for info in backward.graph.output] == ["y", "z", "x_gradient", "w_gradient"]
+    got = run(backward, {"x": X, "w": 2 * ONES, "y_cotangent": ONES, "z_cotangent": 10 * ONES})
+    np.testing.assert_allclose(got["x_gradient"], 11 * 2 * ONES)
+    np.testing.assert_allclose(got["w_gradient"], 11 * X + 10)
+
+
+def test_uses_of_one_value_add_up() -> None:
+    """A value used several times receives the sum of what each use gives."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Mul(a, x) y = Add(b, x) }"
+    )
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 3 * X**2 + 1)
+
+
+def test_one_value_as_both_inputs_of_a_node() -> None:
+    """Both inputs' cotangents count when they are the same value."""
+    model = model_of_text("g (float[3] x) => (float[3] y) { y = Div(x, x) }")
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 0 * X, atol=1e-7)
+
+
+def test_an_initializer_can_be_differentiated() -> None:
+    """A weight inside the file is as good a wrt as an input."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
+    )
+    got = run(vjp_graph(model, ["w"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["w_gradient"], X)
+
+
+def test_what_nothing_depends_on_has_zero_gradient() -> None:
+    """A wrt without a path to an output gets zeros of its shape, also through Shape and Equal."""
+    model = model_of_text(
+        "g (float[3] x, float[2,2] w) => (float[3] y, int64[2] s) { y = Neg(x) s = Shape(w) }"
+    )
+    got = run(
+        vjp_graph(model, ["w"]), {"x": X, "w": np.ones((2, 2), np.float32), "y_cotangent": ONES}
+    )
+    np.testing.assert_array_equal(got["w_gradient"], np.zeros((2, 2)))
+
+
+def test_an_output_that_is_an_input() -> None:
+    """The derivative of an input that is passed through is its cotangent."""
+    model = model_of_text("g (float[3] x) => (float[3] y) { y = Identity(x) }")
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": 5 * ONES})
+    np.testing.assert_allclose(got["x_gradient"], 5 * ONES)
+
+
+def test_unneeded_nodes_are_not_built() -> None:
+    """Only what the wanted gradients need is computed: no gradient of the data input here."""
+    model = model_of_text("g (float[2,3] x, float[3,4] w) => (float[2,4] y) { y = MatMul(x, w) }")
+    operators = [node.op_type for node in vjp_graph(model, ["w"]).graph.node]
+    assert operators.count("MatMul") == 2
+
+
+def test_local_functions_are_inlined() -> None:
+    """A model-local function is differentiated through its body."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { y = local.square(x) }",
+        functions='<domain: "local", opset_import: ["" : 21]> square (a) => (b) { b = Mul(a, a) }',
+    )
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 2 * X)
+
+
+def test_old_opsets_are_brought_up() -> None:
+    """An opset 11 model is converted before it is differentiated."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y) "
+        "{ a = Unsqueeze <axes = [0]> (x) b = Squeeze <axes = [0]> (a) y = Relu(b) }",
+        opset=11,
+    )
+    x = np.array([[1, -1, 2], [-3, 4, 5]], np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "y_cotangent": np.ones_like(x)})
+    np.testing.assert_array_equal(got["x_gradient"], (x > 0).astype(np.float32))
+
+
+def test_symbolic_dimensions_are_bound() -> None:
+    """Given its size, a symbolic dimension is as good as a number; left open it is named."""
+    model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
+    assert (
+        vjp_graph(model, ["x"], {"batch": 4})
+        .graph.output[1]
+        .type.tensor_type.shape.dim[0]
+        .dim_value
+        == 4
+    )
+    with pytest.raises(ModelError, match="batch"):
+        vjp_graph(model, ["x"])
+
+
+def test_dropout_in_training_form_uses_the_forward_mask() -> None:
+    """As written in training mode, Dropout passes the cotangent where, and as, it passed x."""
+    model = model_of_text(
+        "g (float[64] x) => (float[64] y) <float ratio = {0.25}, bool mode = {1}> "
+        "{ y = Dropout <seed = 3> (x, ratio, mode) }"
+    )
+    x = np.ones(64, np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "y_cotangent": x})
+    np.testing.assert_allclose(got["x_gradient"], got["y"], rtol=1e-6)
+    assert 0 < np.count_nonzero(got["y"]) < 64
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
+    """Where training mode is known only at run time, the gradient follows it."""
+    model = model_of_text(
+        "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
+        "{ y = Dropout(x, ratio, mode) }"
+    )
+    x = np.ones(64, np.float32)
+    got = run(vjp_graph(model, ["x"]), {"x": x, "mode": np.array(mode), "y_cotangent": x})
+    np.testing.assert_allclose(got["x_gradient"], got["y"], rtol=1e-6)
+
+
+def test_an_operator_without_a_rule_is_named_with_its_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error says node, operator, version, the path from the parameter, and where to read on."""
+    monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
+    model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
+    model.graph.node[1].name = "the_erf"
+    with pytest.raises(ModelError) as caught:
+        vjp_graph(model, ["x"])
+    message = str(caught.value)
+    assert "'the_erf'" in message
+    assert "ai.onnx::Erf (version 13)" in message
+    assert "x -> a -> b" in message
+    assert "docs/adding-an-operator.md" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("wrt", "demand"), [("nothing", "wrt 'nothing' is unknown"), ("n", "expected a float")]
+)
+def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
+    """Unknown names and integer tensors are refused in one line."""
+    model = model_of_text(
+        "g (float[3] x, int64[3] n) => (float[3] y, int64[3] m) { y = Neg(x) m = Neg(n) }"
+    )
+    with pytest.raises(ModelError, match=demand):
+        vjp_graph(model, [wrt])
+
+
+def test_patterns_choose_what_is_differentiated() -> None:
+    """A pattern stands for the float inputs and initializers that it matches, each once."""
+    model = model_of_text(
+        "g (float[3] x, int64[3] xs) => (float[3] y, int64[3] m) <float[3] xw = {1,2,3}> "
+        "{ y = Mul(x, xw) m = Neg(xs) }"
+    )
+    outputs = [value.name for value in vjp_graph(model, ["xw", "x*"]).graph.output]
+    assert outputs == ["y", "m", "xw_gradient", "x_gradient"]
+
+
+def test_merged_tensors_are_differentiated_as_written() -> None:
+    """The file's own tensor gets the sum over all that read it, by whatever name."""
+    got = vjp_graph(merged(), ["0.norm.bias"])
+    apart = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
+    feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
+    parts = run(apart, feeds)
+    whole = parts["0.norm.bias_gradient"] + parts["1.norm.bias_gradient"]
+    np.testing.assert_allclose(run(got, feeds)["0.norm.bias_gradient"], whole, rtol=1e-5)
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    """A graph that already has a value called y_cotangent cannot be given another."""
+    model = model_of_text(
+        "g (float[3] x) => (float[3] y) { y_cotangent = Neg(x) y = Neg(y_cotangent) }"
+    )
+    with pytest.raises(ModelError, match="already taken"):
+        vjp_graph(model, ["x"])
+
+
+def test_the_given_model_is_left_as_it_was() -> None:
+    """Differentiating does not change its argument."""
+    model = model_of_text(
+        "g (float[1,1,4,4] x) => (float[1,1,2,2] y) "
+        "{ y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
+    )
+    before = model.SerializeToString(deterministic=True)
+    vjp_graph(model, ["x"])
+    assert model.SerializeToString(deterministic=True) == before
+
+
+def test_a_transposed_matrix_times_a_vector() -> None:
+    """ONNX Runtime's fusion of the two is wrong for vectors; the product stays right."""
+    model = model_of_text(
+        "g (float[3,2] x, float[3] v) => (float[2] y) "
+        "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
+    )
+    x, v, u = (np.array(n, np.float32) for n in ([[1, 2], [3, 4], [5, 7]], [1, -1, 2], [2, 3]))
+    got = run(vjp_graph(model, ["x", "v"]), {"x": x, "v": v, "y_cotangent": u})
+    np.testing.assert_array_equal(got["y"], x.T @ v)
+    np.testing.assert_array_equal(got["x_gradient"], np.outer(v, u))
+    np.testing.assert_array_equal(got["v_gradient"], x @ u)
+
+
+LEAF = (
+    'nodes_modes = ["LEAF"], nodes_featureids = [0], nodes_treeids = [0], nodes_nodeids = [0], '
+    "nodes_values = [0.0], target_ids = [0], target_nodeids = [0], target_treeids = [0], "
+    "target_weights = [1.0]"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "demand"),
+    [
+        (f"y = ai.onnx.ml.TreeEnsembleRegressor <{LEAF}> (x)", "ml::TreeEnsembleRegressor.* grown"),
+        ("y = ai.onnx.ml.Normalizer (x)", "ai.onnx.ml::Normalizer.*export the model with ONNX's"),
+        (
+            "y = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x)",
+            "ai.onnx.ml::ZipMap.*no tensor",
+        ),
+        ("y = SequenceConstruct (x)", "ai.onnx::SequenceConstruct.*with plain tensors"),
+        ("y = NonZero (x)", "ai.onnx::NonZero: .* depends on data"),
+        ("y = other.Norm (x)", "other::Norm: .* onnx has no such operator"),
+        (
+            "d = ReduceSum <keepdims = 0> (x) c = Cast <to = 9> (d) y = If (c) "
+            "<then_branch = t () => (float[2, 2] p) { p = Identity (x) }, "
+            "else_branch = e () => (float q) { q = Identity (d) }>",
+            "ai.onnx::If: .* a constant of the file",
+        ),
+        (
+            "d = ReduceSum <keepdims = 0> (x) c = Cast <to = 9> (d) z, y = Loop (, c, x) <body = b "
+            "(int64 i, bool on, float[2, 2] v) => (bool more, float[2, 2] w, float[2, 2] o) "
+            "{ more = Identity (on) w = Mul (v, v) o = Identity (w) }>",
+            "ai.onnx::Loop: .* EmbeddingBag",
+        ),
+    ],
+)
+def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
+    """The operator, its domain and what would help stand in the one line."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
+    model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
+    with pytest.raises(ModelError, match=demand):
+        vjp_graph(model, ["x"])
+
+
+def classical(body: str) -> onnx.ModelProto:
+    """A graph with weights w and operators of ai.onnx.ml."""
+    head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 1]>'
+    text = f"g (float[4, 2] x) => (float[4, 1] y) <float[2, 2] w = {{1, 2, 3, 4}}> {{ {body} }}"
+    return onnx.parser.parse_model(f"{head} {text}")
+
+
+def test_gradients_pass_through_classical_models() -> None:
+    """A step trains what stands between a Scaler and a LinearRegressor; these stay as they are."""
+    step = training_step(
+        classical(
+            "a = ai.onnx.ml.Scaler <offset = [1.0], scale = [0.5]> (x) b = MatMul (a, w) "
+            "y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0], intercepts = [1.0]> (b)"
+        ),
+        StepOptions(
+            loss="mse",
+        ),
+    )
+    feeds = {
+        "x": np.arange(8, dtype=np.float32).reshape(4, 2),
+        "w": np.array([[1, 2], [3, 4]], np.float32),
+        step.learning_rate: np.array(0.1, np.float32),
+        step.target: np.zeros((4, 1), np.float32),
+    }
+    scaled = (feeds["x"] - 1) / 2
+    residual = scaled @ feeds["w"] @ [[2], [3]] + 1
+    slope = scaled.T @ (2 * residual / 4) @ [[2, 3]]
+    moved = run(step.model, feeds)[step.carried[0].output]
+    np.testing.assert_allclose(moved, feeds["w"] - 0.1 * slope, rtol=1e-5)
+
+
+def test_a_classical_model_by_itself_has_nothing_to_train() -> None:
+    """Its numbers are attributes, which the refusal says."""
+    alone = classical("y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0]> (x)")
+    with pytest.raises(ModelError, match=r"numbers of LinearRegressor .* are attributes"):
+        training_step(alone, StepOptions(loss="mse"))
+
+
+def test_what_a_branch_takes_from_outside_counts() -> None:
+    """A parameter that only the body of an If reads is not passed over: the If is refused."""
+    model = model_of_text(
+        "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
+        "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "
+        "else_branch = e () => (float[3] q) { q = Add(x, w) }> y = Add(a, w) }"
+    )
+    with pytest.raises(ModelError, match=r"ai.onnx::If .* w -> a -> loss"):
+        vjp_graph(model, ["w"])
+
+
+def test_an_axis_that_is_no_list_is_an_axis() -> None:
+    """Onnx's checker lets a scalar pass for the axes of a reduction."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,1] y) <int64 axis = {1}> { y = ReduceMean(x, axis) }"
+    )
+    backward = vjp_graph(model, ["x"])
+    (gradient,) = (info for info in backward.graph.output if info.name == "x_gradient")
+    assert [dim.dim_value for dim in gradient.type.tensor_type.shape.dim] == [2, 3]
+
+
+def test_recurrent_weights_without_axes_are_refused() -> None:
+    """Onnx's inference of shapes lets a scalar pass for the weights of a GRU."""
+    model = model_of_text(
+        "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
+        "{ y = GRU <hidden_size = 2> (x, w, r) }"
+    )
+    with pytest.raises(ModelError, match="expected X, W and R of rank 3"):
+        vjp_graph(model, ["x"])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        'Pad <mode = "wrap"> (x, ends)',
+        "AveragePool <kernel_shape = [3], strides = [1]> (longer)",
+        "AveragePool <kernel_shape = [100000], strides = [1]> (longer)",
+        "LSTM <hidden_size = 1> (longer, w, r)",
+    ],
+)
+def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
+    """Places, 0/1 matrices and steps of time that a small file asks for by the hundred million."""
+    model = model_of_text(
+        "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
+        "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
+        f"{{ longer = Expand(x, sizes) y = {made} s = ReduceSum <keepdims = 0> (y) }}".replace(
+            "SIZES", "99999999,1,1" if "LSTM" in made else "1,1,99999999"
+        )
+    )
+    with pytest.raises(ModelError, match=r"expected (constants of|at most 4096 steps)"):
+        vjp_graph(model, ["x"])
+
+
+def test_places_in_a_detector_are_no_weights() -> None:
+    """Sizes as expressions, an enlargement and a range by float initializers: shapes are known."""
+    model = model_of_text(
+        "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
+        "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
+        "int64 two = {2}> { c = Conv <kernel_shape = [3], strides = [2], pads = [1,1]> (x, w) "
+        "u = Resize(c, , twice) s = Shape(u) n = Gather(s, two) f = Cast <to = 1> (n) "
+        "r = Range(zero, f, one) a = Add(r, half) y = Mul(u, a) }"
+    )
+    half = "floor(height/2 - 1/2) + 1"
+    for name, rows in {"c": half, "u": f"2*({half})"}.items():
+        info = onnx.helper.make_tensor_value_info(name, 1, ["batch", 1, rows])
+        model.graph.value_info.append(info)
+    model.graph.output[0].type.tensor_type.shape.dim[2].dim_param = f"2*({half})"
+    built = vjp_graph(model, ["w"], {"batch": 2, "height": 9})
+    x, w = np.ones((2, 1, 9), np.float32), np.ones((1, 1, 3), np.float32)
+    got = run(built, {"x": x, "w": w, "y_cotangent": np.ones((2, 1, 10), np.float32)})
+    places = np.arange(10).reshape(5, 2).sum(axis=1) + 1
+    within = [places[1:].sum(), places.sum(), places[:-1].sum()]
+    np.testing.assert_allclose(got["w_gradient"].ravel(), 2 * np.array(within))
+
+
+@pytest.mark.parametrize("flag", [2, -1])
+def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
+    """ONNX Runtime takes every flag that is not zero for set, and so does the derivative."""
+    model = model_of_text(
+        "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
+    )
+    plain = vjp_graph(model, ["x", "w"])
+    model.graph.node[0].attribute[0].i = flag
+    rng = np.random.default_rng(0)
+    shapes = {"x": (2, 3), "w": (4, 3), "y_cotangent": (2, 4)}
+    feeds = {name: rng.random(shape).astype(np.float32) for name, shape in shapes.items()}
+    got = run(vjp_graph(model, ["x", "w"]), feeds)
+    for name, wanted in run(plain, feeds).items():
+        np.testing.assert_array_equal(got[name], wanted)
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
+        ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
+        (f"OneHot <axis = {2**62}> (places, depth, pair)", f"axis {2**62}"),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: str) -> None:
+    """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
+    model = model_of_text(
+        "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
+        "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
+        f"{{ y = {made} }}"
+    )
+    with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
+        vjp_graph(model, ["x", "pair"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", ["MaxPool <kernel_shape = [2]>", "Dropout"])
+def test_an_output_left_out_by_an_empty_name_is_left_out(made: str) -> None:
+    """As where the node's list of outputs ends before it."""
+    model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {made} (x) }}")
+    plain = vjp_graph(model, ["x"])
+    model.graph.node[0].output.append("")
+    assert len(vjp_graph(model, ["x"]).graph.node) == len(plain.graph.node)
+
+
+def test_declared_values_without_a_node_are_left_out() -> None:
+    """Tools that cut a graph leave its values declared, under dimensions that nobody binds."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
+        "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"
+    )
+    for name in ("t", "gone"):
+        value = onnx.helper.make_tensor_value_info(name, 1, ["unk__3", 3])
+        model.graph.value_info.append(value)
+    step = training_step(model, StepOptions(loss="mse", output="y"))
+    assert [carried.input for carried in step.carried] == ["w"]
+
+
+def test_more_operands_than_a_shape_has_sizes() -> None:
+    """The cotangent of a long Concat is cut into as many parts."""
+    names = [f"w{index}" for index in range(100)]
+    stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
+    model = model_of_text(
+        f"g (float[100,2] x) => (float[100,2] y) <{stored}> "
+        f"{{ c = Concat <axis = 0> ({', '.join(names)}) y = Mul(x, c) }}"
+    )
+    x = np.arange(200, dtype=np.float32).reshape(100, 2)
+    got = run(vjp_graph(model, names), {"x": x, "y_cotangent": np.ones_like(x)})
+    rows = np.concatenate([got[f"{name}_gradient"] for name in names])
+    np.testing.assert_array_equal(rows, x)
+
+
+def test_an_output_that_no_node_makes_is_refused() -> None:
+    """A damaged file may declare one; it is named."""
+    model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.graph.node[0].output[0] = "z"
+    with pytest.raises(ModelError, match="output 'y'"):
+        vjp_graph(model, ["x"])
