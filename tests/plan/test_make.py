@@ -97,7 +97,7 @@ def test_runtimes_are_trials_of_their_own_and_a_missing_one_is_left_out() -> Non
         "onnxruntime==1.31.1": "",
         "onnxruntime==1.20.1": "onnxruntime 1.20.1",
     }
-    what = "mlp inference cpu batch 1, onnxruntime==1.19.2"
+    what = "mlp inference cpu batch 1, onnxruntime 1.19.2"
     assert plan.left_out == (LeftOut(what, "it is not prepared"),)
     plain = plan_study(BOTH, study(models=["mlp"]), host, graphs=GRAPHS)
     assert {trial.id for trial in plan.trials if not trial.variant} <= {t.id for t in plain.trials}
