@@ -7,9 +7,11 @@ stands. Ratios compare our training step with PyTorch's, as benchmarks/training_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +19,7 @@ import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.analysis.gc_pause import gc_paused
+from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
@@ -166,7 +169,7 @@ class StoredCeilings:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
@@ -191,6 +194,23 @@ class Inputs:
     limit_files: tuple[Path, ...] = ()
     docs: Path = Path()
     trainings: Mapping[Path, Trainings] = field(default_factory=dict)
+
+    @cached_property
+    def _hosts(self) -> Counter[str]:
+        """The number of hosts of each kind of machine."""
+        hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in self.stored}
+        return Counter(hardware for hardware, _ in hosts)
+
+    def machine(self, result: Result) -> Machine:
+        """The machine of a result, with its host where its kind has several."""
+        trial = result.trial
+        return measured_machine(
+            self.catalogue.hardware[result.hardware],
+            result.environment,
+            trial.provider,
+            only_host=self._hosts[result.hardware] == 1,
+            gpu=trial.session.device,
+        )
 
     @property
     def files(self) -> frozenset[Path]:

@@ -6,7 +6,6 @@ With the noun that rows, charts and pages share: which workload it is. Machines 
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,15 +15,13 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
-from epochcost.analysis.machines import Machine, measured_machine, published_machine
+from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.representatives import (
     doubts_about,
-    host_of,
     is_of_steps,
     representatives,
 )
 from epochcost.cost import Estimate, MachineTime, Time
-from epochcost.plan.trial import Trial
 from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
 from epochcost.results.kept import Keep
@@ -233,15 +230,11 @@ def _measured(
     workloads: frozenset[str] | None = None,
 ) -> Iterator[Observation]:
     steps = [one for one in inputs.stored if is_of_steps(one.result)]
-    stored = representatives(steps)
-    hosts = Counter(hardware for hardware, _ in {host_of(one.result) for one in stored})
-    for one in stored:
+    for one in representatives(steps):
         trial = one.result.trial
         of_workload = workloads is None or trial.model in workloads
         if of_workload and bool(trial.variant) == variants:
-            only_host = hosts[one.result.hardware] == 1
-            seen = _seen(one.result, see, inputs.cache)
-            yield _from_result(inputs, one, seen, only_host=only_host)
+            yield _from_result(inputs, one, _seen(one.result, see, inputs.cache))
 
 
 _KEPT = Keep(
@@ -258,30 +251,18 @@ def _seen(result: Result, see: StatisticsOf, cache: Path | None) -> ResultStatis
     return _KEPT.value(cache, result.model_dump_json(), lambda: see(result))
 
 
-def _from_result(
-    inputs: Inputs,
-    stored: StoredResult,
-    seen: ResultStatistics,
-    *,
-    only_host: bool,
-) -> Observation:
+def _from_result(inputs: Inputs, stored: StoredResult, seen: ResultStatistics) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
     step = mean_time(seen.summary)
     training = model.training if trial.mode == "training" else None
-    hardware = inputs.catalogue.hardware[result.hardware]
     energy = result.measurement.energy or Energy()
     too_large = _too_large(training, trial.batch_size)
     agreement = result.measurement.agreement
+    ratio = inputs.ratios.of(trial.model, trial.batch_size, trial.session.threads)
     return Observation(
         workload=Workload.of_model(model),
-        machine=measured_machine(
-            hardware,
-            result.environment,
-            trial.provider,
-            only_host=only_host,
-            gpu=trial.session.device,
-        ),
+        machine=inputs.machine(result),
         kind="measured",
         mode=trial.mode,
         batch_size=trial.batch_size,
@@ -295,7 +276,7 @@ def _from_result(
         summary=seen.summary,
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
-        step_ratio=_step_ratio(inputs, trial) if training else None,
+        step_ratio=ratio if training else None,
         doubts=(*seen.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
@@ -305,10 +286,6 @@ def _from_result(
         vcpus=trial.vcpus,
         outliers=seen.outliers,
     )
-
-
-def _step_ratio(inputs: Inputs, trial: Trial) -> StepRatio | None:
-    return inputs.ratios.of(trial.model, trial.batch_size, trial.session.threads)
 
 
 def _peak_memory_bytes(result: Result) -> int | None:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from epochcost.analysis.inputs import Inputs, StoredResult
-from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, mean_time
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import group_by
@@ -110,8 +110,6 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
         if isinstance(one.result.trial.work, Phase)
         and one.result.trial.variant in ("", one.result.trial.precision)
     ]
-    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
-    names = [hardware for hardware, _ in hosts]
     groups = group_by(
         representatives(own),
         lambda one: (
@@ -123,28 +121,14 @@ def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
             one.result.trial.runtime,
         ),
     )
-    return tuple(
-        _decoder(inputs, group, only_host=names.count(group[0].result.hardware) == 1)
-        for group in groups.values()
-    )
+    return tuple(_decoder(inputs, group) for group in groups.values())
 
 
-def _decoder(
-    inputs: Inputs,
-    stored: Sequence[StoredResult],
-    *,
-    only_host: bool,
-) -> TimedDecoder:
+def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:
     result, trial = stored[0].result, stored[0].result.trial
     return TimedDecoder(
         model=trial.model,
-        machine=measured_machine(
-            inputs.catalogue.hardware[result.hardware],
-            result.environment,
-            trial.provider,
-            only_host=only_host,
-            gpu=trial.session.device,
-        ),
+        machine=inputs.machine(result),
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
         phases=tuple(

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
-from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.representatives import doubts_about, representatives
@@ -130,27 +130,22 @@ class ServedDecoder:
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
 
     def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time to the first token at any rate between those that were asked; None beyond."""
-        points = [
-            (float(one.per_second), seconds)
-            for one in self.rates
-            if (seconds := one.first_seconds(percent)) is not None
-        ]
+        """The time to the first token at any rate between those measured; None beyond."""
+        return self._at(per_second, [one.first_seconds(percent) for one in self.rates])
+
+    def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
+        """As ``first_seconds`` for each further token."""
+        return self._at(per_second, [one.further_seconds(percent) for one in self.rates])
+
+    def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:
+        pairs = zip(self.rates, times, strict=True)
+        points = [(float(rate.per_second), time) for rate, time in pairs if time is not None]
         return interpolated(points, float(per_second), self._busy)
 
     def _busy(self, per_second: float) -> float:
         """A rate on the scale of the logarithm of one over the capacity that it leaves."""
         highest = float(self.rates[-1].per_second)
         return -math.log1p(-_HIGHEST_OF_CAPACITY * per_second / highest)
-
-    def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """As ``first_seconds`` for each further token."""
-        points = [
-            (float(one.per_second), seconds)
-            for one in self.rates
-            if (seconds := one.further_seconds(percent)) is not None
-        ]
-        return interpolated(points, float(per_second), self._busy)
 
 
 def interpolated(
@@ -172,31 +167,16 @@ def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
     """Every decoder behind an engine on a whole machine, by its cheapest plan of today."""
     own = [one for one in inputs.stored if isinstance(one.result.trial.work, Requests)]
     plain = [one for one in own if one.result.trial.variant in ("", one.result.trial.precision)]
-    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
-    names = [hardware for hardware, _ in hosts]
     for one in representatives(plain):
         record, requests = one.result.measurement.served, one.result.trial.work
         if record is not None and isinstance(requests, Requests):
-            only_host = names.count(one.result.hardware) == 1
-            yield _served(inputs, one, record, requests, only_host=only_host)
+            yield _served(inputs, one, record, requests)
 
 
 def _served(
-    inputs: Inputs,
-    stored: StoredResult,
-    record: ServingRecord,
-    requests: Requests,
-    *,
-    only_host: bool,
+    inputs: Inputs, stored: StoredResult, record: ServingRecord, requests: Requests
 ) -> ServedDecoder:
-    result, trial = stored.result, stored.result.trial
-    machine = measured_machine(
-        inputs.catalogue.hardware[result.hardware],
-        result.environment,
-        trial.provider,
-        only_host=only_host,
-        gpu=trial.session.device,
-    )
+    result, trial, machine = stored.result, stored.result.trial, inputs.machine(stored.result)
     prices = current_prices(inputs.catalogue.prices_of(result.hardware))
     energy = result.measurement.energy or Energy()
     return ServedDecoder(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
-from epochcost.analysis.machines import Machine, measured_machine
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import Mark
@@ -72,30 +72,19 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     Of plain trials only: the whole machine is what has a price. What requests to decoders cost is
     told by their tokens (``served_tokens``).
     """
-    served = [
-        one
-        for one in inputs.stored
-        if isinstance(one.result.trial.work, Load) and not one.result.trial.variant
+    loads = [
+        stored
+        for stored in inputs.stored
+        if isinstance(stored.result.trial.work, Load) and not stored.result.trial.variant
     ]
-    hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in inputs.stored}
-    return tuple(
-        row
-        for one in representatives(served)
-        for row in _rows(
-            inputs, one, only_host=[h for h, _ in hosts].count(one.result.hardware) == 1
-        )
-    )
+    return tuple(row for stored in representatives(loads) for row in _rows(inputs, stored))
 
 
-def _rows(inputs: Inputs, stored: StoredResult, *, only_host: bool) -> Iterator[ServingRow]:
+def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
     result, trial = stored.result, stored.result.trial
-    served, load = result.measurement.served, trial.work
+    served, load, machine = result.measurement.served, trial.work, inputs.machine(result)
     if served is None or not isinstance(load, Load):
         return
-    hardware = inputs.catalogue.hardware[result.hardware]
-    machine = measured_machine(
-        hardware, result.environment, trial.provider, only_host=only_host, gpu=trial.session.device
-    )
     work = _million(served.run, machine) if served.run else None
     plans = current_prices(inputs.catalogue.prices_of(result.hardware))
     for price in plans or (None,):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from epochcost.analysis.decoding import DecodedStep
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
+from epochcost.analysis.roofline import DecodedStep
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import Requests, capacities
 from epochcost.report.charts import axes, theme

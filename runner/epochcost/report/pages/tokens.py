@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from epochcost.analysis.decoding import decoded_steps
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.phases import TimedDecoder
+from epochcost.analysis.roofline import decoded_steps
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.tokens import USUAL, ServingOffer, api_per_million, hour_of, serving_offers
 from epochcost.plan.work import ENGINE_SEQUENCES
