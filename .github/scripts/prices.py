@@ -73,7 +73,7 @@ def take_over(source: Source) -> None:
         place = f"{source.repository}@{commit}, {source.path}"
         options = ("--provider", source.provider, "--region", source.region, "--as-of", day[1])
         told = (*options, "--source", place, "--skip-faulty")
-        print(output(epochcost(), "prices", "import", "--format", "list", *told, str(table)))
+        print(output(epochcost(), "prices", "import", *told, str(table)))
 
 
 def rows(text: str) -> list[tuple[str, str, str]]:

@@ -16,14 +16,14 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
 from epochcost.specs.prices.importing import (
+    ImportRequest,
     ImportResult,
     MatchedPrice,
     NewSpec,
     new_specs,
     sort_rows,
 )
-from epochcost.specs.prices.matching import ImportRequest
-from epochcost.specs.prices.tables import FormatName, ListedPlan, read_prices, shown_sku
+from epochcost.specs.prices.tables import ListedPlan, read_prices, shown_sku
 from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Take over price tables of others as specs.")
@@ -38,9 +38,6 @@ def _prices() -> None:
 @app.command("import")
 def import_prices(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
-    format_name: Annotated[
-        FormatName | None, typer.Option("--format", help="Of the tables; else by their header.")
-    ] = None,
     provider: Annotated[
         str | None, typer.Option(help="aws, gcp, azure, …, where the table does not say.")
     ] = None,
@@ -79,7 +76,7 @@ def import_prices(
         source=source,
     )
     catalogue = own_catalogue()
-    rows = chain.from_iterable(read_prices(path, format_name) for path in files)
+    rows = chain.from_iterable(read_prices(path) for path in files)
     result = sort_rows(rows, catalogue, request)
     specs = new_specs(result, catalogue, request)
     _show(result, specs, wide=wide)

@@ -73,7 +73,7 @@ def test_a_region_may_be_named_for_a_zone(tmp_path: Path) -> None:
             ':2: expected available to be 0 or 1, got "perhaps"',
         ),
         (HEADER + ROW + "2026-03-21T00:00Z,a,1\n", ": a: expected rows at most 168 h apart, got 4"),
-        (HEADER.encode() + b"2026,\xff,1\n", ":2: expected UTF-8, got the byte 0xff"),
+        (HEADER.encode() + b"2026,\xff,1\n", ": expected UTF-8, got the byte 0xff"),
     ],
 )
 def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -> None:

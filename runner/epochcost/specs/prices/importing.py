@@ -13,34 +13,44 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tomli
 import tomlkit
 from tomlkit.items import Item
 
-from epochcost.errors import Fault, InputError
+from epochcost.errors import Fault, InputError, UsageError
+from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.prices.matching import (
-    ImportRequest,
-    MachineIndex,
-    amount_of,
-    date_of,
-    source_of,
-)
 from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
+from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import plain
 
-# What speaks of the earlier price only, and is no fact of its successor.
-_OF_THE_OLD = ("valid_until",)
+# What tables call the providers that specs name in full.
+PROVIDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "aws": "AWS EC2",
+        "gcp": "Google Compute Engine",
+        "azure": "Azure",
+        "lambda": "Lambda",
+        "runpod": "RunPod",
+    }
+)
+_CURRENCY = "USD"
+_AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
+# Tables written by programs hold binary fractions (0.38000000000000006); beyond these digits is
+# noise, and no price list prints so many.
+_PRINTED = Context(prec=12)
 # Two decimals at least, as price lists print them.
 _PLACES = 2
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
@@ -49,46 +59,27 @@ _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _LONGEST_STEM = 69
 
 
-def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
-    """The TOML text of a price spec with some of its values replaced.
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to take from the tables, and what to say of rows that do not say it themselves.
 
-    Comments and the order of keys stay. The comment behind a replaced value goes with it, for it
-    says how the old value came about; so do ``valid_until`` and what ``unconfirmed`` says of
-    replaced keys. Raises KeyError for a key that the earlier spec has not.
+    ``provider`` and ``region``: take these only, and prices of machines that are new in the region.
+    ``today``: no price is younger.
     """
-    document = tomlkit.parse(text)
-    for key, value in changed.items():
-        if document[key].unwrap() != value:
-            document[key] = _item(value)
-            _without_comment(document[key])
-    for key in _OF_THE_OLD:
-        document.pop(key, None)
-    _confirm(document, changed)
-    return tomlkit.dumps(document)
 
+    today: dt.date
+    provider: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    plans: tuple[ListedPlan, ...] = ("on-demand", "spot")
+    as_of: dt.date | None = None
+    source: str | None = None
 
-def _item(value: str | Decimal | dt.date) -> Item:
-    if not isinstance(value, Decimal):
-        return tomlkit.item(value)
-    digits = plain(value)
-    places = len(digits.partition(".")[2])
-    return tomlkit.value(digits if places >= _PLACES else f"{value:.{_PLACES}f}")
-
-
-def _without_comment(item: Any) -> None:
-    item.trivia.comment_ws = item.trivia.comment = ""
-
-
-def _confirm(document: tomlkit.TOMLDocument, changed: Mapping[str, object]) -> None:
-    """Take the replaced keys out of ``unconfirmed``, and the key with its last item."""
-    listed = document.get("unconfirmed")
-    if listed is None:
-        return
-    kept = [name for name in listed if re.split(r"\.", name)[0] not in changed]
-    if not kept:
-        document.pop("unconfirmed")
-    elif len(kept) < len(listed):
-        document["unconfirmed"] = kept
+    def wants(self, row: ListedPrice) -> bool:
+        """Whether a row is of the plans, region and zone that are asked for."""
+        other_region = self.region is not None and row.region not in {None, self.region}
+        other_zone = self.zone is not None and row.zone not in {None, self.zone}
+        return row.plan in self.plans and not other_region and not other_zone
 
 
 class Key(NamedTuple):
@@ -123,9 +114,8 @@ class MatchedPrice:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """All rows, sorted: those found, the unmatched by reason and machine type, and faults."""
+    """Matched prices in order, the unmatched by reason and machine type, and faults."""
 
-    rows: int
     found: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
     faults: tuple[Fault, ...]
@@ -140,6 +130,81 @@ class NewSpec:
     found: MatchedPrice
 
 
+class _Machines:
+    """The catalogue's machines by the names that tables have for them, and their rented prices."""
+
+    def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
+        self._catalogue, self._request = catalogue, request
+        self._provider = _full_name(request.provider, catalogue) if request.provider else None
+        self._named: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.prices: dict[tuple[str, str], list[Price]] = defaultdict(list)
+        for price in catalogue.prices.values():
+            self.prices[price.hardware, price.plan].append(price)
+            if price.sku:
+                self._named[price.provider, _plain_name(price.sku)].add(price.hardware)
+        for machine in catalogue.hardware.values():
+            self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
+
+    def wants(self, row: ListedPrice) -> bool:
+        """Whether a row is of the provider, plans, region and zone that are asked for."""
+        same = self._provider is None or self._provider_of(row) == self._provider
+        return same and self._request.wants(row)
+
+    def match(self, row: ListedPrice) -> tuple[Price, str] | str:
+        """The price that a row is written after and its region, else why it has none."""
+        name = _plain_name(row.sku)
+        ids = self._named.get((self._provider_of(row), name), set()) if name else set()
+        if len(ids) != 1:
+            reason = "the name of several machines" if ids else "no machine in specs/hardware"
+            return reason if name else "a row without a machine type, such as a bare accelerator"
+        machine = self._catalogue.hardware[next(iter(ids))]
+        if row.accelerators is not None:
+            counted = sum(one.count for one in machine.accelerators)
+            if not _AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
+                return "other accelerators than the machine has in specs/hardware"
+        return self._nearest(row, machine)
+
+    def _provider_of(self, row: ListedPrice) -> str:
+        if row.provider is not None:
+            return PROVIDERS.get(row.provider.lower(), row.provider)
+        if self._provider is None:
+            raise UsageError(
+                f"{display_path(row.path)}: --provider is required, as the table does not name it: "
+                f"one of {', '.join(PROVIDERS)}"
+            )
+        return self._provider
+
+    def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
+        """The newest price of the same plan and place, else the one that is nearest to it."""
+        rented = [
+            price
+            for plan in ("on-demand", "spot")
+            for price in self.prices[machine.id, plan]
+            if price.provider == machine.provider and price.currency == _CURRENCY
+        ]
+        region = row.region or self._request.region
+        regions = {price.region for price in rented if price.region is not None}
+        if regions and region is None:
+            return "priced by region, which the table does not name: give --region"
+        if regions and region not in regions and self._request.region is None:
+            return "a region in which the machine has no price"
+        place = region if regions else None
+        models = [price for price in rented if (price.region is None) == (place is None)]
+        if not models:
+            return "a machine without a rented price to write one after"
+        model = min(
+            models,
+            key=lambda price: (
+                price.plan != row.plan,
+                price.region != place,
+                -price.as_of.toordinal(),
+            ),
+        )
+        if model.amount is None or model.components:
+            return "priced in parts: change its components by hand"
+        return model, place or ""
+
+
 def sort_rows(
     rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: ImportRequest
 ) -> ImportResult:
@@ -148,100 +213,98 @@ def sort_rows(
     Raises UsageError where neither the rows nor the request name the provider or date, and
     InputError where not one row is of a machine of the catalogue.
     """
-    machines = MachineIndex(catalogue, request)
-    sorter = _Sorter(machines, request)
+    machines = _Machines(catalogue, request)
+    prices: dict[Key, MatchedPrice] = {}
+    contradicted: set[Key] = set()
+    unmatched: dict[str, Counter[str]] = defaultdict(Counter)
+    faults: list[Fault] = []
     for row in rows:
-        sorter.take(row)
-    found, late_faults = _placed_in_time(sorter.sound(), machines)
-    faults = (*sorter.faults, *late_faults)
-    if not found and not faults:
-        raise InputError(_nothing(sorter))
-    return ImportResult(sorter.rows, found, MappingProxyType(sorter.unmatched), faults)
-
-
-@dataclass
-class _Sorter:
-    """What has been seen of the rows so far; only rows of known machines are kept."""
-
-    machines: MachineIndex
-    request: ImportRequest
-    rows: int = 0
-    unmatched: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    faults: list[Fault] = field(default_factory=list)
-    _found: dict[Key, MatchedPrice] = field(default_factory=dict)
-    _contradicted: set[Key] = field(default_factory=set)
-
-    def take(self, row: ListedPrice | Fault) -> None:
-        """Sort one row."""
-        self.rows += 1
         if isinstance(row, Fault):
-            self.faults.append(row)
-        elif self.machines.wants(row):
-            match = self.machines.match(row)
+            faults.append(row)
+        elif machines.wants(row):
+            match = machines.match(row)
             if isinstance(match, str):
-                self.unmatched[match][row.sku] += 1
-            else:
-                self._keep(row, match.model, match.region or "")
-
-    def sound(self) -> list[MatchedPrice]:
-        """The rows that no other contradicts, in the order of machines, plans and days."""
-        return [self._found[key] for key in sorted(self._found) if key not in self._contradicted]
-
-    def _keep(self, row: ListedPrice, model: Price, region: str) -> None:
-        try:
-            amount, as_of = amount_of(row.amount), date_of(row, self.request)
-        except ValueError as error:
-            self.faults.append(_fault(row, str(error)))
-            return
-        key = Key(model.hardware, row.plan, region, as_of)
-        other = self._found.setdefault(key, MatchedPrice(key, amount, row, model))
-        if other.amount != amount:
-            self._contradicted.add(key)
-            self.faults.append(_fault(row, _contradiction(row, other)))
+                unmatched[match][row.sku] += 1
+                continue
+            try:
+                price = _matched(row, *match, request)
+            except ValueError as error:
+                faults.append(_fault(row, str(error)))
+                continue
+            first = prices.setdefault(price.key, price)
+            if first.amount != price.amount:
+                contradicted.add(price.key)
+                faults.append(_fault(row, _contradiction(first, row)))
+    sound = [prices[key] for key in sorted(prices) if key not in contradicted]
+    found, late_faults = _beside_catalogue(sound, machines)
+    if not found and not faults and not late_faults:
+        raise InputError(_nothing(unmatched))
+    return ImportResult(found, MappingProxyType(unmatched), (*faults, *late_faults))
 
 
-class _Said(NamedTuple):
-    as_of: dt.date
-    amount: Decimal
-    identifier: str
+def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
+    """Raises ValueError for an amount that is none or a day to come, UsageError without a day."""
+    amount, as_of = amount_of(row.amount), row.as_of or request.as_of
+    if as_of is None:
+        raise UsageError(
+            f"{display_path(row.path)}: --as-of DATE is required, as the table does not say of "
+            "which day its prices are"
+        )
+    if as_of > request.today:
+        raise ValueError(f"expected a day that has been, got {as_of}")
+    return MatchedPrice(Key(model.hardware, row.plan, region, as_of), amount, row, model)
 
 
-def _placed_in_time(
-    rows: Iterable[MatchedPrice], machines: MachineIndex
+def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
+    key, zones = first.key, first.row.zone != row.zone
+    return (
+        f"expected one price of {key.hardware} in {key.region or 'any region'} on {key.as_of}, got "
+        f"{row.amount} here and {first.row.amount} in "
+        f"{display_path(first.row.path)}:{first.row.line}"
+        f"{' (zones differ: choose one with --zone)' if zones else ''}"
+    )
+
+
+def amount_of(text: str) -> Decimal:
+    """An amount per hour; raises ValueError for anything but a plain decimal above zero."""
+    amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
+    if not 0 < amount <= LARGEST:
+        form = "such as 1234.50, without sign, currency or thousands separator"
+        raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
+    return _PRINTED.plus(amount)
+
+
+def _beside_catalogue(
+    rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
     """The rows beside what was known for their day, from the catalogue and from earlier rows."""
-    series: dict[tuple[str, ...], list[_Said]] = {}
+    series: dict[tuple[str, ...], list[tuple[dt.date, Decimal, str]]] = {}
     placed: list[MatchedPrice] = []
     faults: list[Fault] = []
-    for found in rows:
-        key = found.key
-        known = series.setdefault((*key[:3],), sorted(_series(machines, key)))
-        said = _said_for(key.as_of, known)
-        same = said is not None and said.amount == found.amount
-        if said and said.as_of == key.as_of and not same:
-            demand = f"expected the {said.amount} of {said.identifier}, which is of the same day"
-            faults.append(_fault(found.row, f"{demand}, got {found.amount}"))
+    for row in rows:
+        key = row.key
+        if key[:3] not in series:
+            series[key[:3]] = [
+                (price.as_of, price.amount, price.id)
+                for price in machines.prices[key.hardware, key.plan]
+                if price.amount is not None and (price.region or "") in {key.region, ""}
+            ]
+        dated = series[key[:3]]
+        dated.sort()
+        earlier = [one for one in dated if one[0] <= key.as_of]
+        if not dated:
+            dated.append((key.as_of, row.amount, "this import"))
+            placed.append(row)
             continue
-        if not same:
-            known.append(_Said(key.as_of, found.amount, "this import"))
-            known.sort()
-        placed.append(
-            replace(found, known=said.amount, known_id=said.identifier) if said else found
-        )
+        day, amount, identifier = earlier[-1] if earlier else dated[0]
+        if amount != row.amount and day == key.as_of:
+            demand = f"expected the {amount} of {identifier}, which is of the same day"
+            faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
+            continue
+        if amount != row.amount:
+            dated.append((key.as_of, row.amount, "this import"))
+        placed.append(replace(row, known=amount, known_id=identifier))
     return tuple(placed), faults
-
-
-def _series(machines: MachineIndex, key: Key) -> Iterator[_Said]:
-    """The dated amounts of a plan in a place; a price that names no region is of any."""
-    for price in machines.prices[key.hardware, key.plan]:
-        if price.amount is not None and (price.region or "") in {key.region, ""}:
-            yield _Said(price.as_of, price.amount, price.id)
-
-
-def _said_for(day: dt.date, series: Sequence[_Said]) -> _Said | None:
-    """The newest price until a day; before the first of all, the first."""
-    earlier = [said for said in series if said.as_of <= day]
-    return earlier[-1] if earlier else series[0] if series else None
 
 
 def new_specs(
@@ -265,8 +328,8 @@ def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
     """The model's id with the new month, with plan and region where they are others."""
     key, model = found.key, found.model
     stem = _DATE.sub("", model.id)
-    if model.plan != key.plan or (model.region or "") != key.region:
-        other_place = (model.region or "") != key.region
+    other_place = (model.region or "") != key.region
+    if model.plan != key.plan or other_place:
         place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
         stem = f"{key.hardware}-{key.plan}{place}"[:_LONGEST_STEM]
     monthly = f"{stem}-{key.as_of:%Y-%m}"
@@ -276,13 +339,19 @@ def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
 def _new_spec(
     found: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
 ) -> NewSpec:
+    source = found.row.source or request.source
+    if source is None:
+        raise UsageError(
+            f"{display_path(found.row.path)}: --source is required, as the table does not say "
+            "where it was read: a repository with its commit and path, or an address"
+        )
     model_path = catalogue.files[f"prices/{found.model.id}"]
     path = model_path.with_name(f"{identifier}.toml")
     changed: dict[str, str | Decimal | dt.date] = {
         "id": identifier,
         "plan": found.key.plan,
         "amount": found.amount,
-        "source": source_of(found.row, request),
+        "source": source,
         "as_of": found.key.as_of,
     }
     if found.key.region:
@@ -294,22 +363,59 @@ def _new_spec(
     return NewSpec(path, text, found)
 
 
-def _contradiction(row: ListedPrice, other: MatchedPrice) -> str:
-    zones = " (zones differ: choose one with --zone)" if row.zone != other.row.zone else ""
-    key = other.key
-    of = f"{key.hardware} in {key.region or 'any region'} on {key.as_of}"
-    first = f"{other.row.amount} in {display_path(other.row.path)}:{other.row.line}"
-    return f"expected one price of {of}, got {row.amount} here and {first}{zones}"
+def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
+    """The TOML text of a price spec with some of its values replaced.
+
+    Comments and the order of keys stay. The comment behind a replaced value goes with it, for it
+    says how the old value came about; so do ``valid_until`` and what ``unconfirmed`` says of
+    replaced keys. Raises KeyError for a key that the earlier spec has not.
+    """
+    document = tomlkit.parse(text)
+    for key, value in changed.items():
+        item = document[key]
+        if item.unwrap() != value:
+            document[key] = _item(value)
+            document[key].trivia.comment_ws = document[key].trivia.comment = ""
+    document.pop("valid_until", None)
+    doubts = document.pop("unconfirmed", None)
+    kept = [name for name in doubts or () if name.partition(".")[0] not in changed]
+    if doubts is not None and kept:
+        document["unconfirmed"] = kept
+    return tomlkit.dumps(document)
+
+
+def _item(value: str | Decimal | dt.date) -> Item:
+    if not isinstance(value, Decimal):
+        return tomlkit.item(value)
+    digits = plain(value)
+    places = len(digits.partition(".")[2])
+    return tomlkit.value(digits if places >= _PLACES else f"{value:.{_PLACES}f}")
+
+
+@lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
+def _plain_name(name: str) -> str:
+    """A machine type without what lists write differently: ``Standard_NC6s_v3``, ``NC6s v3``."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
+
+
+def _full_name(name: str, catalogue: Catalogue) -> str:
+    """A provider as specs name it."""
+    providers = {machine.provider for machine in catalogue.hardware.values()}
+    full = PROVIDERS.get(name.lower(), name)
+    if full not in providers:
+        demand = "--provider: expected a provider of specs/hardware"
+        choices = suggest_or_list(name, {*PROVIDERS, *providers})
+        raise UsageError(f"{demand}, got {describe(name)}{choices}")
+    return full
 
 
 def _fault(row: ListedPrice, message: str) -> Fault:
     return Fault(display_path(row.path), row.line, 1, f"{shown_sku(row.sku)} {row.plan}: {message}")
 
 
-def _nothing(sorter: _Sorter) -> str:
-    reasons = "; ".join(
-        f"{names.total():,}: {reason}" for reason, names in sorter.unmatched.items()
+def _nothing(unmatched: Mapping[str, Counter[str]]) -> str:
+    reasons = "; ".join(f"{names.total():,}: {reason}" for reason, names in unmatched.items())
+    return (
+        f"expected prices of machines in specs/hardware; found none{reasons and f' ({reasons})'}: "
+        "are --provider and --region right?"
     )
-    asked = "are --provider and --region right?"
-    got = f"found none among {sorter.rows:,}{f' ({reasons})' if reasons else ''}"
-    return f"expected prices of machines in specs/hardware; {got}: {asked}"
