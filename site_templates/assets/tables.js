@@ -1,51 +1,99 @@
-/* Tables of the class ec-sortable, which DataTables sorts, filters and turns page by page once they
-   come into view. What a cell is sorted by may stand in its data-order; where there is nothing, in
-   none. A page has as many rows as epochcost.css shows beforehand. */
+/* Tables of the class ec-sortable: buttons in their heads sort them, long ones have a filter and are
+   turned page by page. A cell is sorted by its data-order, where it has one, else by what it shows.
+   Until a table is ready, epochcost.css shows as many rows as its first page has. */
 (function () {
   "use strict";
 
-  var folder = document.currentScript.src.replace(/[^/]*$/, "");
-  var PAGE = 25;
-  var FEW = 10;
-  var WORDS = { info: "_START_ to _END_ of _TOTAL_", infoEmpty: "", infoFiltered: "(_MAX_ in all)", search: "Filter", zeroRecords: "Nothing matches." };
+  var PAGE = 25, FEW = 10;
+  var element = window.epochcostShown.element, collator = new Intl.Collator("en", { numeric: true });
 
-  async function sortable(table) {
-    var DataTable = await window.epochcostShown.loaded(folder + "datatables.js", "DataTable");
-    var rows = table.tBodies[0].rows.length, page = Number(table.dataset.pageLength) || PAGE;
-    var some = rows > FEW, many = rows > page;
-    return new DataTable(table, {
-      autoWidth: false, language: WORDS, order: [], pageLength: page, paging: many,
-      layout: {
-        topStart: some ? "search" : null, topEnd: some ? "info" : null,
-        bottomStart: null, bottomEnd: many ? "paging" : null
-      }
-    });
+  function key(cell) {
+    var text = (cell.dataset.order || cell.textContent).trim(), number = Number(text.replace(/[$€£,%\s]/g, ""));
+    return text === "" || isNaN(number) ? text : number;
   }
 
-  var seen = new IntersectionObserver(function (entries) {
-    entries.filter(function (entry) { return entry.isIntersecting; }).forEach(function (entry) {
-      var table = entry.target;
-      seen.unobserve(table);
-      sortable(table).catch(function (error) {
-        table.classList.add("dataTable");
-        console.error("epochcost: the table stays as it is:", error);
+  /* Numbers come before words. */
+  function compare(one, other) {
+    if (typeof one !== typeof other) { return typeof one === "number" ? -1 : 1; }
+    return typeof one === "number" ? one - other : collator.compare(one, other);
+  }
+
+  function button(text, click) {
+    var made = element("button", text, { type: "button" });
+    made.addEventListener("click", click);
+    return made;
+  }
+
+  /* The rows of a table in their order, those that match the filter, and the page that is shown. */
+  function enliven(table) {
+    var body = table.tBodies[0], rows = Array.from(body.rows), matches = rows, page = 0;
+    var size = Number(table.dataset.pageLength) || PAGE, heads = Array.from(table.tHead.rows[0].cells);
+    var info = element("span", "", { role: "status" }), previous, next, all;
+
+    function show() {
+      var from = page * size, to = Math.min(from + size, matches.length);
+      rows.forEach(function (row) { row.hidden = true; });
+      matches.forEach(function (row, at) {
+        row.hidden = false;
+        row.classList.toggle("ec-other-page", at < from || at >= to);
       });
-    });
-  }, { rootMargin: "200px" });
+      info.textContent = matches.length ? from + 1 + " to " + to + " of " + matches.length : "Nothing matches.";
+      if (matches.length < rows.length) { info.textContent += " (" + rows.length + " in all)"; }
+      if (!previous) { return; }
+      previous.disabled = page === 0;
+      next.disabled = to === matches.length;
+      all.hidden = matches.length <= size;
+    }
 
-  function start() {
-    document.querySelectorAll(".ec-sortable:not(.dataTable)").forEach(function (table) { seen.observe(table); });
+    function turn(to) { page = to; show(); }
+
+    function sort(column) {
+      var down = heads[column].getAttribute("aria-sort") === "ascending", sign = down ? -1 : 1;
+      heads.forEach(function (head) { head.removeAttribute("aria-sort"); });
+      heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+      rows.sort(function (one, other) { return sign * compare(key(one.cells[column]), key(other.cells[column])); });
+      matches = rows.filter(function (row) { return matches.includes(row); });
+      body.append.apply(body, rows);
+      turn(0);
+    }
+
+    function filter(text) {
+      var words = text.toLowerCase().split(/\s+/);
+      matches = rows.filter(function (row) {
+        var shown = row.textContent.toLowerCase();
+        return words.every(function (word) { return shown.includes(word); });
+      });
+      turn(0);
+    }
+
+    heads.forEach(function (head, column) {
+      head.replaceChildren(button(head.textContent, function () { sort(column); }));
+    });
+    if (rows.length > FEW) {
+      var label = element("label", "Filter "), field = element("input", "", { type: "search" });
+      field.addEventListener("input", function () { filter(field.value); });
+      label.append(field);
+      bar(table, label, info);
+    }
+    if (rows.length > size) {
+      previous = button("Previous", function () { turn(page - 1); });
+      next = button("Next", function () { turn(page + 1); });
+      all = button("Show all", function () { size = rows.length; turn(0); });
+      table.after(bar(table, previous, next, all));
+    }
+    table.dataset.state = "ready";
+    show();
   }
 
-  /* Paper has no other pages. */
-  function each(length) {
-    document.querySelectorAll(".ec-sortable.dataTable").forEach(function (table) {
-      var page = length || Number(table.dataset.pageLength) || PAGE;
-      if (window.DataTable) { new window.DataTable.Api(table).page.len(page).draw(); }
-    });
+  /* Controls above a table. */
+  function bar(table) {
+    var made = element("div", "", { className: "ec-bar" });
+    made.append.apply(made, Array.prototype.slice.call(arguments, 1));
+    table.before(made);
+    return made;
   }
-  addEventListener("beforeprint", function () { each(-1); });
-  addEventListener("afterprint", function () { each(0); });
+
+  function start() { document.querySelectorAll(".ec-sortable:not([data-state])").forEach(enliven); }
 
   window.epochcostTables = { begin: start };
 

@@ -14,7 +14,7 @@ _KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculato
 _SCREEN = 800
 _MOST_BYTES = 300_000
 _MOST_SHIFT = 0.05
-_LIVE = "document.querySelectorAll('.ec-sortable.dataTable').length"
+_LIVE = "document.querySelectorAll('.ec-sortable[data-state]').length"
 _SHIFTS = """window.shift = 0;
 new PerformanceObserver(list => list.getEntries().forEach(one => {
   if (!one.hadRecentInput) { window.shift += one.value; }

@@ -6,11 +6,9 @@ the docs folder.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import distribution
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from jinja2 import Environment
 from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
-from epochcost.errors import CapabilityError, InputError
+from epochcost.errors import InputError
 from epochcost.report import feed
 from epochcost.report.api import api_files
 from epochcost.report.charts.figure import Figure
@@ -138,7 +136,7 @@ def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, s
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
-    """Style, script and pictures as they are, the palette as a style sheet, and the tables."""
+    """Style, script and pictures as they are, the palette as a style sheet."""
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
@@ -146,26 +144,6 @@ def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
         if path.is_file():
             yield f"{ASSETS}/{path.relative_to(folder).as_posix()}", path.read_bytes()
     yield f"{ASSETS}/palette.css", stylesheet().encode()
-    yield f"{ASSETS}/datatables.js", _table_library().encode()
-
-
-# jQuery and DataTables in the file of itables, from the one's first statement to the other's last.
-_TABLES = re.compile(
-    r"function \w+\(\w+,\w+\)\{if\([^{]*jQuery requires.*?"
-    r"\.fn\.dataTable=(\w+);.*?\.fn\.DataTable\[\w+\]=\w+\}\);",
-    re.DOTALL,
-)
-_NOTICES = "/*! Bundled license information:"
-
-
-def _table_library() -> str:
-    """DataTables without its extensions, as a script: from the disk browsers load no modules."""
-    package = distribution("itables")
-    module = Path(str(package.locate_file("itables/html/dt_bundle.js"))).read_text("utf-8")
-    found, (*_, notices) = _TABLES.search(module), module.partition(_NOTICES)
-    if not (found and notices):
-        raise CapabilityError(f"itables {package.version}: not the version that is locked")
-    return f'(()=>{{"use strict";{found[0]}window.DataTable={found[1]};}})();{_NOTICES}{notices}'
 
 
 def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
