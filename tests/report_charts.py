@@ -5,29 +5,28 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from epochcost.report.charts.batch_size import AgainstBatchSize, MachineTime
-from epochcost.report.charts.cost_time import CostTime, Point
+from epochcost.report.charts.batch_size import AgainstBatchSize, BatchPoint
+from epochcost.report.charts.contest import (
+    CostRatio,
+    CostRatioChart,
+    CostTime,
+    Point,
+)
 from epochcost.report.charts.data import ChartData
-from epochcost.report.charts.decoding import (
+from epochcost.report.charts.figure import Chart
+from epochcost.report.charts.history import HistoryChart, HistoryPoint
+from epochcost.report.charts.prices import DatedPrice, PriceHistory
+from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
+from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
+from epochcost.report.charts.tokens import (
     Pace,
     PaceChart,
-    PhaseRate,
-    RateMap,
     StepBars,
     StepParts,
 )
-from epochcost.report.charts.figure import Chart
-from epochcost.report.charts.history import HistoryChart, HistoryPoint
-from epochcost.report.charts.latency import LatencyChart, LoadedRun
-from epochcost.report.charts.prices import BilledJob, BillingSteps, DatedPrice, PriceHistory
-from epochcost.report.charts.relative import CostRatio, CostRatioChart, CpuRatio, RelativeChart
-from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
-from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
-from epochcost.report.charts.scaling import ScalingChart, ScalingPoint
 from epochcost.report.charts.withheld import WithheldChart, WithheldTime
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
-COLOURS = ((HOSTILE, 0), ("b", 1))
 _NONE, _ONE = Decimal(0), Decimal(1)
 CHARTS: dict[str, Chart[Any]] = {
     "cost_time": CostTime(
@@ -54,14 +53,12 @@ CHARTS: dict[str, Chart[Any]] = {
     "batch_size": AgainstBatchSize(
         ChartData(
             (
-                MachineTime(HOSTILE, "training", 32, (1e-3, 2e-3, 3e-3)),
-                MachineTime(HOSTILE, "inference", 64, (1e-4, 2e-4, 3e-4)),
+                BatchPoint(HOSTILE, "x", "training", 32, (1e-3, 2e-3, 3e-3), None, None, None),
+                BatchPoint(HOSTILE, "x", "inference", 64, (1e-4, 2e-4, 3e-4), 9, "why", "end"),
             )
         ),
-        title="time per example",
         by="machine",
         quantity="time_per_example",
-        colours=COLOURS,
     ),
     "rent_or_buy": RentOrBuy(
         ChartData(
@@ -74,38 +71,11 @@ CHARTS: dict[str, Chart[Any]] = {
             )
         )
     ),
-    "scaling": ScalingChart(
-        ChartData(
-            (
-                ScalingPoint(HOSTILE, 1, (1, 1, 1), 1.0, 1.0, 1.0),
-                ScalingPoint(HOSTILE, 4, (2.5, 2.6, 2.8), 0.65, 1.5, 4.0),
-                ScalingPoint("b", 1, (1, 1, 1), 1.0, 1.0, 1.01),
-            )
-        )
-    ),
     "history": HistoryChart(
         ChartData(
             (
                 HistoryPoint(HOSTILE, "2026-11-01T00:00:00+00:00", "x", _ONE, (1, 1, 1), False),
                 HistoryPoint(HOSTILE, "2026-11-02T00:00:00+00:00", "y", _ONE, (0.8, 0.9, 1), True),
-            )
-        )
-    ),
-    "latency": LatencyChart(
-        ChartData(
-            (
-                LoadedRun(HOSTILE, 9.0, 8.5, *(Decimal(f"0.0{at}") for at in (1, 2, 3)), True),
-                LoadedRun("b", 90.0, 85.0, *(Decimal(f"0.{at}") for at in (1, 2, 3)), False),
-            )
-        ),
-        bounds=(0.015,),
-        colours=COLOURS,
-    ),
-    "rate_map": RateMap(
-        ChartData(
-            (
-                PhaseRate(HOSTILE, "prefill", "x", 9, "prompt 9", (1, 2, 3), 50.0, 1.0),
-                PhaseRate(HOSTILE, "decode", "y", 9, "cache 9", (1, 2, 3), 5.0, 0.5),
             )
         )
     ),
@@ -134,23 +104,6 @@ CHARTS: dict[str, Chart[Any]] = {
                 for year, price in ((2020, "1"), (2024, "0.5"))
             )
         )
-    ),
-    "billing_steps": BillingSteps(
-        ChartData(
-            tuple(
-                BilledJob(HOSTILE, "x (1 price)", Decimal(seconds), Decimal(3600), 3600 / seconds)
-                for seconds in (60, 600, 3600)
-            )
-        ),
-        listed=ChartData((BilledJob(HOSTILE, "x (1 price)", _ONE, Decimal(3600), 3600.0),)),
-    ),
-    "relative": RelativeChart(
-        ChartData(
-            (
-                CpuRatio(HOSTILE, "p", "measured", 1, (0.2, 0.5, 0.9), (2, 3, 4), "gpu", "q"),
-                CpuRatio("b", "p", "measured", 1, (2, 2, 2), (3, 3, 3), "gpu", "q"),
-            )
-        ),
     ),
     "cost_ratio": CostRatioChart(
         ChartData(

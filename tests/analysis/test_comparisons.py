@@ -11,7 +11,6 @@ import pytest
 from epochcost.analysis.comparisons import (
     cheapest_plan,
     comparisons,
-    cpu_against_gpu,
     family_stem,
     job_cost,
     scalings,
@@ -19,7 +18,6 @@ from epochcost.analysis.comparisons import (
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import observe, observe_variants
 from epochcost.cost import Estimate, Unpriced
-from epochcost.report.charts.relative import cpu_against_gpu_figure
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
@@ -157,7 +155,6 @@ def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
     assert "Variants" not in alone.pages["models/net.md"]
     lists = [_section(one.pages["models/net.md"], "Machines for training") for one in (both, alone)]
     assert lists[0] == lists[1] != ""
-    assert "models-net-scaling" in both.figures
 
 
 def _site(folder: Path, *results: Result) -> Site:
@@ -167,30 +164,3 @@ def _site(folder: Path, *results: Result) -> Site:
 def _section(page: str, name: str) -> str:
     _, _, after = page.partition(f"\n## {name}")
     return after.partition("\n## ")[0]
-
-
-def test_cost_and_time_are_over_those_of_the_gpu(report: Report) -> None:
-    """At the GPU's batch size only: 128, at which the CPU took 30.75 ms for each of 50 steps."""
-    (workload,) = (one for one in report.workloads if one.id == "net")
-    found = cpu_against_gpu(report.rows_of(workload), "epoch")
-    assert found is not None
-    (cpu,) = found.cpus
-    assert found.gpu.observed.machine.hardware == "box"
-    assert cpu.row.observed.batch_size == found.gpu.observed.batch_size == 128
-    assert round(cpu.time.mean, 4) == round(50 * 0.03075 / 20, 4)
-    ours, theirs = cpu.row.estimate("epoch"), found.gpu.estimate("epoch")
-    assert ours is not None
-    assert theirs is not None
-    assert round(cpu.cost.mean, 9) == round(float(ours.mean / theirs.mean), 9)
-    assert cpu_against_gpu_figure(found, identifier="x", job="epoch") is None, "one point"
-    two = replace(found, cpus=(cpu, cpu))
-    figure = cpu_against_gpu_figure(two, identifier="x", job="epoch")
-    assert figure is not None
-    assert "as the GPU" in str(figure.chart.spec())
-
-
-def test_one_kind_of_device_alone_is_no_comparison(report: Report) -> None:
-    """The published workload was timed on a GPU only."""
-    (workload,) = (one for one in report.workloads if one.id == "paper")
-    assert cpu_against_gpu(report.rows_of(workload), "epoch") is None
-    assert cpu_against_gpu_figure(None, identifier="x", job="epoch") is None

@@ -11,6 +11,7 @@ import pytest
 
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.roofline import (
     DecodedStep,
@@ -53,7 +54,7 @@ def test_the_roof_is_of_the_device_and_of_all_its_chips() -> None:
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
     """The net computes 1.34e6 operations for an example; a training step thrice that."""
     hardware = report.catalogue.hardware["local"]
-    found = achieved_rates(report.inputs, hardware, report.observations_on(hardware))
+    found = achieved_rates(report.inputs, hardware, _on(report, hardware))
     training = next(one for one in found if one.observed.mode == "training")
     assert training.observed.batch_size == 128
     forward = 2 * (784 * 512 + 512 * 512 + 512 * 10)
@@ -68,7 +69,7 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
 
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
     """With a peak and a bandwidth the roof has its slope, its ridge and its flat part."""
-    on_box = report.observations_on(report.catalogue.hardware["box"])
+    on_box = _on(report, report.catalogue.hardware["box"])
     (printed,) = (one for one in on_box if one.workload.id == "net")
     assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
@@ -178,3 +179,8 @@ def test_bytes_over_the_fastest_copy_are_the_least_time(tmp_path: Path) -> None:
 def test_a_host_without_ceilings_has_no_parts(tmp_path: Path) -> None:
     """Nothing is computed by another machine's memory."""
     assert steps(tmp_path, ceilings=False) == []
+
+
+def _on(report: Report, hardware: Hardware) -> list[Observation]:
+    """Every workload that was timed on a machine."""
+    return [one for one in report.observations if one.machine.hardware == hardware.id]

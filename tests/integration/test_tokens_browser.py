@@ -17,9 +17,9 @@ from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, serving_offers
-from epochcost.report.pages import workloads
+from epochcost.report.pages import workload
+from epochcost.report.pages.decoder import token_files
 from epochcost.report.pages.page import Report
-from epochcost.report.pages.tokens import token_files
 from epochcost.report.templates import environment, render
 from epochcost.specs.loader import load_catalogue
 
@@ -124,7 +124,7 @@ def agree(said: dict[str, Any], meant: ServingOffer) -> None:
 def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A decoder's form as its page has it, opened from the disk, without what is around it."""
     folder = tmp_path_factory.mktemp("form")
-    (made,) = (one for one in workloads.pages(report) if one.uri == "models/smollm2-135m.md")
+    (made,) = (one for one in workload.pages(report) if one.uri == "models/smollm2-135m.md")
     text = render(environment(ROOT / "site_templates"), made)
     found = re.search(r"<form [^>]*data-ec-tokens.*?</form>\s*<div [^>]*></div>", text, re.DOTALL)
     assert found is not None

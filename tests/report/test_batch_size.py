@@ -1,4 +1,4 @@
-"""The figures of a sweep: rates, memory, and a mark with the reason where it ended."""
+"""The figures of batch sizes: times, memory, and a mark with the reason where a sweep ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.plan.sweep import Cause
-from epochcost.report.charts.batch_size import sweep_by_batch
+from epochcost.report.charts.batch_size import by_batch_size
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from report_project import make_result
 
@@ -37,18 +37,16 @@ def trainings(inputs: Inputs) -> list[Observation]:
 
 
 def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
-    """The chart rings it, and the table says why; rates are examples over the mean time."""
+    """The chart rings it, and the table says why; times are those of a batch by its examples."""
     observed = trainings(inputs)
-    figure = sweep_by_batch(
-        "examples_per_second", observed, [limit(128)], identifier="r", colours=()
-    )
+    figure = by_batch_size("time_per_example", observed, [limit(128)], identifier="r")
     assert figure is not None
     points = figure.chart.data.rows
     assert [(one.batch_size, one.end) for one in points if one.end] == [(128, "out of memory")]
-    rates = {point.batch_size: point.examples_per_second for point in points}
-    assert round(rates[128][1]) == round(128 / 0.03075)
-    assert rates[128][0] < rates[128][1] < rates[128][2]
-    words = {row[2]: row[-1] for row in figure.table.shown}
+    low, mean, high = next(one.time_per_example for one in points if one.batch_size == 128)
+    assert low < mean < high
+    assert round(mean * 128, 5) == 0.03075
+    words = {row[3]: row[-1] for row in figure.table.shown}
     assert words == {"32": "—", "128": "out of memory: batch 256 ran out of memory"}
     assert "out of memory" in str(figure.chart.spec())
 
@@ -56,9 +54,7 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
 def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
     """Nor does that of a size which is not there."""
     for other in (limit(128, vcpus=1), limit(64)):
-        figure = sweep_by_batch(
-            "examples_per_second", trainings(inputs), [other], identifier="r", colours=()
-        )
+        figure = by_batch_size("time_per_example", trainings(inputs), [other], identifier="r")
         assert figure is not None
         assert not any(point.end for point in figure.chart.data.rows)
 
@@ -66,8 +62,8 @@ def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
 def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
     """A trial without a reading has no point, and none at all make no figure."""
     observed = trainings(inputs)
-    figure = sweep_by_batch("peak_memory", observed, [], identifier="m", colours=())
+    figure = by_batch_size("peak_memory", observed, [], identifier="m")
     assert figure is not None
     assert [point.peak_memory for point in figure.chart.data.rows] == [2**28]
-    assert "256.0 MiB" in {row[4] for row in figure.table.shown}
-    assert sweep_by_batch("peak_memory", observed[1:], [], identifier="m", colours=()) is None
+    assert "256.0 MiB" in {row[-2] for row in figure.table.shown}
+    assert by_batch_size("peak_memory", observed[1:], [], identifier="m") is None

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.charts.figure import machine_colours, machine_name
-from epochcost.report.charts.palette import LIGHT_SERIES
-from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from report_project import REPOSITORY, inputs_of, write_project
 
@@ -87,12 +84,3 @@ def test_prices_stand_by_provider(site: Site) -> None:
     assert "1 earlier price</summary>" in parts[2]
     figure = site.figures["prices-hourly-others"]
     assert len(figure.table.rows) == 20
-
-
-def test_timed_machines_have_the_first_colours(broad: Inputs) -> None:
-    """There are fewer colours than machines: those that share charts differ."""
-    report = Report(broad)
-    timed = {machine_name(one) for one in report.observations}
-    numbers = dict(machine_colours(broad.catalogue.hardware.values(), report.observations))
-    assert len(numbers) > len(LIGHT_SERIES) >= len(timed)
-    assert {numbers[name] for name in timed} == set(range(len(timed)))

@@ -17,14 +17,14 @@ import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.report.charts import axes, palette
+from epochcost.report.charts import axes, theme
 from epochcost.report.charts.drawing import Drawer, hundredths
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import WIDTH
 from epochcost.report.page_html import insert_charts
 from report_charts import CHARTS, HOSTILE
 
-_LINEAR = {"rent_or_buy", "rate_map", "step_bars"}
+_LINEAR = {"rent_or_buy", "step_bars"}
 
 
 def figure(name: str) -> Figure:
@@ -188,7 +188,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("variables", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("variables", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
 def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
     """Marks by 3:1 and text by 4.5:1, in either palette."""
     paper = variables["--ec-paper"]

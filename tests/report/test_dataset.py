@@ -15,7 +15,7 @@ import pytest
 
 from epochcost.analysis.table.columns import ENTRIES, dictionary_page
 from epochcost.analysis.table.lines import values_of
-from epochcost.report.charts.cost_time import cost_against_time
+from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.dataset import as_parquet, data_files, dataset_table, dictionary
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
@@ -117,7 +117,7 @@ def test_the_documented_example_redoes_a_chart(
     """The very text of the page, run on the repository's figures, finds the chart's frontier."""
     report = Report(inputs_of(ROOT))
     workload = next(one for one in report.workloads if one.id == "mnist-cnn")
-    rows = report.rows_of(workload)
+    rows = report.workloads[workload].rows
     chart = cost_against_time(contest(rows, "full"), identifier="x", job="job")
     assert chart is not None
     (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))

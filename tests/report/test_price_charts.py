@@ -1,16 +1,14 @@
-"""The charts of the page of prices: prices over their dates, and what billing steps add."""
+"""Prices over their dates, and the price of an hour."""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
 
-import pytest
-
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.prices import billing_steps, hourly, owned_hour, price_history
+from epochcost.report.charts.prices import price_history
+from epochcost.report.list_prices import hourly, owned_hour
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Billing
 from price_plans import owned
 
 HOSTILE = "</template><script>alert(1)</script>"
@@ -60,56 +58,6 @@ def test_lines_that_share_a_colour_differ_by_dash() -> None:
     colours, dashes = (scales[name]["scale"]["range"] for name in ("color", "strokeDash"))
     drawn = {(colour, tuple(dash)) for colour, dash in zip(colours, dashes, strict=True)}
     assert len(drawn) == 10 > len(set(colours))
-
-
-@pytest.mark.parametrize(
-    ("rule", "seconds", "factor"),
-    [
-        ("whole-hour", 60, "60"),
-        ("whole-hour", 3600, "1"),
-        ("whole-hour", 3660, "1.967"),
-        ("ten-minutes", 60, "10"),
-        ("per-second", 60, "1"),
-        ("prorated", 60, "1"),
-    ],
-)
-def test_the_table_has_what_a_duration_costs_over_its_use(
-    rule: str, seconds: int, factor: str
-) -> None:
-    """Minimum and step, as the rule bills them."""
-    figure = billing_steps([_price(2020, "1", billing=rule)], identifier="x")
-    assert figure is not None
-    found = {row[2]: row[4] for row in figure.table.rows}
-    assert found[Decimal(seconds)] == Decimal(factor)
-
-
-def test_a_billed_start_costs_short_jobs_most() -> None:
-    """The start-up stands in the rule's words, and nobody's price list is left out."""
-    started = _price(2020, "1", billing="prorated", start={"seconds": 60})
-    figure = billing_steps([started, _price(2021, "1", billing="prorated")], identifier="x")
-    assert figure is not None
-    first, second = dict.fromkeys(row[0] for row in figure.table.rows)
-    assert "60 s of start-up" in first
-    assert "start-up" not in second
-    assert {row[0]: row[4] for row in figure.table.rows if row[2] == 60} == {first: 2, second: 1}
-
-
-def test_every_line_shows_both_sides_of_a_step_and_never_less_than_use() -> None:
-    """Just past the hour a whole one more is paid."""
-    own = Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600))
-    figure = billing_steps([_price(2020, "1", billing=own)], identifier="x")
-    assert figure is not None
-    drawn = figure.chart.data.values
-    factors = {point["duration"]: point["effective_over_list_price"] for point in drawn}
-    assert factors[7200] == 1
-    assert factors[7200.001] == pytest.approx(1.5)
-    assert min(factors.values()) >= 1
-    assert list(factors) == sorted(factors)
-
-
-def test_an_owned_machine_alone_has_no_billing_to_show() -> None:
-    """It has no steps."""
-    assert billing_steps([], identifier="x") is None
 
 
 def test_an_hour_beyond_all_money_is_unknown() -> None:

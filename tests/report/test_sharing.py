@@ -10,7 +10,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.charts.palette import standalone_svg
+from epochcost.report.charts.theme import standalone_svg
 from epochcost.report.page_html import drawings
 from epochcost.report.site import Site, build
 

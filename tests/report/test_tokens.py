@@ -16,8 +16,7 @@ from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.served_tokens import served_decoders
 from epochcost.analysis.tokens import Requests as Traffic
 from epochcost.plan.work import Requests
-from epochcost.report.charts.decoding import PaceChart, pace_chart
-from epochcost.report.charts.served_tokens import waiting_chart
+from epochcost.report.charts.tokens import PaceChart, pace_chart, waiting_chart
 from epochcost.report.site import Site, build
 from epochcost.results.ceilings import write_ceilings
 from epochcost.results.conditions import Energy, MeteredEnergy
@@ -49,14 +48,15 @@ def built(root: Path) -> Site:
     return build(inputs, REPOSITORY / "site_templates")
 
 
-def test_a_machine_has_its_map_and_its_parts(site: Site) -> None:
-    """Every phase is a cell, every decoding a bar, every number of sequences a point."""
+def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
+    """Every phase is a row, every decoding a bar, every number of sequences a point."""
     rows = {name: figure.table.rows for name, figure in site.figures.items()}
-    assert len(rows["models-tiny-phases-1"]) == len(TIMES) + 2
     assert len(rows["models-tiny-steps-1"]) == 6
     assert len(rows["models-tiny-pace"]) == 2
     page = site.pages["models/tiny.md"]
     assert "Only the whole bar is measured" in page
+    phases = page.partition("every phase that was timed")[2].partition("</table>")[0]
+    assert phases.count("<tr>") == 1 + len(TIMES) + 2
 
 
 def test_costs_apart_stand_at_every_offer(site: Site) -> None:

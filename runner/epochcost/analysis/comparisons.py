@@ -1,9 +1,8 @@
 """Trials beside each other: how much faster one is, and what its work costs, for the same job.
 
 Variants of a trial beside its plain one, in one table for whatever differs (precision, runtime,
-session, copy, CUDA graph); how the work scales with vCPUs, which asks whether the larger instance
-is the cheaper one; and CPUs beside a GPU, Woolf's question of 2017: below 1 in cost, the cheaper
-CPU more than makes up for the longer time. Compared is one batch size.
+session, copy, CUDA graph), and how the work scales with vCPUs, which asks whether the larger
+instance is the cheaper one. Compared is one batch size.
 """
 
 from __future__ import annotations
@@ -14,11 +13,8 @@ from decimal import Decimal
 from itertools import groupby
 
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Observation, in_floats
-from epochcost.analysis.odds import ratio_ends
-from epochcost.analysis.rows import Row, answer, by_stack, group_by
+from epochcost.analysis.observations import Observation, in_floats
 from epochcost.cost import Cost, Estimate, Time, Unpriced
-from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -281,72 +277,3 @@ def _comparable(
 def _step(observed: Observation) -> Time:
     assert observed.step is not None, "a measured observation has a step"
     return observed.step
-
-
-@dataclass(frozen=True)
-class CpuBesideGpu:
-    """The job on one machine's CPU; ``time`` and ``cost`` are over those of the GPU.
-
-    Their ends hold nine of ten joint draws; ``cheaper`` is the share in which it costs less.
-    """
-
-    row: Row
-    time: Bounded
-    cost: Bounded
-    cheaper: float
-
-
-@dataclass(frozen=True)
-class CpuGpuComparison:
-    """The cheapest GPU for a goal, and every CPU at its batch size, cheapest first."""
-
-    goal: Goal
-    gpu: Row
-    cpus: tuple[CpuBesideGpu, ...]
-
-
-def cpu_against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
-    """The comparison of one workload; None unless both kinds of machine have a cost for it."""
-    found = (_against_gpu(stack, goal) for stack in by_stack(rows, goal))
-    return next(filter(None, found), None)
-
-
-def _against_gpu(rows: Sequence[Row], goal: Goal) -> CpuGpuComparison | None:
-    on_gpu = [row for row in rows if row.observed.machine.device == "cuda"]
-    found = answer(on_gpu, goal)
-    if found is None or found.cheapest is None:
-        return None
-    gpu = found.cheapest.row
-    same = [
-        row
-        for row in rows
-        if row.observed.machine.device == "cpu"
-        and row.observed.batch_size == gpu.observed.batch_size
-    ]
-    machines = group_by(same, lambda row: row.observed.machine).values()
-    cpus = [one for mine in machines if (one := _beside(mine, gpu, goal))]
-    ordered = sorted(cpus, key=lambda one: one.cost.mean)
-    return CpuGpuComparison(goal, gpu, tuple(ordered)) if ordered else None
-
-
-def _beside(rows: Sequence[Row], gpu: Row, goal: Goal) -> CpuBesideGpu | None:
-    found = answer(rows, goal)
-    if found is None or found.cheapest is None:
-        return None
-    row = found.cheapest.row
-    cost, its_cost = row.estimate(goal), gpu.estimate(goal)
-    if cost is None or its_cost is None or cost.currency != its_cost.currency:
-        return None
-    time, its_time = row.observed.work(goal).time, gpu.observed.work(goal).time
-    drawn, its_drawn = row.draws(goal, "cost"), gpu.draws(goal, "cost")
-    return CpuBesideGpu(
-        row,
-        _over(row.draws(goal, "time"), gpu.draws(goal, "time"), time.mean / its_time.mean),
-        _over(drawn, its_drawn, cost.mean / its_cost.mean),
-        float((drawn < its_drawn).mean()),
-    )
-
-
-def _over(drawn: Vector, other: Vector, mean: Decimal) -> Bounded:
-    low, _, high = ratio_ends(drawn, other)
-    return Bounded(min(low, float(mean)), float(mean), max(high, float(mean)))

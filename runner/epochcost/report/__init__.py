@@ -7,7 +7,7 @@
 - `ranking`, `list_prices`: the machines of a job, and what an hour of each costs.
 - `site` gathers all of this as values; nothing is drawn yet.
 - `plugin`: MkDocs' events, with what they call: `page_html` puts charts into finished pages,
-  `security` says what is published.
+  `publishing` says what is published and replaces the site's folder.
 
 Needs neither onnxruntime nor a GPU; all but the result files is computed again at every build.
 """

@@ -1,4 +1,4 @@
-"""List prices on demand: of every machine today, as they were before, and what moved."""
+"""The price of an hour: list prices of every machine today, as they were, and what moved."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from epochcost.report.charts.prices import hourly
+from epochcost.cost import Usage, share
+from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, supersedes
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
+from epochcost.units import SECONDS_PER_HOUR
 
 _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
 _OLDEST = dt.timedelta(days=60)
@@ -118,3 +120,25 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
             if now is not None and before and now != before and not price.assumed:
                 found.append(Moved(hardware, price, before, now))
     return sorted(found, key=lambda one: one.price.as_of, reverse=True)
+
+
+def hourly(price: Price) -> Decimal | None:
+    """What one hour of use costs; None for a plan per vCPU or per run, which has no hour here."""
+    if price.owned is not None and price.owned.per_vcpu:
+        return None
+    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
+
+
+def owned_hour(price: Price) -> Decimal | None:
+    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU.
+
+    None where the plan's figures make no amount of money.
+    """
+    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
+
+
+def _hour(price: Price, usage: Usage) -> Decimal | None:
+    try:
+        return share(price, usage).total
+    except InputError:
+        return None

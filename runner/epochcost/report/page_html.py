@@ -23,7 +23,7 @@ from functools import partial
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.palette import standalone_svg
+from epochcost.report.charts.theme import standalone_svg
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 

@@ -31,15 +31,15 @@ from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.page_html import drawings, insert_charts, resolve_links
-from epochcost.report.security import (
+from epochcost.report.publishing import (
     POLICY_DRAFT,
     DocsFiles,
+    SiteFolder,
     link_faults,
     script_hashes,
     write_policy,
 )
 from epochcost.report.site import Site, build, navigation
-from epochcost.report.site_folder import SiteFolder
 from epochcost.specs.loader import BUNDLED, load_catalogue
 
 NAME = "epochcost"

@@ -22,7 +22,7 @@ from epochcost.errors import InputError
 from epochcost.report import feed
 from epochcost.report.api import api_files
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.palette import stylesheet
+from epochcost.report.charts.theme import stylesheet
 from epochcost.report.dataset import data_files
 from epochcost.report.escape import page_title
 from epochcost.report.pages import (
@@ -37,10 +37,10 @@ from epochcost.report.pages import (
     sources,
     spot,
     trust,
-    workloads,
+    workload,
 )
+from epochcost.report.pages.decoder import token_files
 from epochcost.report.pages.page import Page, Report, html
-from epochcost.report.pages.tokens import token_files
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
@@ -48,7 +48,7 @@ from epochcost.specs.catalogue import Catalogue
 # What stands in the navigation, in its order.
 PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Home": home.pages,
-    "Models": workloads.pages,
+    "Models": workload.pages,
     "Machines": machines.pages,
     "Prices": prices.pages,
     "Calculator": calculator.pages,

@@ -23,8 +23,8 @@ from epochcost.cost import Unpriced
 from epochcost.cost.break_even import buying_words, payback_words
 from epochcost.errors import InputError
 from epochcost.report import wording
-from epochcost.report.charts.prices import owned_hour
 from epochcost.report.escape import markdown_text, page_title, with_links
+from epochcost.report.list_prices import owned_hour
 from epochcost.report.pages.page import Page, html, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
@@ -45,6 +45,8 @@ from epochcost.units import (
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
+# An indented line of a template continues the one before: rows and sentences take several.
+_CONTINUED = re.compile(r"\n {4,}(?=\S)")
 _GIB = 2**30
 
 
@@ -69,11 +71,11 @@ def render(templates: Environment, page: Page) -> str:
     try:
         template = templates.get_template(f"pages/{page.template}")
         # The way to the root is dots and slashes only.
-        text = template.render(page=page, root=Markup(page.root), **page.context)  # noqa: S704
+        text = template.render(page=page, root=Markup(page.root), **page.values)  # noqa: S704
     except TemplateError as error:
         place = f"{page.template}:{getattr(error, 'lineno', '?')}"
         raise InputError(f"{place}: {type(error).__name__}: {error}") from error
-    return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
+    return _BLANK_LINES.sub("\n\n", _CONTINUED.sub(" ", text)).strip() + "\n"
 
 
 def address(uri: str) -> Markup:

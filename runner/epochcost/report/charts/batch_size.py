@@ -1,6 +1,6 @@
-"""Quantities against batch size, one line per series and work: time, cost, rate and memory.
+"""Time per example and peak memory against batch size, a line for each series and job.
 
-Rates and memory also show where a sweep of batch sizes ended, and why.
+A ring marks where a sweep of batch sizes ended, with the reason beside it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import Row
-from epochcost.cost import Estimate
 from epochcost.plan.sweep import Cause
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import (
@@ -25,12 +23,13 @@ from epochcost.report.charts.data import (
     WorkloadName,
     WorkName,
 )
-from epochcost.report.charts.figure import Chart, Colours, Figure, colours_of, ends, machine_name
-from epochcost.report.charts.palette import LIGHT_SERIES
+from epochcost.report.charts.figure import Chart, Figure, ends, machine_name
+from epochcost.report.charts.theme import LIGHT_SERIES
 from epochcost.report.escape import one_line
 from epochcost.results.limits import BatchLimit
 from epochcost.units import count_words
 
+Quantity = Literal["time_per_example", "peak_memory"]
 _INK = "var(--ec-ink)"
 _DASHES = {"training": [1, 0], "inference": [5, 4]}
 _CAUSES: Mapping[Cause, str] = MappingProxyType(
@@ -42,79 +41,44 @@ _CAUSES: Mapping[Cause, str] = MappingProxyType(
         "failure": "fails",
     }
 )
-_TITLES = {
+_TITLES: Mapping[Quantity, str] = {
     "time_per_example": "time per example",
-    "cost_per_million": "cost of a million examples",
-    "examples_per_second": "examples per second",
     "peak_memory": "peak memory",
 }
 _TIMES = "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is faster."
-_SWEPT = {
-    "examples_per_second": "Examples per batch over its measured mean time; bars are 95 % "
-    "intervals. Higher is faster.",
+_DESCRIPTIONS: Mapping[Quantity, str] = {
+    "time_per_example": _TIMES,
     "peak_memory": "The most memory that the measuring process used, of the host or, where it ran "
     "on one, of the GPU.",
 }
-_TimePerExample = Annotated[Ends, Shown("Time per example", "seconds")]
 
 
 @dataclass(frozen=True, slots=True)
-class MachineTime:
-    """One batch size on one machine."""
+class BatchPoint:
+    """One measured batch size; ``end`` says in a few words why a sweep ended there."""
 
     machine: MachineName
-    work: WorkName
-    batch_size: BatchSize
-    time_per_example: _TimePerExample
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadTime:
-    """One batch size of one workload."""
-
     workload: WorkloadName
     work: WorkName
     batch_size: BatchSize
-    time_per_example: _TimePerExample
-
-
-@dataclass(frozen=True, slots=True)
-class MachineCost:
-    """One batch size on one machine at its cheapest plan."""
-
-    machine: MachineName
-    work: WorkName
-    batch_size: BatchSize
-    cost_per_million: Annotated[Ends, Shown("Cost of a million", "money")]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepPoint:
-    """One batch size of a sweep; ``end`` says in a few words why it was the last."""
-
-    machine: MachineName
-    work: WorkName
-    batch_size: BatchSize
-    examples_per_second: Annotated[Ends, Shown("Examples/s", "number", bounds=False)]
+    time_per_example: Annotated[Ends, Shown("Time per example", "seconds")]
     peak_memory: Annotated[int | None, Shown("Peak memory", "bytes")]
     sweep_ended_because: Annotated[str | None, Shown("End of the sweep")]
     end: Annotated[str | None, Shown("End", place="chart")]
 
 
 @dataclass(frozen=True)
-class AgainstBatchSize(Chart[Any]):
-    """A field of the rows, which ``title`` names, over the batch sizes."""
+class AgainstBatchSize(Chart[BatchPoint]):
+    """A quantity over the batch sizes, a colour for each value of the field ``by``."""
 
-    title: str
-    by: str
-    quantity: str
-    colours: Colours
+    by: Literal["machine", "workload"]
+    quantity: Quantity
     height = 300
 
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"{self.title[:1].upper()}{self.title[1:]} vs. batch size."
+        return f"{_TITLES[self.quantity].capitalize()} vs. batch size."
 
     @property
     def picks(self) -> str:
@@ -126,9 +90,9 @@ class AgainstBatchSize(Chart[Any]):
         works = sorted(set(self.data.values_of("work")), reverse=True)
         dash = {"domain": works, "range": [_DASHES[work] for work in works]}
         x = self._batch_sizes(alt)
-        y = axes.log_axis(alt.Y, self.data, self.quantity, self.title)
+        y = axes.log_axis(alt.Y, self.data, self.quantity, _TITLES[self.quantity])
         plain = self.marks(alt)
-        base = plain.encode(x=x, color=theme.colour_by(alt, self.data, self.by, self.colours))
+        base = plain.encode(x=x, color=theme.colour_by(alt, self.data, self.by))
         tooltip = self.data.tooltips(alt)
         return [
             base.mark_line(strokeWidth=2).encode(
@@ -152,150 +116,79 @@ def _ends_of_sweeps(alt: Any, plain: Any, x: Any, y: Any, tooltip: list[Any]) ->
         return []
     base = plain.encode(x=x, y=y).transform_filter("isValid(datum.end)")
     ring = base.mark_point(filled=False, size=190, strokeWidth=1.5, color=_INK)
-    words = base.mark_text(align="right", dx=-9, dy=-11, color=_INK)
-    return [ring.encode(tooltip=tooltip), words.encode(text=alt.Text("end:N"))]
+    text = base.mark_text(align="right", dx=-9, dy=-11, color=_INK)
+    return [ring.encode(tooltip=tooltip), text.encode(text=alt.Text("end:N"))]
 
 
-def time_by_batch(
-    observations: Sequence[Observation], *, identifier: str, colours: Colours
+def by_batch_size(
+    quantity: Quantity,
+    observations: Sequence[Observation],
+    limits: Sequence[BatchLimit],
+    *,
+    identifier: str,
 ) -> Figure | None:
-    """Measured time per example of one workload, by machine; None where nothing was measured."""
-    points = tuple(
-        MachineTime(machine_name(one), one.mode, one.batch_size, _per_example(one))
-        for one in _timed(observations)
-    )
-    return _figure(points, "time_per_example", _TIMES, identifier, colours)
+    """A quantity of one workload's trials by machine; None where none was measured."""
+    description = f"{_DESCRIPTIONS[quantity]} A ring marks where the sweep of batch sizes ended."
+    return _figure(_points(observations, limits), quantity, description, identifier, by="machine")
 
 
 def time_by_batch_on_machine(
     observations: Sequence[Observation], *, identifier: str
 ) -> Figure | None:
-    """The same of one machine, by workload: those of most batch sizes, a colour for each.
+    """The times of one machine, by workload: those of most batch sizes, a colour for each.
 
     A workload of one batch size has no line and stays in the page's tables.
     """
-    timed = [(one_line(one.workload.name), one) for one in _timed(observations)]
-    sizes = Counter(name for name, _ in sorted({(name, one.batch_size) for name, one in timed}))
-    lines = [name for name, count in sizes.most_common(len(LIGHT_SERIES)) if count > 1]
-    points = tuple(
-        WorkloadTime(name, one.mode, one.batch_size, _per_example(one))
-        for name, one in timed
-        if name in lines
+    points = _points(observations, ())
+    sizes = Counter(name for name, _ in {(one.workload, one.batch_size) for one in points})
+    ranked = sorted(sizes, key=lambda name: (-sizes[name], name))[: len(LIGHT_SERIES)]
+    lines = [name for name in ranked if sizes[name] > 1]
+    drawn = sorted(
+        (one for one in points if one.workload in lines), key=lambda point: point.workload
     )
     left = len(sizes) - len(lines)
     note = f" {count_words(left, 'other workload')}: in the tables below." if left else ""
-    numbers = tuple((name, at) for at, name in enumerate(sorted(lines)))
-    return _figure(points, "time_per_example", _TIMES + note, identifier, numbers, by="workload")
-
-
-def _timed(observations: Iterable[Observation]) -> list[Observation]:
-    return [one for one in observations if one.kind == "measured" and one.step is not None]
-
-
-def _per_example(observed: Observation) -> Ends:
-    assert observed.step is not None, "only what was timed has a point"
-    low, mean, high = ends(observed.step)
-    return low / observed.batch_size, mean / observed.batch_size, high / observed.batch_size
+    return _figure(drawn, "time_per_example", _TIMES + note, identifier, by="workload")
 
 
 def _figure(
-    rows: Sequence[Any],
-    quantity: str,
+    points: Iterable[BatchPoint],
+    quantity: Quantity,
     description: str,
     identifier: str,
-    colours: Colours,
     *,
-    by: str = "machine",
-    currency: str = "USD",
+    by: Literal["machine", "workload"],
 ) -> Figure | None:
-    """The rows that have a quantity over their batch sizes; None of none."""
-    drawn = tuple(one for one in rows if getattr(one, quantity) is not None)
+    drawn = tuple(point for point in points if getattr(point, quantity) is not None)
     if not drawn:
         return None
-    data, machines = ChartData(drawn, currency), by == "machine"
-    known = colours_of(colours, data) if machines else colours
-    chart = AgainstBatchSize(data, _TITLES[quantity], by, quantity, known, paired=machines)
+    chart = AgainstBatchSize(ChartData(drawn), by, quantity, paired=by == "machine")
     return Figure(identifier, chart.summary.rstrip("."), description, chart)
 
 
-def cost_by_batch(rows: Sequence[Row], *, identifier: str, colours: Colours) -> Figure | None:
-    """Measured cost of a million examples against batch size, at each machine's cheapest plan."""
-    found = _cheapest_measured(rows)
-    currency = found[0][1].currency if found else "USD"
-    points = [_cost(row, cost) for row, cost in found if cost.currency == currency]
-    description = (
-        "The measured times at each machine's cheapest current plan, on a machine that is always "
-        "busy; bars are the 95 % intervals of the time, in money."
-    )
-    quantity = "cost_per_million"
-    return _figure(points, quantity, description, identifier, colours, currency=currency)
-
-
-def _cheapest_measured(rows: Iterable[Row]) -> list[tuple[Row, Estimate]]:
-    """The cheapest plan of each measured machine, mode and batch size: rows come cheapest first."""
-    best: dict[tuple[object, ...], tuple[Row, Estimate]] = {}
-    for row in rows:
-        cost = row.cost(row.observed.goals[0])
-        if row.current and row.observed.kind == "measured" and isinstance(cost, Estimate):
-            key = (row.observed.machine, row.observed.mode, row.observed.batch_size)
-            best.setdefault(key, (row, cost))
-    return list(best.values())
-
-
-def _cost(row: Row, cost: Estimate) -> MachineCost:
-    """The cost of a million examples: an epoch's is scaled by the examples that it covers."""
-    observed = row.observed
-    time = observed.epoch or observed.million
-    assert time is not None, "a measured observation has a time"
-    assert observed.step is not None, "a measured observation has a step"
-    examples = time.mean / observed.step.mean * observed.batch_size
-    low, mean, high = (
-        float(amount * 1_000_000 / examples) for amount in (cost.low, cost.mean, cost.high)
-    )
-    return MachineCost(
-        machine_name(observed), observed.mode, observed.batch_size, (low, mean, high)
-    )
-
-
-def sweep_by_batch(
-    quantity: Literal["examples_per_second", "peak_memory"],
-    observations: Sequence[Observation],
-    limits: Sequence[BatchLimit],
-    *,
-    identifier: str,
-    colours: Colours,
-) -> Figure | None:
-    """A quantity of one workload's trials, and where sweeps ended; None where none was measured."""
-    words = f"{_SWEPT[quantity]} A ring marks where the sweep of batch sizes ended."
-    return _figure(_sweep_points(observations, limits), quantity, words, identifier, colours)
-
-
-def _sweep_points(
-    observations: Sequence[Observation], limits: Sequence[BatchLimit]
-) -> tuple[SweepPoint, ...]:
+def _points(
+    observations: Iterable[Observation], limits: Sequence[BatchLimit]
+) -> tuple[BatchPoint, ...]:
     points = []
-    for one in _timed(observations):
-        limit = _ended_at(one, limits)
+    for observed in observations:
+        if observed.kind != "measured" or observed.step is None:
+            continue
+        limit = _ended_at(observed, limits)
         cause = _CAUSES[limit.cause] if limit else None
+        low, mean, high = (end / observed.batch_size for end in ends(observed.step))
         points.append(
-            SweepPoint(
-                machine=machine_name(one),
-                work=one.mode,
-                batch_size=one.batch_size,
-                examples_per_second=_rate(one),
-                peak_memory=one.peak_memory_bytes,
+            BatchPoint(
+                machine=machine_name(observed),
+                workload=one_line(observed.workload.name),
+                work=observed.mode,
+                batch_size=observed.batch_size,
+                time_per_example=(low, mean, high),
+                peak_memory=observed.peak_memory_bytes,
                 sweep_ended_because=f"{cause}: {limit.reason}" if limit else None,
                 end=cause,
             )
         )
     return tuple(points)
-
-
-def _rate(observed: Observation) -> Ends:
-    assert observed.step is not None, "only what was timed has a point"
-    low, mean, high = ends(observed.step)
-    size = observed.batch_size
-    return size / high, size / mean, size / max(low, mean / 1000)
 
 
 def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit | None:

@@ -1,12 +1,12 @@
 """A figure: a chart in its frame, with its title, its description and the table of its data.
 
-And what charts share that ask the analysis: names and colours of machines, and priced rows.
+And what charts share that ask the analysis: names of machines, and intervals.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic
@@ -17,10 +17,7 @@ from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Ends, RowT
 from epochcost.report.escape import one_line
 from epochcost.report.tables import Table
-from epochcost.specs.hardware import Hardware
 from epochcost.statistics import Bounded
-
-Colours = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -104,23 +101,6 @@ class Figure:
     def table(self) -> Table:
         """The data of the chart."""
         return self.chart.table()
-
-
-def machine_colours(hardware: Iterable[Hardware], observations: Iterable[Observation]) -> Colours:
-    """Each machine's number of colour, timed or not: the same on every page.
-
-    Timed machines come first: there are fewer colours than machines, and only they share charts.
-    """
-    known = {one_line(one.name) for one in hardware if not one.detected}
-    timed = {machine_name(one) for one in observations}
-    names = sorted(known | timed, key=lambda name: (name not in timed, name))
-    return tuple((name, at) for at, name in enumerate(names))
-
-
-def colours_of(colours: Colours, data: ChartData[Any]) -> Colours:
-    """The colours of the machines that are drawn."""
-    drawn = set(data.values_of("machine"))
-    return tuple(pair for pair in colours if pair[0] in drawn)
 
 
 def machine_name(observed: Observation) -> str:

@@ -22,7 +22,7 @@ from epochcost.report.charts.data import (
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
 
-_WORKS = (("training", 0), ("inference", 1))
+_WORKS = {"training": 0, "inference": 1}
 _INK = "var(--ec-ink)"
 _GFLOPS_LABEL = (
     "datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' TFLOP/s'"

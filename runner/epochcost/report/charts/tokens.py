@@ -1,16 +1,19 @@
-"""What a million tokens cost by the rate of requests."""
+"""Charts of a decoder: tokens by traffic, waiting behind an engine, a step's parts and its pace."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, at_rate
+from epochcost.analysis.phases import PhaseTime, TimedDecoder
+from epochcost.analysis.roofline import DecodedStep
+from epochcost.analysis.served_tokens import ServedDecoder
+from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, at_rate, capacities
 from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import ChartData, Shown
-from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.charts.data import ChartData, Ends, MachineName, Shown
+from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
 from epochcost.specs.api import ApiPrice
 
@@ -83,3 +86,256 @@ def _of_offer(offer: ServingOffer, asked: Requests) -> Iterator[RateCost]:
         cost = at_rate(offer, asked, rate)
         if isinstance(cost, Estimate):
             yield RateCost(way, rate, float(cost.mean))
+
+
+# By field: its words and dash.
+_PERCENTILES: dict[str, tuple[str, list[int]]] = {
+    "first_p50": ("median", [1, 0]),
+    "first_p90": ("90 % below", [6, 3]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRate:
+    """What was measured at one rate of requests."""
+
+    way: Annotated[str, Shown("Precision and machine")]
+    requests_per_second: Annotated[float, Shown("Requests/s", "number")]
+    first_p50: Annotated[float, Shown("First token, median", "seconds")]
+    first_p90: Annotated[float, Shown("First token, 90 % below", "seconds")]
+
+
+@dataclass(frozen=True)
+class WaitingChart(Chart[AskedRate]):
+    """A line for each way (colour) and percentile (dash); ``bounds`` are in seconds."""
+
+    bounds: tuple[float, ...]
+    summary = "Time to the first token by the rate of requests."
+    picks = "way"
+
+    def layers(self, alt: Any) -> list[Any]:
+        """A rule for each bound, then lines and points of both percentiles."""
+        domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
+        ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
+        y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", ticks, label)
+        words, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
+        names = dict(zip(_PERCENTILES, words, strict=True))
+        values = self.data.fold(names, "percentile", "seconds")
+        base = alt.Chart(alt.Data(values=values)).encode(
+            x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
+            y=y,
+            color=theme.colour_by(alt, self.data, "way"),
+        )
+        bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in self.bounds]))
+        dash = alt.Scale(domain=words, range=dashes)
+        return [
+            bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
+            base.mark_line(strokeWidth=2).encode(
+                strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="first token")
+            ),
+            base.mark_point(filled=True, size=50).encode(
+                shape=theme.shape_by(alt, self.data, "way"), tooltip=self.data.tooltips(alt)
+            ),
+        ]
+
+
+def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
+    """Every rate at which a decoder was asked behind an engine; None where none was."""
+    rates = tuple(rate for one in served for rate in _rates(one))
+    if not rates:
+        return None
+    alike = len({one.asked.lengths_words for one in served}) == 1
+    bounds = sorted({one.asked.first_token_ms / 1e3 for one in served})
+    return Figure(
+        id=identifier,
+        title="Waiting for the first token",
+        description=(
+            "From a request's arrival to its first token, by LoadGen's percentiles; a dashed "
+            "rule is a bound whose highest rate was searched for."
+            + ("" if alike else " Not all requests are equally long: the table says how long.")
+        ),
+        chart=WaitingChart(ChartData(rates), tuple(bounds)),
+    )
+
+
+def _rates(one: ServedDecoder) -> Iterator[AskedRate]:
+    for rate in one.rates:
+        median, most = rate.first_seconds(50), rate.first_seconds(90)
+        if median is not None and most is not None:
+            way = one_line(f"{one.precision}, {one.machine.name}")
+            yield AskedRate(way, float(rate.per_second), median, most)
+
+
+_INK = "var(--ec-ink)"
+# For the names of rows where a reader's font is a sixth wider than the one of a static chart.
+_NAMES = {"minExtent": 108}
+# By field of a step: its words in the legend.
+_PARTS = {
+    "weights": "weights (computed)",
+    "cache": "cache (computed)",
+    "rest": "rest of the measured",
+}
+
+Work = Annotated[str, Shown("Precision and sequences")]
+
+
+def _work(decoder: TimedDecoder, one: PhaseTime) -> str:
+    return f"{decoder.precision}, {one.sequences} at once"
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """What one step of decoding takes, and the least that memory takes of that."""
+
+    machine: MachineName
+    work: Work
+    tokens: Annotated[int, Shown("Tokens in the cache", "number")]
+    name: Annotated[str, Shown("Step", place="chart")]
+    step: Annotated[float, Shown("One step, measured", "seconds")]
+    weights: Annotated[float, Shown("Weights, computed", "seconds")]
+    cache: Annotated[float, Shown("Cache, computed", "seconds")]
+    rest: Annotated[float, Shown("All else, the rest", "seconds")]
+    share: Annotated[float, Shown("Share of the memory's ceiling", "number", digits=2)]
+
+
+@dataclass(frozen=True)
+class StepBars(Chart[StepParts]):
+    """A stacked bar for each step, with the share of the ceiling at its end."""
+
+    summary = "The measured time of one step of decoding, by computed parts."
+    height: ClassVar = {"step": 26}
+
+    def layers(self, alt: Any) -> list[Any]:
+        """The parts one after the other, then the share."""
+        order = list(dict.fromkeys(self.data.values_of("name")))
+        longest = max(sum(row[part] for part in _PARTS) for row in self.data.values)
+        scale = {"domain": [0, longest * 1.25], "nice": False}
+        words = alt.Axis(labelExpr="format(datum.value * 1000, ',~r')", tickCount=6)
+        x = alt.X("seconds:Q", title="milliseconds of one step", scale=scale, axis=words)
+        y = alt.Y("name:N", sort=order, title=None, axis=_NAMES)
+        places = {words: at for at, words in enumerate(_PARTS.values())}
+        folded = self.data.fold(_PARTS, "part", "seconds")
+        parts = [{**row, "place": places[row["part"]]} for row in folded]
+        ends = self.marks(alt).transform_calculate(seconds="datum.weights+datum.cache+datum.rest")
+        return [
+            alt.Chart(alt.Data(values=parts))
+            .mark_bar()
+            .encode(
+                x=x,
+                y=y,
+                color=alt.Color(
+                    "part:N", scale=theme.series_scale(places, places), title="part of the time"
+                ),
+                order="place:Q",
+                tooltip=self.data.tooltips(alt),
+            ),
+            ends.mark_text(align="left", dx=5, color=_INK, fontSize=12).encode(
+                x=x, y=y, text=alt.Text("share:Q", format=".0%")
+            ),
+        ]
+
+
+def step_bars(steps: Sequence[DecodedStep], *, identifier: str) -> Figure | None:
+    """Every decoding on one machine; None where its memory was not measured."""
+    if not steps:
+        return None
+    rows = tuple(map(_parts, sorted(steps, key=_by_work)))
+    return Figure(
+        id=identifier,
+        title=f"Where the time of a token goes on {rows[0].machine}",
+        description=(
+            "Each row is of so many sequences of so many tokens. Only the whole bar is measured. A "
+            "step must read all weights once and the cache of each sequence; both parts are "
+            "computed from these bytes and the fastest copy of memory that was measured on this "
+            "machine. The percentage is the share of that ceiling which the step reaches."
+        ),
+        chart=StepBars(ChartData(rows)),
+    )
+
+
+def _by_work(step: DecodedStep) -> tuple[str, int, int]:
+    return step.decoder.precision, step.timed.sequences, step.timed.phase.tokens
+
+
+def _parts(step: DecodedStep) -> StepParts:
+    precision = step.decoder.precision
+    return StepParts(
+        machine=one_line(step.decoder.machine.name),
+        work=_work(step.decoder, step.timed),
+        tokens=step.timed.phase.tokens,
+        name=f"{precision}, {step.timed.sequences} of {step.timed.phase.tokens:,}",
+        step=float(step.timed.step.mean),
+        weights=step.weight_seconds,
+        cache=step.cache_seconds,
+        rest=step.other_seconds,
+        share=step.of_ceiling,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a machine does with so many sequences in work."""
+
+    way: Annotated[str, Shown("Way")]
+    sequences: Annotated[int, Shown("Sequences at once", "number")]
+    tokens_per_second: Annotated[float, Shown("Tokens written/s", "number")]
+    token_time: Annotated[Ends, Shown("Between two tokens", "seconds")]
+
+
+@dataclass(frozen=True)
+class PaceChart(Chart[Pace]):
+    """A line for each way from few sequences to many; ``bound`` is what a token may take."""
+
+    bound: float | None = None
+    long_names = True
+    summary = "Time between two tokens by tokens per second."
+    picks = "way"
+
+    def layers(self, alt: Any) -> list[Any]:
+        """Lines and points with their numbers of sequences, and the bound."""
+        bounds = [] if self.bound is None else [self.bound]
+        x = axes.log_axis(alt.X, self.data, "tokens_per_second", "tokens written per second")
+        y = axes.log_axis(alt.Y, self.data, "token_time", "between two tokens", also=bounds)
+        plain = self.marks(alt).encode(x=x, y=y)
+        base = plain.encode(color=theme.colour_by(alt, self.data, "way"))
+        numbers = plain.encode(text="sequences:Q")
+        rule = alt.Chart(alt.Data(values=[{"token_time": bound} for bound in bounds]))
+        drawn = [rule.mark_rule(strokeDash=[4, 4], color=_INK).encode(y=y)] if bounds else []
+        look = {"dy": -12, "fontSize": 12}
+        return [
+            *drawn,
+            base.mark_line(strokeWidth=2),
+            base.mark_point(filled=True, size=60).encode(
+                shape=theme.shape_by(alt, self.data, "way"), tooltip=self.data.tooltips(alt)
+            ),
+            numbers.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4),
+            numbers.mark_text(**look, color=_INK),
+        ]
+
+
+def pace_chart(timed: Sequence[TimedDecoder], asked: Requests, *, identifier: str) -> Figure | None:
+    """Every machine and precision at every number of sequences; None where none was timed."""
+    rows = tuple(row for one in timed for row in _paces(one, asked))
+    if not rows:
+        return None
+    bound = asked.token_seconds
+    kept = "" if bound is None else " The dashed line is the longest that a token may take."
+    return Figure(
+        id=identifier,
+        title="Latency vs. throughput",
+        description=(
+            f"For requests of {asked.prompt:,} tokens read and {asked.output:,} written, at the "
+            "most that the machine does; numbers are the sequences in work at once." + kept
+        ),
+        chart=PaceChart(ChartData(rows), bound=None if bound is None else float(bound)),
+    )
+
+
+def _paces(decoder: TimedDecoder, asked: Requests) -> Iterator[Pace]:
+    for one in capacities(decoder, asked):
+        yield Pace(
+            way=one_line(f"{decoder.precision}, {decoder.machine.name}"),
+            sequences=one.sequences,
+            tokens_per_second=float(one.per_second * asked.output),
+            token_time=ends(one.token),
+        )

@@ -48,7 +48,7 @@ _MOVED = """<!doctype html>
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
     known = {key: rows for key, rows in _rows(report).items() if rows}
-    timed = {one.model for one in report.decoders}
+    timed = report.trials.decoders
     models = sorted(report.catalogue.models.values(), key=lambda one: one.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in known.items()}
     yield Page(

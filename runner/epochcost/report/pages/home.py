@@ -13,9 +13,9 @@ from typing import Any
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
 from epochcost.report.escape import one_line
-from epochcost.report.list_prices import accelerators, moved_prices
+from epochcost.report.list_prices import accelerators, list_prices, moved_prices
 from epochcost.report.pages.page import Job, Page, Report, html, machine_uri, workload_uri
-from epochcost.report.pages.workloads import job_figure
+from epochcost.report.pages.workload import job_figure
 from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import (
     SHAPES,
@@ -57,7 +57,7 @@ def pages(report: Report) -> Iterator[Page]:
             ),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
-            "chips": accelerators([*report.list_prices.values()]),
+            "chips": accelerators([*list_prices(report.catalogue).values()]),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
             "trust": headline(report.trust) if report.trust else None,
             "data": URI,

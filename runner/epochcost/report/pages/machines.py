@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Workload
+from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios
 from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.roofline import roofline
-from epochcost.report.list_prices import past_prices, same_accelerator
+from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
 from epochcost.results.environment import Environment
@@ -60,9 +60,9 @@ class JobHere:
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, those with results first, then every machine's page."""
-    machines = report.list_prices.values()
+    prices = list_prices(report.catalogue)
     results = Counter(one.machine.hardware for one in report.observations)
-    listed = sorted(machines, key=lambda one: not results[one.hardware.id])
+    listed = sorted(prices.values(), key=lambda one: not results[one.hardware.id])
     yield Page(
         uri="machines/index.md",
         title="Machines",
@@ -72,14 +72,22 @@ def pages(report: Report) -> Iterator[Page]:
     )
     timed = (row for row in report.rows if row.observed.kind != "predicted")
     rows = group_by(timed, lambda row: row.observed.machine.hardware)
+    observed = group_by(report.observations, lambda one: one.machine.hardware)
     for hardware in report.catalogue.hardware.values():
-        yield _page(report, hardware, rows.get(hardware.id, ()))
+        mine, timed_here = rows.get(hardware.id, ()), observed.get(hardware.id, ())
+        yield _page(report, hardware, prices, mine, timed_here)
 
 
-def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
+def _page(
+    report: Report,
+    hardware: Hardware,
+    listed: Mapping[str, Listed],
+    rows: Sequence[Row],
+    observations: Sequence[Observation],
+) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     current = current_prices(prices)
-    observed = [one for one in report.observations_on(hardware) if one.kind != "predicted"]
+    observed = [one for one in observations if one.kind != "predicted"]
     reached = achieved_rates(report.inputs, hardware, observed)
     roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
     jobs = sorted(_jobs(report, hardware), key=lambda one: (not one.here.answers, one.factor))
@@ -90,11 +98,11 @@ def _page(report: Report, hardware: Hardware, rows: Sequence[Row]) -> Page:
         description=f"What {hardware.name} costs an hour, and what you get for the money.",
         context={
             "hardware": hardware,
-            "listed": report.list_prices[hardware.id],
+            "listed": listed[hardware.id],
             "prices": prices,
             "current": current,
             "then": past_prices(prices),
-            "same": same_accelerator([*report.list_prices.values()], hardware),
+            "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
             "compared": [one for one in jobs if one.machines > 1 and one.here.answers],
             "unranked": _unranked(current, jobs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -26,13 +26,21 @@ from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
 from epochcost.errors import ResultError
-from epochcost.report.charts.figure import Colours, Figure, machine_colours
-from epochcost.report.list_prices import Listed, list_prices
+from epochcost.report.charts.figure import Figure
 from epochcost.report.ranking import Contest, contest, estimated_contest
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Hardware
 
 Job = Literal["train", "serve"]
+
+
+@dataclass(frozen=True)
+class View:
+    """The values that a template shows, by their names; a page with many has a class of its own."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every field by its name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Page:
     uri: str
     title: str
     template: str
-    context: Mapping[str, Any]
+    context: View | Mapping[str, Any]
     description: str = ""
     figures: Mapping[str, Figure | None] = field(default_factory=dict)
 
@@ -53,6 +61,38 @@ class Page:
     def root(self) -> str:
         """The relative way from the page to the site's root."""
         return "../" * self.uri.count("/")
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What the template is given, by name."""
+        return self.context.values if isinstance(self.context, View) else self.context
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Measurements with tables of their own: variants, loads, and decoders in phases or served."""
+
+    inputs: Inputs
+
+    @cached_property
+    def variants(self) -> tuple[Observation, ...]:
+        """Every measured trial that is not the plain one of its work."""
+        return observe_variants(self.inputs)
+
+    @cached_property
+    def loads(self) -> tuple[ServingRow, ...]:
+        """Every scenario of LoadGen, priced."""
+        return serving_rows(self.inputs)
+
+    @cached_property
+    def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
+        """By id of the model the machines and precisions whose phases were timed."""
+        return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
+
+    @cached_property
+    def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
+        """By id of the model the machines and precisions that were asked behind an engine."""
+        return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
 
 
 @dataclass(frozen=True)
@@ -68,11 +108,21 @@ class Report:
         return self.inputs.catalogue
 
     @cached_property
+    def trials(self) -> Trials:
+        """What was measured beside plain trials."""
+        return Trials(self.inputs)
+
+    @cached_property
     def trust(self) -> Trust | None:
         """How far predictions are off; None if nobody computed that, or nobody can read it."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """Every predicted time, and why others have none."""
+        return predict_times(self.inputs, self.catalogue.models.values())
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
@@ -81,56 +131,9 @@ class Report:
         return (*timed, *self.predictions.beyond(timed))
 
     @cached_property
-    def predictions(self) -> Predictions:
-        """Every predicted time, and why others have none."""
-        return predict_times(self.inputs, self.catalogue.models.values())
-
-    @cached_property
-    def gpus_measured(self) -> bool:
-        """Whether any time on a GPU is one of ours."""
-        return any(
-            one.kind == "measured" and one.machine.device == "cuda" for one in self.observations
-        )
-
-    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every priced row."""
         return price_rows(self.catalogue, self.observations)
-
-    @cached_property
-    def variants(self) -> tuple[Observation, ...]:
-        """Every measured trial that is not the plain one of its work."""
-        return observe_variants(self.inputs)
-
-    @cached_property
-    def serving(self) -> tuple[ServingRow, ...]:
-        """Every scenario of LoadGen, priced."""
-        return serving_rows(self.inputs)
-
-    @cached_property
-    def decoders(self) -> tuple[TimedDecoder, ...]:
-        """Every decoder whose phases were timed, by machine and precision."""
-        return timed_decoders(self.inputs)
-
-    @cached_property
-    def served_decoders(self) -> tuple[ServedDecoder, ...]:
-        """Every decoder that was asked behind an engine, by machine and precision."""
-        return tuple(served_decoders(self.inputs))
-
-    @cached_property
-    def workloads(self) -> tuple[Workload, ...]:
-        """Every workload: models first."""
-        return workloads(self.catalogue, self.observations)
-
-    @cached_property
-    def colours(self) -> Colours:
-        """The colour number of each machine."""
-        return machine_colours(self.catalogue.hardware.values(), self.observations)
-
-    @cached_property
-    def list_prices(self) -> Mapping[str, Listed]:
-        """The list price on demand of each machine, by its id."""
-        return list_prices(self.catalogue)
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
@@ -138,49 +141,56 @@ class Report:
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
+    def workloads(self) -> Mapping[Workload, WorkloadRows]:
+        """Every workload with its rows and contests: models first."""
+        rows = group_by(self.rows, lambda row: row.observed.workload)
+        return {
+            workload: WorkloadRows(
+                rows.get(workload, ()),
+                self.estimated.get(workload.id, ()) if workload.is_model else (),
+            )
+            for workload in workloads(self.catalogue, self.observations)
+        }
+
+    def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
+        """The machines that can train and that can serve a workload."""
+        return self.workloads[workload].contests
+
+    @property
+    def gpus_measured(self) -> bool:
+        """Whether any time on a GPU is one of ours."""
+        return any(
+            one.kind == "measured" and one.machine.device == "cuda" for one in self.observations
+        )
+
+    @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Every figure, as the published table has it."""
         return published_lines(
-            self.catalogue, self.rows, self.variants, self.serving, self.estimated
+            self.catalogue, self.rows, self.trials.variants, self.trials.loads, self.estimated
         )
 
-    def rows_of(self, workload: Workload) -> tuple[Row, ...]:
-        """The rows of one workload, cheapest first."""
-        return self._rows_by_workload.get(workload, ())
 
-    def observations_on(self, hardware: Hardware) -> tuple[Observation, ...]:
-        """Every workload that was timed on one kind of machine."""
-        return self._observations_by_hardware.get(hardware.id, ())
+@dataclass(frozen=True)
+class WorkloadRows:
+    """The priced rows of a workload, cheapest first, and what is estimated of it."""
 
-    def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
-        """The machines that can train and that can serve a workload.
-
-        By the full training; where no source counts its epochs, by one of them.
-        """
-        return self._contests.get(workload, {})
+    rows: tuple[Row, ...]
+    estimated: tuple[EstimatedRow, ...]
 
     @cached_property
-    def _rows_by_workload(self) -> Mapping[Workload, tuple[Row, ...]]:
-        return group_by(self.rows, lambda row: row.observed.workload)
-
-    @cached_property
-    def _observations_by_hardware(self) -> Mapping[str, tuple[Observation, ...]]:
-        return group_by(self.observations, lambda one: one.machine.hardware)
-
-    @cached_property
-    def _contests(self) -> Mapping[Workload, Mapping[Job, Contest]]:
-        found = {}
-        for workload in self.workloads:
-            rows = self.rows_of(workload)
-            estimated = self.estimated.get(workload.id, ()) if workload.is_model else ()
-            jobs: Mapping[Job, Contest | None] = {
-                "train": contest(rows, "full")
-                or contest(rows, "epoch")
-                or estimated_contest(estimated),
-                "serve": contest(rows, "million"),
-            }
-            found[workload] = {job: one for job, one in jobs.items() if one}
-        return found
+    def contests(self) -> Mapping[Job, Contest]:
+        """The machines by job; training is one epoch if no source counts its epochs."""
+        training = (
+            contest(self.rows, "full")
+            or contest(self.rows, "epoch")
+            or estimated_contest(self.estimated)
+        )
+        found: Mapping[Job, Contest | None] = {
+            "train": training,
+            "serve": contest(self.rows, "million"),
+        }
+        return {job: machines for job, machines in found.items() if machines}
 
 
 def workload_uri(workload: Workload) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.prices import billing_steps, hourly_prices, price_history
+from epochcost.report.charts.prices import hourly_prices, price_history
 from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
@@ -50,19 +50,14 @@ def pages(report: Report) -> Iterator[Page]:
             ],
         },
         figures={
-            "billing": billing_steps(catalogue.prices.values(), identifier="prices-by-duration"),
-            **{f"{one.id}-hourly": _hourly(report, one) for one in providers},
+            **{f"{one.id}-hourly": _hourly(one) for one in providers},
             **{f"{one.id}-history": _history(one) for one in providers},
         },
     )
 
 
-def _hourly(report: Report, provider: Provider) -> Figure | None:
-    return hourly_prices(
-        _named(provider.current),
-        identifier=f"prices-hourly-{provider.id}",
-        colours=report.colours,
-    )
+def _hourly(provider: Provider) -> Figure | None:
+    return hourly_prices(_named(provider.current), identifier=f"prices-hourly-{provider.id}")
 
 
 def _history(provider: Provider) -> Figure | None:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 import pytest
 
 from colour_vision import NORMAL, VISIONS, Triple, difference, seen
-from epochcost.analysis.inputs import Inputs
-from epochcost.report.charts import palette
-from epochcost.report.pages.page import Report
-from epochcost.report.site import build
-from report_project import REPOSITORY
+from epochcost.report.charts import theme
 
 # Marks are small: well above what can just be seen (1), and more where nothing is missing.
 _LEAST = {"normal": 20, "protan": 15, "deutan": 15, "tritan": 15}
 _LEAST_FROM_PAPER = 25
 _PALETTES = {
-    "light": (palette.LIGHT_SERIES, palette.LIGHT["--ec-paper"]),
-    "dark": (palette.DARK_SERIES, palette.DARK["--ec-paper"]),
+    "light": (theme.LIGHT_SERIES, theme.LIGHT["--ec-paper"]),
+    "dark": (theme.DARK_SERIES, theme.DARK["--ec-paper"]),
 }
 
 
@@ -62,29 +56,3 @@ def test_the_simulation_confuses_what_people_confuse() -> None:
         assert difference(seen(orange, VISIONS[vision]), seen(green, VISIONS[vision])) < usual / 3
     grey = seen("#808080", VISIONS["deutan"])
     assert difference(grey, seen("#808080", NORMAL)) < 0.5
-
-
-def test_a_machine_has_one_colour_on_all_pages(inputs: Inputs) -> None:
-    """No chart gives a machine another colour than the site's, nor two machines one."""
-    machines = dict(Report(inputs).colours)
-    site = build(inputs, REPOSITORY / "site_templates")
-    drawn: set[str] = set()
-    for figure in site.figures.values():
-        named = dict(_coloured(figure.chart.spec()))
-        for name in machines.keys() & named.keys():
-            assert named[name] == palette.series_colour(machines[name]), figure.id
-            drawn.add(name)
-    assert len(drawn) >= 2
-
-
-def _coloured(part: Any) -> Iterator[tuple[str, str]]:
-    """Each name that a spec gives a colour, with it."""
-    if isinstance(part, list):
-        for one in part:
-            yield from _coloured(one)
-    elif isinstance(part, dict):
-        match part.get("color"):
-            case {"scale": {"domain": names, "range": colours}}:
-                yield from zip(names, colours, strict=True)
-        for value in part.values():
-            yield from _coloured(value)

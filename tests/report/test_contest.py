@@ -8,7 +8,7 @@ import pytest
 
 from calculator_data import predicted_rows
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.charts.relative import CostRatioChart, cost_ratios
+from epochcost.report.charts.contest import CostRatioChart, cost_ratios
 from epochcost.report.pages.machines import JobHere
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import Contest, contest
@@ -57,7 +57,7 @@ def test_a_machine_alone_has_no_such_chart(inputs: Inputs) -> None:
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
     """Beside the factor stand its range and its odds; beside the cheapest itself nothing."""
     best, other = predicted.cheapest, predicted.machines[1]
-    workload = report.workloads[0]
+    workload = next(iter(report.workloads))
     here, itself = (
         JobHere(workload, "train", one, best, quickest=False, machines=31, odds=predicted.odds)
         for one in (other, best)

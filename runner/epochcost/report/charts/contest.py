@@ -1,4 +1,4 @@
-"""Cost against time of one job: every machine that can do it, and those that no other beats.
+"""Cost of one job by machine: against its time, and over the cost of the cheapest.
 
 A machine's mark says how its time is known; those of the frontier stand out and are named beside
 their marks, as far as names have room.
@@ -6,10 +6,12 @@ their marks, as far as names have room.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.odds import Odds, scenarios
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import (
     ChartData,
@@ -175,3 +177,111 @@ def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
 
 def _apart(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
     return abs(one[2] - other[2]) > _LINE or one[1] < other[0] or other[1] < one[0]
+
+
+_QUANTITIES = {"times_cost": "cost", "times_time": "time"}
+_INK = "var(--ec-ink)"
+# Machines beside the choice for which names have room on one screen.
+_MOST_DRAWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CostRatio:
+    """A machine's cost over that of the choice, each at its cheapest plan, by joint draws."""
+
+    machine: MachineName
+    price_plan: PlanName
+    figure: FigureKind
+    times_cost: Annotated[Ends, Shown("Times the cost", "number", digits=3)]
+    cheapest: Annotated[float, Shown("Cheapest in so many of 100 scenarios", "number", digits=2)]
+
+
+@dataclass(frozen=True)
+class CostRatioChart(Chart[CostRatio]):
+    """A dot with its range for each machine, over a logarithmic axis with the ``choice`` at 1."""
+
+    choice: str
+    height: ClassVar = {"step": 24}
+
+    @property
+    def summary(self) -> str:
+        """What the chart is of."""
+        return f"Cost over that on {self.choice}, by machine."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """The line at 1, then the ranges and the dots."""
+        order = list(dict.fromkeys(self.data.values_of("machine")))
+        domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
+        ticks = sorted({*axes.log_ticks(domain), 1.0})
+        line, x = (
+            axes.log_scaled(alt.X, field, domain, "times the cost", ticks)
+            for field in ("ratio", "times_cost")
+        )
+        base = self.marks(alt).encode(
+            y=alt.Y("machine:N", sort=order, title=None, axis=alt.Axis(grid=True))
+        )
+        quiet = {"color": "var(--ec-series-1)", "opacity": 0.5, "strokeWidth": 3}
+        return [
+            *_at_one(alt, line, ""),
+            *theme.error_bars(alt, base, "X", "times_cost", **quiet),
+            base.mark_point(
+                size=90, strokeWidth=2, color="var(--ec-series-1)", fill="var(--ec-paper)"
+            ).encode(
+                x=x, shape=theme.shape_by_kind(alt, self.data), tooltip=self.data.tooltips(alt)
+            ),
+        ]
+
+
+def _at_one(alt: Any, x: Any, words: str) -> list[Any]:
+    at_one = alt.Chart(alt.Data(values=[{"ratio": 1}])).encode(x=x)
+    return [
+        at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color=_INK),
+        at_one.mark_text(align="center", dy=-7, color=_INK, text=words).encode(y=alt.value(0)),
+    ]
+
+
+def cost_ratios(found: Contest | None, *, identifier: str, job: str) -> Figure | None:
+    """The cost of every machine over that of the cheapest; None without odds of two machines."""
+    odds = found.odds if found else None
+    if found is None or odds is None or not odds.ratios:
+        return None
+    best = one_line(found.cheapest.name)
+    contenders = {one.row.observed.machine: one for one in found.competing if one.row is not None}
+    ranked = sorted(
+        (_cost_ratio(contenders[machine], machine, odds) for machine in odds.shares),
+        key=lambda ratio: (ratio.machine != best, ratio.times_cost[1]),
+    )
+    drawn, left = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
+    more = f" {count_words(left, 'dearer machine')} left out." if left > 0 else ""
+    return Figure(
+        id=identifier,
+        title=_ratio_finding(drawn, odds),
+        description=(
+            f"Cost of {job} over that on {best}, each machine at its cheapest plan: the median and "
+            "the range of nine in ten scenarios, in which all times are drawn together, so that "
+            f"what machines share cancels.{more}"
+        ),
+        chart=CostRatioChart(ChartData(tuple(drawn)), best),
+    )
+
+
+def _cost_ratio(one: Contender, machine: Machine, odds: Odds[Machine]) -> CostRatio:
+    return CostRatio(
+        machine=one_line(one.name),
+        price_plan=one_line(one.plan),
+        figure=one.mark,
+        times_cost=odds.ratios.get(machine, (1.0, 1.0, 1.0)),
+        cheapest=100 * odds.shares[machine],
+    )
+
+
+def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
+    """What the chart shows, in a sentence without its stop."""
+    best, second = ranked[:2]
+    low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
+    exact = all(ends[0] == ends[2] for ends in odds.ratios.values())
+    wins = "" if exact else f" in {scenarios(odds.wins)} scenarios"
+    likely = f" (likely {low} to {high})" if low != high else ""
+    return (
+        f"{best.machine} costs least{wins}; {second.machine} costs {middle} times as much{likely}"
+    )

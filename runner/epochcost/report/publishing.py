@@ -1,4 +1,4 @@
-"""What a site may publish, and what a browser may load, run and send on its pages.
+"""What a site may publish, what browsers may load and run on its pages, and the folder it takes.
 
 A file that is published runs on the site's own origin and, unless the theme framed it, without the
 pages' policy; what a link leads to may be anything on the machine that builds. So files of the docs
@@ -9,19 +9,25 @@ and run by their hashes; the policy is the same on all pages, because under inst
 first page's stays in force and a different one would be added to it. Vega evaluates its expressions
 by interpretation, so that no text becomes code. Inline styles are allowed: tables, SVG and Vega's
 tooltips carry them.
+
+A site is built beside its place, which it takes once it is whole: a build that fails or is killed
+leaves the former site as it was. The next build removes the remains of a killed one.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.errors import Fault
+from epochcost.errors import CapabilityError, Fault
+from epochcost.results.files import locked, workplace
 
 # Stands in the pages until every inline script of the site is known.
 _PLACE = "{script-hashes}"
@@ -85,3 +91,45 @@ class DocsFiles:
         if path in self.named or path.suffix.lower() in KINDS:
             return None
         return f"expected a page, a picture or data ({', '.join(KINDS)}), got another kind"
+
+
+class SiteFolder:
+    """A site's place and, beside it on the same disk, the folder that its next build fills."""
+
+    def __init__(self, place: Path) -> None:
+        """Make the folder beside ``place``; raises CapabilityError where it could not be moved."""
+        self._place = place.resolve()
+        if os.path.ismount(self._place):
+            raise CapabilityError(
+                f"{place}: expected a folder that a new one can replace, got a mounted disk: name "
+                "a folder on it with --site-dir"
+            )
+        self._kept = contextlib.ExitStack()
+        beside = workplace(self._place.parent, f".{self._place.name[:64]}.building-")
+        try:
+            self._folder = self._kept.enter_context(beside)
+        except OSError as error:
+            raise _refusal(place, error) from error
+        self.new = self._folder / "new"
+
+    def replace(self) -> None:
+        """Put the new folder into its place; raises CapabilityError where it cannot be moved."""
+        try:
+            with locked(self._place.parent):
+                if self._place.exists():
+                    shutil.copymode(self._place, self.new)
+                    self._place.rename(self._folder / "former")
+                self.new.rename(self._place)
+        except OSError as error:
+            raise _refusal(self._place, error) from error
+
+    def close(self) -> None:
+        """Remove the folder beside the place, with the former site or a new one that failed."""
+        self._kept.close()
+
+
+def _refusal(place: Path, error: OSError) -> CapabilityError:
+    return CapabilityError(
+        f"{place}: expected room and the right to build a folder beside it that replaces it, got "
+        f"{error.strerror or error}: free some space, or name another folder with --site-dir"
+    )

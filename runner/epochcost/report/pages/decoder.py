@@ -1,0 +1,178 @@
+"""The pages of decoders: tokens, their cost, APIs beside it, and phases as they were timed.
+
+For other traffic than the page's own the browser does the same (`tokens.js`) with what is published
+here as a script: times of phases, prices of an hour, prices of APIs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from epochcost.analysis.observations import Workload
+from epochcost.analysis.phases import TimedDecoder
+from epochcost.analysis.roofline import decoded_steps
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.served_tokens import ServedDecoder
+from epochcost.analysis.tokens import (
+    USUAL,
+    Requests,
+    ServingOffer,
+    api_per_million,
+    hour_of,
+    serving_offers,
+)
+from epochcost.plan.work import ENGINE_SEQUENCES
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.tokens import cost_by_rate, pace_chart, step_bars, waiting_chart
+from epochcost.report.escape import one_line
+from epochcost.report.pages.model import AboutModel, ModelView
+from epochcost.report.pages.page import Page, Report, stem, workload_uri
+from epochcost.specs.api import ApiPrice
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.decoder import Decoder
+from epochcost.specs.model import Model
+
+_FOLDER = "data/calculator/tokens"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOffer:
+    """What an API asks for a million tokens of the page's requests."""
+
+    api: ApiPrice
+    per_million: Decimal
+
+
+@dataclass(frozen=True)
+class DecoderView(ModelView):
+    """A decoder's page, for requests of the usual length.
+
+    ``script`` is the address of what the browser computes from, ``sequences`` the most requests
+    that the engine takes together, ``shortest`` the seconds of the shortest run behind it.
+    """
+
+    decoder: Decoder
+    request: Requests
+    timed: Sequence[TimedDecoder]
+    offers: Sequence[ServingOffer]
+    apis: Sequence[ApiOffer]
+    script: str
+    sequences: int
+    served: Sequence[ServedDecoder]
+    shortest: float
+
+
+def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> Page:
+    """The page of a decoder."""
+    timed = report.trials.decoders.get(model.id, ())
+    served = report.trials.served_decoders.get(model.id, ())
+    apis, offers = _apis(report, model), serving_offers(report.catalogue, timed, USUAL)
+    asked = [ApiOffer(api, api_per_million(api, USUAL)) for api in apis]
+    name = stem(about.workload)
+    view = DecoderView(
+        about=about,
+        decoder=decoder,
+        request=USUAL,
+        timed=timed,
+        offers=offers,
+        apis=sorted(asked, key=lambda offer: offer.per_million),
+        script=f"{_FOLDER}/{model.id}.js",
+        sequences=ENGINE_SEQUENCES,
+        served=served,
+        shortest=min((rate.seconds for one in served for rate in one.rates), default=0.0),
+    )
+    return Page(
+        uri=workload_uri(about.workload),
+        title=model.name,
+        template="decoder.md.jinja",
+        description=f"What {model.name} costs to train and to serve, by machine and price plan.",
+        context=view,
+        figures={
+            "traffic": cost_by_rate(offers, apis, USUAL, identifier=f"{name}-traffic"),
+            "pace": pace_chart(timed, USUAL, identifier=f"{name}-pace"),
+            "waiting": waiting_chart(served, identifier=f"{name}-waiting"),
+            **_step_figures(report, timed, name),
+        },
+    )
+
+
+def _step_figures(
+    report: Report, timed: Sequence[TimedDecoder], name: str
+) -> Mapping[str, Figure | None]:
+    """The parts of a step of decoding, by machine."""
+    found = {}
+    for at, own in enumerate(group_by(timed, lambda one: one.machine).values(), start=1):
+        steps = [step for one in own for step in decoded_steps(report.inputs, one)]
+        found[f"steps-{at}"] = step_bars(steps, identifier=f"{name}-steps-{at}")
+    return found
+
+
+def _apis(report: Report, model: Model) -> list[ApiPrice]:
+    """Those that serve a model of the same shape."""
+    return [one for one in report.catalogue.apis.values() if one.model == model.id]
+
+
+def cheapest_tokens(report: Report, workload: Workload) -> list[ServingOffer]:
+    """Where a decoder was timed, cheapest first on machines that are never idle; none of others."""
+    timed = report.trials.decoders.get(workload.id, ()) if workload.is_model else ()
+    offers = serving_offers(report.catalogue, timed, USUAL)
+    return sorted(offers, key=lambda one: (bool(one.price.reservation), one.full.mean))
+
+
+def token_files(report: Report) -> Iterator[tuple[str, str]]:
+    """A script for each decoder that was timed, by address: a page on a disk can fetch nothing."""
+    for name, timed in report.trials.decoders.items():
+        known = {
+            "decoders": [_decoder(report, one) for one in timed],
+            "apis": [_api(one) for one in _apis(report, report.catalogue.models[name])],
+        }
+        data = json.dumps(known, separators=(",", ":"), allow_nan=False)
+        yield f"{_FOLDER}/{name}.js", f'window["epochcost-tokens/{name}"]={data};\n'
+
+
+def _decoder(report: Report, timed: TimedDecoder) -> Json:
+    """Phases by length; a doubled digit would cost more than it tells."""
+    machine = timed.machine
+    prices = current_prices(report.catalogue.prices_of(machine.hardware))
+    priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
+    phases = sorted(timed.phases, key=lambda one: one.phase.tokens)
+    return {
+        "machine": machine.hardware,
+        "name": one_line(machine.name),
+        "precision": timed.precision,
+        "phases": [
+            [
+                one.phase.name,
+                one.phase.tokens,
+                one.sequences,
+                *(float(f"{end:.9g}") for end in (one.step.low, one.step.mean, one.step.high)),
+            ]
+            for one in phases
+        ],
+        "plans": [
+            {
+                "name": one_line(f"{price.provider} {price.plan_words}"),
+                "as_of": str(price.as_of),
+                "assumed": price.assumed,
+                "reserved": bool(price.reservation),
+                "currency": price.currency,
+                "hour": float(hour),
+            }
+            for price, hour in priced
+        ],
+    }
+
+
+def _api(api: ApiPrice) -> Json:
+    return {
+        "name": one_line(f"{api.provider}, {api.name}"),
+        "as_of": str(api.as_of),
+        "currency": api.currency,
+        "input": float(api.input_per_million),
+        "output": float(api.output_per_million),
+    }

@@ -1,0 +1,81 @@
+"""The parts that pages of workloads and of decoders share: the model, its sources and its gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epochcost.analysis.arithmetic import arithmetic_of_model
+from epochcost.analysis.inputs import GraphFacts
+from epochcost.analysis.observations import Workload
+from epochcost.analysis.rows import group_by
+from epochcost.graphs.profile import Arithmetic
+from epochcost.report.pages.page import Report, View
+from epochcost.specs.model import Model
+from epochcost.specs.published import Published
+
+
+@dataclass(frozen=True)
+class AboutModel(View):
+    """A workload and its model; None if only a published table knows it.
+
+    ``without`` holds the names of the machines that have no time of it, by the reason.
+    """
+
+    workload: Workload
+    model: Model | None
+    graph: GraphFacts | None
+    counted: Arithmetic | None
+    gpus_measured: bool
+    without: Mapping[str, tuple[str, ...]]
+    sources: tuple[Published, ...]
+
+
+@dataclass(frozen=True)
+class ModelView(View):
+    """A page about a workload: the shared part, whose names its template knows too."""
+
+    about: AboutModel
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The fields of both."""
+        return {**self.about.values, **super().values}
+
+
+def about_model(report: Report, workload: Workload) -> AboutModel:
+    """The shared part of a workload's page."""
+    catalogue = report.catalogue
+    model = catalogue.models.get(workload.id) if workload.is_model else None
+    return AboutModel(
+        workload=workload,
+        model=model,
+        graph=report.inputs.graphs.get(model.graph) if model and model.graph else None,
+        counted=arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
+        gpus_measured=report.gpus_measured,
+        without=_without(report, workload),
+        sources=tuple(
+            source
+            for source in catalogue.published.values()
+            if workload.id in {source.id, source.model}
+        ),
+    )
+
+
+def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
+    """The machines that have no time of a model, by the reason; all machines if it has none."""
+    if not workload.is_model:
+        return {}
+    timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
+    hardware, without = report.catalogue.hardware, report.predictions.without
+    reasons = [one for one in without if one.id == workload.id]
+    reasons = reasons or [one for one in without if one.id in hardware]
+    missing = [
+        (hardware[name].name, one.reason)
+        for one in reasons
+        for name in ([one.id] if one.id in hardware else hardware)
+        if name not in timed
+    ]
+    groups = group_by(missing, lambda pair: pair[1]).items()
+    return {reason: tuple(name for name, _ in pairs) for reason, pairs in groups}

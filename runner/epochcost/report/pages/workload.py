@@ -1,0 +1,189 @@
+"""The pages of workloads: a list of all, and a page for each that is no decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+
+from epochcost.analysis.arithmetic import ForwardShare, StepPart, forward_shares, step_parts
+from epochcost.analysis.comparisons import Scaling, VariantComparison, comparisons, scalings
+from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
+from epochcost.analysis.estimates import EstimatedRow, states_bytes
+from epochcost.analysis.observations import Goal, Observation, Workload
+from epochcost.analysis.priced_jobs import GOAL_WORDS
+from epochcost.analysis.rows import Row
+from epochcost.analysis.serving import ServingRow
+from epochcost.analysis.tokens import USUAL
+from epochcost.report.charts.batch_size import by_batch_size
+from epochcost.report.charts.contest import cost_against_time, cost_ratios
+from epochcost.report.charts.figure import Figure
+from epochcost.report.pages import decoder
+from epochcost.report.pages.model import AboutModel, ModelView, about_model
+from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
+from epochcost.report.ranking import Contender, Contest, contest
+from epochcost.report.wording import full_training_words
+
+
+@dataclass(frozen=True)
+class WorkloadView(ModelView):
+    """A workload's page.
+
+    ``requests`` are the machines at batch 1 and ``one_by_one`` the same by name. ``training`` and
+    ``serving`` rank machines; ``trained`` and ``served`` are all rows that nobody predicted.
+    ``ratio_unknown`` are batch sizes that were not compared with PyTorch.
+    """
+
+    training: Contest | None
+    serving: Contest | None
+    requests: Contest | None
+    one_by_one: Mapping[str, Contender]
+    states_bytes: int
+    accuracy: bool
+    trained: Sequence[Row]
+    served: Sequence[Row]
+    loaded: Sequence[ServingRow]
+    forward: Sequence[ForwardShare]
+    parts: Sequence[StepPart]
+    drawn: Sequence[MachineEnergy]
+    scalings: Sequence[Scaling]
+    comparisons: Sequence[VariantComparison]
+    measured: Sequence[Observation]
+    ratio_unknown: Sequence[int]
+    ratio_worst: Observation | None
+    estimated: Sequence[EstimatedRow]
+
+
+def pages(report: Report) -> Iterator[Page]:
+    """The list, then every workload's page."""
+    listed = sorted(report.workloads, key=lambda one: (not one.is_model, one.name.casefold()))
+    yield Page(
+        uri="models/index.md",
+        title="Models",
+        template="workloads.md.jinja",
+        context={
+            "listed": [
+                (one, report.contests_of(one), decoder.cheapest_tokens(report, one))
+                for one in listed
+            ],
+            "request": USUAL,
+        },
+        description="Every model, and the cheapest machine to train and serve it.",
+    )
+    for workload in report.workloads:
+        about = about_model(report, workload)
+        if about.model is not None and about.model.decoder is not None:
+            yield decoder.page(report, about, about.model, about.model.decoder)
+        else:
+            yield _page(report, about)
+
+
+def _page(report: Report, about: AboutModel) -> Page:
+    workload = about.workload
+    # A row for each price shares its observation, whose hash would read all of it.
+    rows = report.workloads[workload].rows
+    observed = tuple({id(row.observed): row.observed for row in rows}.values())
+    name = stem(workload)
+    by_size = partial(by_batch_size, observations=observed, limits=report.inputs.limits)
+    return Page(
+        uri=workload_uri(workload),
+        title=workload.name,
+        template="workload.md.jinja",
+        description=f"What {workload.name} costs to train and to serve, by machine and price plan.",
+        context=_view(report, about, rows, observed),
+        figures={
+            "ratio": _ratio_figure(report, workload),
+            "train": job_figure(report, workload, "train"),
+            "serve": job_figure(report, workload, "serve"),
+            "time_batch": by_size("time_per_example", identifier=f"{name}-time-batch"),
+            "memory_batch": by_size("peak_memory", identifier=f"{name}-memory-batch"),
+        },
+    )
+
+
+def _view(
+    report: Report, about: AboutModel, rows: Sequence[Row], observed: Sequence[Observation]
+) -> WorkloadView:
+    workload, model, catalogue = about.workload, about.model, report.catalogue
+    contests = report.contests_of(workload)
+    requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
+    timed = [row for row in rows if row.observed.kind != "predicted"]
+    variants = [one for one in report.trials.variants if one.workload == workload]
+    batch_size = model.training.batch_sizes[0] if model and model.training else 0
+    return WorkloadView(
+        about=about,
+        training=contests.get("train"),
+        serving=contests.get("serve"),
+        requests=requests,
+        one_by_one={one.name: one for one in requests.machines} if requests else {},
+        states_bytes=states_bytes(catalogue, model) if model else 0,
+        accuracy=any(one.model == workload.id for one in report.inputs.trainings.values()),
+        trained=[row for row in timed if row.mode == "training"],
+        served=[row for row in timed if row.mode == "inference"],
+        loaded=[row for row in report.trials.loads if model and row.model == model.id],
+        forward=forward_shares(observed),
+        parts=step_parts(about.counted, model, batch_size) if model else (),
+        drawn=energy_by_machine(catalogue, rows, energy_goal(rows)),
+        scalings=scalings(catalogue, observed, variants),
+        comparisons=comparisons(catalogue, observed, variants),
+        measured=[one for one in observed if one.kind == "measured"],
+        ratio_unknown=_without_ratio(observed),
+        ratio_worst=_worst_ratio(observed),
+        estimated=report.workloads[workload].estimated,
+    )
+
+
+def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
+    """Cost against time of training or of a million inferences, by machine; other pages load it."""
+    machines = report.contests_of(workload).get(job)
+    if machines is None:
+        return None
+    figure = cost_against_time(
+        machines,
+        identifier=f"{stem(workload)}-{job}",
+        job=_job_words(report, workload, machines.goal),
+    )
+    return replace(figure, scripted=True) if figure else None
+
+
+def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
+    """The cost over the cheapest's, of training or, without one, of a million inferences."""
+    contests = report.contests_of(workload)
+    machines = contests.get("train") or contests.get("serve")
+    if machines is None:
+        return None
+    return cost_ratios(
+        machines,
+        identifier=f"{stem(workload)}-ratio",
+        job=_job_words(report, workload, machines.goal),
+    )
+
+
+def _job_words(report: Report, workload: Workload, goal: Goal) -> str:
+    if goal != "full":
+        return GOAL_WORDS[goal]
+    rows = report.workloads[workload].rows
+    return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+
+
+def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
+    return [one for one in observed if one.kind == "measured" and one.mode == "training"]
+
+
+def _without_ratio(observed: Sequence[Observation]) -> list[int]:
+    """The batch sizes whose step was not compared with PyTorch, nor one within a factor of two."""
+    trained = _measured_training(observed)
+    return sorted(
+        {one.batch_size for one in trained if not (one.step_ratio and one.step_ratio.near)}
+    )
+
+
+def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
+    """The observation whose step loses most against PyTorch, if one loses."""
+
+    def ratio(one: Observation) -> Decimal:
+        return one.step_ratio.value if one.step_ratio and one.step_ratio.near else Decimal(0)
+
+    slower = [one for one in _measured_training(observed) if ratio(one) > 1]
+    return max(slower, key=ratio, default=None)
