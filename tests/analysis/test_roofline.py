@@ -96,7 +96,7 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     """Shares are of its fastest times; another host's roof is drawn, and no share is of it."""
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
-    found = achieved_rates(inputs, hardware, with_ceilings.observations_on(hardware))
+    found = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
     assert {roof.stored.ceilings.environment.fingerprint for roof in found[0].measured} == {
         "f00d" * 4
     }
@@ -123,7 +123,7 @@ def test_measured_and_published_roofs_differ_by_more_than_colour(with_ceilings: 
     )
     catalogue = replace(inputs.catalogue, hardware={**inputs.catalogue.hardware, "local": hardware})
     known = replace(inputs, catalogue=catalogue)
-    found = achieved_rates(known, hardware, with_ceilings.observations_on(hardware))
+    found = achieved_rates(known, hardware, _on(with_ceilings, hardware))
     figure = roofline(found, measured_roofs(known, hardware, "cpu"), identifier="x")
     assert figure is not None
     lines = [one["mark"] for one in figure.chart.spec()["layer"] if one["mark"]["type"] == "line"]

@@ -75,7 +75,8 @@ def render(templates: Environment, page: Page) -> str:
     except TemplateError as error:
         place = f"{page.template}:{getattr(error, 'lineno', '?')}"
         raise InputError(f"{place}: {type(error).__name__}: {error}") from error
-    return _BLANK_LINES.sub("\n\n", _CONTINUED.sub(" ", text)).strip() + "\n"
+    joined = _CONTINUED.sub(" ", text).replace(" <br>", "<br>")
+    return _BLANK_LINES.sub("\n\n", joined).strip() + "\n"
 
 
 def address(uri: str) -> Markup:
