@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from epochcost.analysis import arithmetic
-from epochcost.analysis.answers import Times, rows_of, times_of
-from epochcost.analysis.cheapest import CheapestAnswer, Demand, cheapest_answer
+from epochcost.analysis.answers import (
+    CheapestAnswer,
+    Demand,
+    Times,
+    cheapest_answer,
+    rows_of,
+    times_of,
+)
 from epochcost.analysis.cpus import models_on_cpus
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import observe

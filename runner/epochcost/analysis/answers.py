@@ -1,15 +1,64 @@
-"""The times and the priced rows of some workloads: no other is observed, counted or predicted."""
+"""The answers that commands and pages give: times, rows, the cheapest way to a job, tokens.
+
+Only what a question is about is observed, counted and predicted. How an answer reads is left to
+those who ask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Observation, observe
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Goal, Observation, Stack, observe
+from epochcost.analysis.odds import Odds, Quantity, draws_along
+from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.rows import Row, price_rows
+from epochcost.analysis.rows import (
+    Offer,
+    Offers,
+    Row,
+    accuracies,
+    by_stack,
+    odds_of,
+    offers,
+    price_rows,
+)
+from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
+from epochcost.analysis.tokens import (
+    Requests,
+    ServingOffer,
+    api_per_million,
+    best_capacity,
+    capacities,
+    serving_offers,
+)
+from epochcost.cost import Candidate
+from epochcost.cost.compare import (
+    BatchChoice,
+    Decision,
+    cheapest_batch,
+    cheapest_within,
+    fastest_within,
+)
+from epochcost.cost.sensitivity import SPEED, Switch, switching_value
+from epochcost.errors import InputError
 from epochcost.predict.design import Precision
+from epochcost.specs.api import ApiPrice
+from epochcost.units import money, seconds
+
+Mode = Literal["training", "inference", "epoch"]
+_MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
+    {
+        "training": ("full", "full training"),
+        "inference": ("million", "million inferences"),
+        "epoch": ("epoch", "epoch"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +92,281 @@ def times_of(
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
     """The times of some workloads under today's prices; raises as ``times_of`` does."""
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A model, which work of it, by when and for how much at most, in which software."""
+
+    model: str
+    mode: Mode
+    deadline_seconds: Decimal | None = None
+    budget: Decimal | None = None
+    currency: str = "USD"
+    software: Stack | None = None
+    precision: Precision | None = None
+
+    @property
+    def fastest(self) -> bool:
+        """Whether the fastest is demanded: with a budget and no deadline."""
+        return self.budget is not None and self.deadline_seconds is None
+
+    @property
+    def quantity(self) -> Quantity:
+        """The quantity by which candidates compete."""
+        return "time" if self.fastest else "cost"
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """Each limit as a phrase, by its name."""
+        limits = {}
+        if self.deadline_seconds is not None:
+            limits["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
+        if self.budget is not None:
+            limits["budget"] = f"for at most {money(self.budget, self.currency)}"
+        return limits
+
+    @property
+    def words(self) -> str:
+        """The demand as a phrase."""
+        return " ".join([f"a {_MODES[self.mode][1]} of {self.model}", *self.limits.values()])
+
+    def met_by(self, candidate: Candidate[Offer]) -> bool:
+        """Whether a candidate is in time and within the budget."""
+        limit = self.deadline_seconds
+        late = limit is not None and candidate.seconds > limit
+        return not late and (self.budget is None or candidate.cost.mean <= self.budget)
+
+    def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
+        """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
+        job, observed, kept = candidate.key.job, candidate.key.row.observed, {}
+        time = job.work.time
+        bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
+        if self.deadline_seconds is not None:
+            drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
+            kept["deadline"] = drawn <= float(self.deadline_seconds)
+        if self.budget is not None:
+            drawn = draws_along(observed, time, [bill.total for bill in bills])
+            kept["budget"] = drawn <= float(self.budget)
+        if len(kept) > 1:
+            kept["both"] = kept["deadline"] & kept["budget"]
+        exact = time.low == time.high
+        return {name: None if exact else float(each.mean()) for name, each in kept.items()}
+
+    def decision(self, candidates: Sequence[Candidate[Offer]]) -> Decision[Offer]:
+        """The best of candidates, cheapest first; without one, the nearest to the limits."""
+        if self.deadline_seconds is None:
+            if self.budget is None:
+                return Decision(next(iter(candidates), None))
+            return fastest_within(candidates, self.budget)
+        decision = cheapest_within(candidates, self.deadline_seconds)
+        if decision.choice and not self.met_by(decision.choice):
+            return Decision(None, decision.choice)
+        return decision
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPoint:
+    """An input's value at which the ``changed`` candidate costs as much as the ``other``."""
+
+    changed: Candidate[Offer]
+    other: Candidate[Offer]
+    switch: Switch
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestAnswer:
+    """The choice among offers, its odds, and the machines that have no time.
+
+    ``beside`` are the cheapest in each other software.
+    """
+
+    demand: Demand
+    offers: Offers
+    choice: Candidate[Offer]
+    batch: BatchChoice[Offer]
+    odds: Odds[Machine]
+    without: tuple[NoTime, ...]
+    beside: tuple[Candidate[Offer], ...]
+
+    @property
+    def ordered(self) -> tuple[Candidate[Offer], ...]:
+        """All candidates, the best by the demand first."""
+        candidates = self.offers.candidates
+        if not self.demand.fastest:
+            return candidates
+        return tuple(sorted(candidates, key=lambda candidate: candidate.seconds))
+
+    @property
+    def others(self) -> tuple[Candidate[Offer], ...]:
+        """The other candidates that meet the demand, the next best first."""
+        met = filter(self.demand.met_by, self.ordered)
+        return tuple(candidate for candidate in met if candidate is not self.choice)
+
+    @property
+    def runner_up(self) -> Candidate[Offer] | None:
+        """The next best on another machine or plan, whatever its batch size."""
+        place = place_of(self.choice)
+        return next((other for other in self.others if place_of(other) != place), None)
+
+    @property
+    def switch_points(self) -> tuple[SwitchPoint, ...]:
+        """The inputs of the choice and of the next at which both cost the same.
+
+        None where the fastest is demanded.
+        """
+        other, points = self.runner_up, []
+        if other is None or self.demand.fastest:
+            return ()
+        one_plan = other.key.job.price.id == self.choice.key.job.price.id
+        for changed, beside in ((self.choice, other), (other, self.choice)):
+            job = changed.key.job
+            for name in [SPEED] if one_plan else job.input_names():
+                switch = switching_value(job, name, beside.cost.mean)
+                if switch is not None:
+                    points.append(SwitchPoint(changed, beside, switch))
+        return tuple(points)
+
+
+def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
+    """The machine and the plan, whatever the batch size and the software."""
+    return candidate.key.row.observed.machine, candidate.key.job.price.id
+
+
+def name_of(candidate: Candidate[Offer]) -> str:
+    """The machine, the batch and the plan."""
+    row = candidate.key.row
+    return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
+
+
+def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
+    """Choose by the demand; raises InputError, naming what comes nearest, without a choice."""
+    catalogue = inputs.catalogue
+    if demand.model not in catalogue.published:
+        catalogue.model(demand.model)
+    (found, *beside), without = _offers(inputs, demand)
+    choice = _choice(demand, found)
+    sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
+    competing = [one.key.row for one in found.candidates if demand.met_by(one)]
+    goal = _MODES[demand.mode][0]
+    return CheapestAnswer(
+        demand,
+        found,
+        choice,
+        cheapest_batch(sized, accuracies(catalogue, demand.model)),
+        odds_of(choice.key.row, competing, goal, demand.quantity),
+        without,
+        tuple(other.candidates[0] for other in beside if other.candidates),
+    )
+
+
+def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
+    """The offers of each stack, the demanded or the best known first; machines without a time."""
+    goal, work = _MODES[demand.mode]
+    times = times_of(inputs, [demand.model], demand.precision)
+    stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)
+    ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
+    if ordered and demand.software in (None, ordered[0][0].observed.stack):
+        return tuple(offers(rows, goal) for rows in ordered), times.without
+    terms = " in ".join(filter(None, (demand.software, demand.precision)))
+    if terms:
+        raise InputError(
+            f"{demand.model}: expected a time of a {work} in {terms}, found none: "
+            "leave out --software and --precision for what is known"
+        )
+    folders = ", ".join(map(str, inputs.folders))
+    raise InputError(
+        f"{demand.model}: expected a time of a {work}, found none in {folders} and none in "
+        f"specs/published: measure it with `epochcost run --model {demand.model}`"
+    )
+
+
+def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
+    if not found.candidates:
+        reasons = "".join(
+            f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
+            for row, reason in found.unpriced
+        )
+        raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
+    currency = found.candidates[0].cost.currency
+    if demand.budget is not None and demand.currency != currency:
+        raise InputError(f"budget: expected {currency}, as the prices, got {demand.currency}")
+    decision = demand.decision(found.candidates)
+    if decision.choice is None:
+        nearest = decision.nearest
+        assert nearest is not None, "of candidates one is nearest"
+        amount, time = money(nearest.cost.mean, currency), seconds(float(nearest.seconds))
+        raise InputError(
+            f"expected {demand.words}, found none: nearest is {name_of(nearest)}: "
+            f"{amount} in {time}"
+        )
+    return decision.choice
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAnswer:
+    """Requests to a model, and who answers them for how much; ``refused`` say who cannot."""
+
+    model: str
+    asked: Requests
+    offers: tuple[ServingOffer, ...]
+    apis: tuple[ApiPrice, ...]
+    refused: tuple[str, ...]
+    served: tuple[ServedDecoder, ...]
+
+
+def token_answer(inputs: Inputs, name: str, asked: Requests) -> TokenAnswer:
+    """Everything that answers requests to a model, the cheapest first.
+
+    Raises InputError for a model that generates no tokens, or fewer, or that nobody timed.
+    """
+    catalogue = inputs.catalogue
+    decoder = catalogue.model(name).decoder
+    if decoder is None:
+        decoders = ", ".join(model.id for model in catalogue.models.values() if model.decoder)
+        raise InputError(
+            f"--model {name}: expected a model that generates tokens, with a table [decoder]: "
+            f"{decoders or 'there is none'}"
+        )
+    if asked.tokens > decoder.context:
+        raise InputError(
+            f"--prompt {asked.prompt} --output {asked.output}: expected at most "
+            f"{decoder.context} tokens together, the context of {name}"
+        )
+    timed = [one for one in timed_decoders(inputs) if one.model == name]
+    served = tuple(one for one in served_decoders(inputs) if one.model == name)
+    apis = [api for api in catalogue.apis.values() if api.model == name]
+    if not (timed or apis or served):
+        folders = ", ".join(map(str, inputs.folders))
+        raise InputError(
+            f"{name}: expected times of its phases, found none in {folders}: measure them with "
+            f"`epochcost run --model {name}`"
+        )
+    return TokenAnswer(
+        name,
+        asked,
+        serving_offers(catalogue, timed, asked),
+        tuple(sorted(apis, key=lambda api: api_per_million(api, asked))),
+        tuple(dict.fromkeys(filter(None, (_refusal(one, asked) for one in timed)))),
+        served,
+    )
+
+
+def _refusal(decoder: TimedDecoder, asked: Requests) -> str:
+    """Why a machine is no answer; empty if it is one."""
+    where = f"{decoder.machine.name}, {decoder.precision}"
+    known = list(capacities(decoder, asked))
+    if not known:
+        timed = "; ".join(
+            f"{name} of {low} to {high} tokens" for name, (low, high) in decoder.lengths.items()
+        )
+        middle = asked.prompt + asked.output // 2
+        return (
+            f"{where}: no time of a prompt of {asked.prompt} and tokens after {middle}, the middle "
+            f"of the answer; timed are {timed}"
+        )
+    if best_capacity(decoder, asked) is None:
+        first = seconds(float(min(one.first.mean for one in known)))
+        token = seconds(float(min(one.token.mean for one in known)))
+        return f"{where}: its first token takes {first} and each more {token} at best"
+    return ""

@@ -18,28 +18,19 @@ from typing import Literal
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence
-from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.representatives import doubts_about, representatives
-from epochcost.analysis.tokens import Requests as TokenRequests
 from epochcost.analysis.tokens import (
-    ServingOffer,
-    api_per_million,
-    best_capacity,
-    capacities,
     hour_of,
-    serving_offers,
 )
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
-from epochcost.errors import InputError
 from epochcost.plan.work import Requests
 from epochcost.results.conditions import Energy
 from epochcost.results.served import ServingRecord, TokenRun
-from epochcost.specs.api import MILLION, ApiPrice
+from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
-from epochcost.units import seconds
 
 Percent = Literal[50, 90, 99]
 PERCENTILES: tuple[Percent, ...] = (50, 90, 99)
@@ -219,72 +210,3 @@ def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
             good_share=run.tokens.good_share(requests),
             seconds=run.samples / run.samples_per_second,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TokenAnswer:
-    """Requests to a model, and who answers them for how much; ``refused`` say who cannot."""
-
-    model: str
-    asked: TokenRequests
-    offers: tuple[ServingOffer, ...]
-    apis: tuple[ApiPrice, ...]
-    refused: tuple[str, ...]
-    served: tuple[ServedDecoder, ...]
-
-
-def token_answer(inputs: Inputs, name: str, asked: TokenRequests) -> TokenAnswer:
-    """Everything that answers requests to a model, the cheapest first.
-
-    Raises InputError for a model that generates no tokens, or fewer, or that nobody timed.
-    """
-    catalogue = inputs.catalogue
-    decoder = catalogue.model(name).decoder
-    if decoder is None:
-        decoders = ", ".join(model.id for model in catalogue.models.values() if model.decoder)
-        raise InputError(
-            f"--model {name}: expected a model that generates tokens, with a table [decoder]: "
-            f"{decoders or 'there is none'}"
-        )
-    if asked.tokens > decoder.context:
-        raise InputError(
-            f"--prompt {asked.prompt} --output {asked.output}: expected at most "
-            f"{decoder.context} tokens together, the context of {name}"
-        )
-    timed = [one for one in timed_decoders(inputs) if one.model == name]
-    served = tuple(one for one in served_decoders(inputs) if one.model == name)
-    apis = [api for api in catalogue.apis.values() if api.model == name]
-    if not (timed or apis or served):
-        folders = ", ".join(map(str, inputs.folders))
-        raise InputError(
-            f"{name}: expected times of its phases, found none in {folders}: measure them with "
-            f"`epochcost run --model {name}`"
-        )
-    return TokenAnswer(
-        name,
-        asked,
-        serving_offers(catalogue, timed, asked),
-        tuple(sorted(apis, key=lambda api: api_per_million(api, asked))),
-        tuple(dict.fromkeys(filter(None, (_refusal(one, asked) for one in timed)))),
-        served,
-    )
-
-
-def _refusal(decoder: TimedDecoder, asked: TokenRequests) -> str:
-    """Why a machine is no answer; empty if it is one."""
-    where = f"{decoder.machine.name}, {decoder.precision}"
-    known = list(capacities(decoder, asked))
-    if not known:
-        timed = "; ".join(
-            f"{name} of {low} to {high} tokens" for name, (low, high) in decoder.lengths.items()
-        )
-        middle = asked.prompt + asked.output // 2
-        return (
-            f"{where}: no time of a prompt of {asked.prompt} and tokens after {middle}, the middle "
-            f"of the answer; timed are {timed}"
-        )
-    if best_capacity(decoder, asked) is None:
-        first = seconds(float(min(one.first.mean for one in known)))
-        token = seconds(float(min(one.token.mean for one in known)))
-        return f"{where}: its first token takes {first} and each more {token} at best"
-    return ""

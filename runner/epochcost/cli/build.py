@@ -44,7 +44,7 @@ def build(
     _require_site_packages()
     config = _config()
     if pages_to is None:
-        _check_site_dir(site_dir)
+        _require_new(site_dir)
         # Nothing is lost, and an exception could be taken for a fault of a result that is read.
         end_at_signals()
         options = ("--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
@@ -52,7 +52,10 @@ def build(
     elif strict:
         raise UsageError("--strict: expected without --pages-to, which checks no links, got both")
     else:
-        _write_pages(config, pages_to)
+        _silence_notice()
+        from epochcost.report.plugin import write_pages  # noqa: PLC0415
+
+        typer.echo(f"{write_pages(config, pages_to)} files are in {pages_to}")
 
 
 def serve(
@@ -97,7 +100,7 @@ def _config() -> Path:
     return BUNDLED / _CONFIG
 
 
-def _check_site_dir(folder: Path) -> None:
+def _require_new(folder: Path) -> None:
     """Refuse a folder that holds anything but a former site: the new site replaces it."""
     if not folder.exists() or (folder / "sitemap.xml").is_file():
         return
@@ -111,7 +114,7 @@ def _check_site_dir(folder: Path) -> None:
 def _mkdocs(*arguments: str) -> None:
     """Run MkDocs in this process, so that it ends with it; its failure is exit code 1."""
     _silence_notice()
-    # Here and below: once all of the site's packages are known to be there, and silent.
+    # Once all of the site's packages are known to be there, and silent; so above.
     from mkdocs.__main__ import cli  # noqa: PLC0415
 
     try:
@@ -123,11 +126,3 @@ def _mkdocs(*arguments: str) -> None:
 def _silence_notice() -> None:
     """Material's notice about another program of a similar name is not news to our readers."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
-
-
-def _write_pages(config: Path, folder: Path) -> None:
-    _silence_notice()
-    from epochcost.report.plugin import write_pages  # noqa: PLC0415
-
-    count = write_pages(config, folder)
-    typer.echo(f"{count} files are in {folder}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.cheapest import (
+from epochcost.analysis.answers import (
     CheapestAnswer,
     Demand,
     Mode,

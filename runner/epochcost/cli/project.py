@@ -47,7 +47,9 @@ def init(
     typer.echo(
         f"Its requirements/ install epochcost{origin}{elsewhere if 'file:' in origin else ''}"
     )
-    typer.echo(f"Next: cd {folder} && make report{_program()}")
+    # How `make` finds this program if the path does not lead to it.
+    program = "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
+    typer.echo(f"Next: cd {folder} && make report{program}")
 
 
 def _write_project(folder: Path, origin: str) -> None:
@@ -77,20 +79,12 @@ def requirement_origin(origin: str | None, version: str) -> str:
 
 
 def _require_empty(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or _held(folder)):
+    if folder.exists() and not (
+        folder.is_dir() and {path.name for path in folder.iterdir()} <= {".git"}
+    ):
         raise InputError(
             f"{folder}: expected a new or empty folder, got one that is in use: name another"
         )
-
-
-def _held(folder: Path) -> list[Path]:
-    """What stands in a folder beside git's own."""
-    return [path for path in folder.iterdir() if path.name != ".git"]
-
-
-def _program() -> str:
-    """How `make` finds this program where the path does not lead to it."""
-    return "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
 
 
 def schema(

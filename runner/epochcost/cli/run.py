@@ -65,7 +65,9 @@ def run(
     """
     catalogue, hardware = own_catalogue(), selection.hardware
     planned = plan_run(catalogue, selection.request())
-    _require_trials(planned)
+    if not planned.trials and not planned.sweeps:
+        reasons = "".join(f"\n  {left.what}: {left.reason}" for left in planned.left_out)
+        raise InputError(f"expected at least one trial to run, found none{reasons}")
     if output == "text":
         show_extent(planned, catalogue, hardware)
         show_gpus()
@@ -81,25 +83,25 @@ def run(
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
-        print_json([_failure(one) if isinstance(one, Failed) else one.result for one in outcomes])
+        print_json(
+            [
+                {"trial": outcome.trial.id, "error": str(outcome.error)}
+                if isinstance(outcome, Failed)
+                else outcome.result
+                for outcome in outcomes
+            ]
+        )
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
             for provider, device in _used(planned):
-                machine = catalogue.machine(hardware)
-                measure_missing_ceilings(machine, results, provider, device)
+                measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
     if output == "text":
         measured = [one.result for one in outcomes if not isinstance(one, Failed)]
         show_costs(catalogue, results, measured)
     _exit_with_failures(outcomes)
-
-
-def _require_trials(plan: Plan) -> None:
-    if not plan.trials and not plan.sweeps:
-        reasons = "".join(f"\n  {left.what}: {left.reason}" for left in plan.left_out)
-        raise InputError(f"expected at least one trial to run, found none{reasons}")
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
@@ -112,6 +114,7 @@ def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
     """Run with a display; an interruption says what is kept and how to go on."""
+    # The latest event of each trial that has a result, by id.
     kept: dict[str, Event] = {}
     try:
         with (
@@ -120,7 +123,8 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
         ):
 
             def on_event(event: Event) -> None:
-                _note(event, kept)
+                if isinstance(event, Finished | Skipped | RoundStored):
+                    kept[event.trial.id] = event
                 with contextlib.suppress(OSError):  # a full disk under its log costs no trial
                     display(event)
                 interruption.require_none()
@@ -131,12 +135,6 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _note(event: Event, kept: dict[str, Event]) -> None:
-    """Remember the trials of which there is a result, by id, each with its latest event."""
-    if isinstance(event, Finished | Skipped | RoundStored):
-        kept[event.trial.id] = event
-
-
 def _kept_words(kept: Mapping[str, Event], total: int) -> str:
     parts = sum(isinstance(event, RoundStored) for event in kept.values())
     others = f", {parts} more in some of their rounds" if parts else ""
@@ -144,10 +142,6 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
     # A sweep finds its trials while it goes, so their number is not known.
     of_all = f" of {total}" if total and len(kept) <= total else ""
     return f"{finished}{of_all} trials are measured and kept{others}; add --resume to go on"
-
-
-def _failure(outcome: Failed) -> Mapping[str, str]:
-    return {"trial": outcome.trial.id, "error": str(outcome.error)}
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:

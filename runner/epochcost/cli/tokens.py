@@ -10,13 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.served_tokens import (
-    PERCENTILES,
-    ServedDecoder,
-    ServedRate,
-    TokenAnswer,
-    token_answer,
-)
+from epochcost.analysis.answers import TokenAnswer, token_answer
+from epochcost.analysis.served_tokens import PERCENTILES, ServedDecoder, ServedRate
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
