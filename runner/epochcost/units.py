@@ -15,6 +15,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localco
 from epochcost.errors import InputError
 
 SECONDS_PER_HOUR = 3600
+# A year of 8760 hours has twelve such months; so EC2 and GCE count terms and disks.
+HOURS_PER_BILLED_MONTH = 730
 # Digits for the largest amount that is shown with all its decimals, and for any duration.
 _CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _SECONDS_PER_UNIT = {

@@ -14,10 +14,8 @@
 (function () {
   "use strict";
 
-  var HOUR = 3600, DAYS = 30.4375, MONTH_HOURS = 24 * DAYS, MILLION = 1e6;
+  var HOUR = 3600, MILLION = 1e6;
   var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
-  var COMMITTED = ["reserved", "committed-use", "savings-plan"];
-  var TIMES = { once: 1, day: DAYS, week: DAYS / 7, month: 1 };
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
@@ -40,8 +38,9 @@
   }
 
   /* The question: times in seconds, shares of one, money in the plan's currency. */
-  function asked(form, data) {
-    var every = form.elements.every.value, job = form.elements.job.value;
+  function asked(form, data, monthHours) {
+    var every = form.elements.every.value, job = form.elements.job.value, days = monthHours / 24;
+    var times = { once: 1, day: days, week: days / 7, month: 1 };
     return {
       job: job,
       stacks: form.elements.software.value ? [form.elements.software.value] : data.stacks[job],
@@ -49,11 +48,12 @@
       a: form.elements.a.value,
       b: form.elements.b.value,
       every: every,
-      times: Math.max(1, Math.round(number(form, "runs", 1))) * TIMES[every],
+      times: Math.max(1, Math.round(number(form, "runs", 1))) * times[every],
+      monthHours: monthHours,
       epochs: number(form, "epochs", data.epochs),
       deadline: number(form, "deadline", Infinity) * HOUR,
       rate: number(form, "rate", 10),
-      month: number(form, "hours", 24) * DAYS * HOUR,
+      month: number(form, "hours", 24) * days * HOUR,
       within: number(form, "within", Infinity) / 1000,
       budget: number(form, "budget", Infinity),
       failed: number(form, "failed", 0) / 100,
@@ -84,7 +84,7 @@
       each: one.total + failures,
       total: (one.total + failures) * question.times,
       seconds: one.elapsed_seconds,
-      machines: question.every === "once" ? 1 : Math.ceil(one.elapsed_seconds * question.times / MONTH_HOURS / HOUR)
+      machines: question.every === "once" ? 1 : Math.ceil(one.elapsed_seconds * question.times / question.monthHours / HOUR)
     };
   }
 
@@ -114,15 +114,14 @@
   }
 
   function wanted(question, plan) {
-    if (question.prices === "committed") { return COMMITTED.includes(plan.kind); }
-    return question.prices === "" || question.prices === plan.kind;
+    return question.prices === "" || question.prices === plan.group;
   }
 
   /* Why a figure stands apart from those that may win; nothing where it may. */
   function reserve(question, timing, plan) {
-    if (COMMITTED.includes(plan.kind) && !question.prices) { return "paid for its whole term"; }
+    if (plan.committed && !question.prices) { return "paid for its whole term"; }
     if (!plan.interruptions && question.known["interruptions.rate_per_hour"] === null) { return "not known how often it is interrupted"; }
-    return plan.assumed && !(plan.kind === "owned" && question.prices === "owned") ? "assumed price" : "";
+    return plan.assumed && !(plan.own && question.prices === plan.group) ? "assumed price" : "";
   }
 
   function limit(question) { return question.job === "train" ? question.deadline : question.within; }
@@ -309,7 +308,7 @@
   }
 
   function show(form, place, data, known) {
-    var question = asked(form, data);
+    var question = asked(form, data, known.month_hours);
     /* Of the software whose answer is known best among those that have one. */
     var ways = question.stacks.map(function (stack) { return candidates(question, data, known.plans, stack); });
     var found = ways.find(function (list) { return list.some(function (one) { return !one.apart; }); }) || ways[0] || [];

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_at_rate
-from epochcost.cost.rented import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.terms import BILLING_RULES, Billing
+from epochcost.units import HOURS_PER_BILLED_MONTH
 from price_plans import counts, decimals, durations, figures, plan, rates, rules
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
+
+from epochcost.specs.price import PLAN_GROUPS, PLAN_KINDS, Plan
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -115,3 +117,9 @@ def test_a_plan_of_every_term_is_right(project: Project) -> None:
     ranges = '[ranges]\n"components[0].amount" = { low = 0.5, high = 0.9 }\n'
     project.write(PRICE, text + terms + ranges + GPU + DISK + premium)
     assert project.faults() == []
+
+
+def test_every_plan_has_its_kind() -> None:
+    """The choices of a spec are those of the table, in its order; so are the groups."""
+    assert get_args(Plan) == tuple(PLAN_KINDS)
+    assert PLAN_GROUPS.keys() <= {kind.group for kind in PLAN_KINDS.values()}

@@ -21,10 +21,9 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
+from epochcost.units import HOURS_PER_BILLED_MONTH
 
 _HOUR_SECONDS = Decimal(3600)
-# Long enough that minima and steps of a bill weigh nothing: a server is not started per request.
-_MONTH_HOURS = Decimal(730)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +229,10 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
     """What an hour costs of a machine that is kept for a month; None where no bill can say."""
-    month = Time.exact(_MONTH_HOURS * _HOUR_SECONDS)
+    # Long enough that minima and steps of a bill weigh nothing: no server is started per request.
+    month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
-    return None if isinstance(cost, Unpriced) else cost.mean / _MONTH_HOURS
+    return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
 
 
 def api_per_million(api: ApiPrice, asked: Requests) -> Decimal:

@@ -233,7 +233,7 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
             "too few samples for a low end: measure it longer on that machine, with `epochcost run "
             f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
         )
-    if price.plan == "spot" and price.interruptions is None:
+    if price.interruptions_unknown:
         yield "it may be taken back, no source says how often, and its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"

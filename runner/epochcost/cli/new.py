@@ -21,6 +21,7 @@ from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.draft import new_spec
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
+from epochcost.specs.price import PLAN_KINDS
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 from onnxstep.graphs.binding import symbolic_dimensions
@@ -29,6 +30,8 @@ from onnxstep.graphs.parameters import DataInput, data_inputs
 
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
+# A commitment has more keys than options.
+_PLANS = tuple(plan for plan, kind in PLAN_KINDS.items() if kind.table != "commitment")
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
@@ -83,9 +86,7 @@ def price(
         str | None, typer.Option(help="The machine, by its id.", autocompletion=ids("hardware"))
     ] = None,
     amount: Annotated[str | None, typer.Option(metavar="NUMBER", help="For an hour.")] = None,
-    plan: Annotated[str, typer.Option(help="on-demand, spot, managed, marketplace, owned.")] = (
-        "on-demand"
-    ),
+    plan: Annotated[str, typer.Option(help=f"{', '.join(_PLANS)}.")] = "on-demand",
     provider: Annotated[
         str | None, typer.Option(help="Who asks it.  [default: the machine's]")
     ] = None,

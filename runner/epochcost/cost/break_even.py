@@ -23,14 +23,13 @@ from epochcost.cost.owned import (
     owned_units,
     running_per_month,
 )
-from epochcost.cost.rented import HOURS_PER_BILLED_MONTH
 from epochcost.errors import InputError
 from epochcost.results.records import Result
 from epochcost.results.store import newest
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
-from epochcost.units import SECONDS_PER_HOUR, plain
+from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
 Outcome = Literal["always", "never", "above", "below"]
 

@@ -17,7 +17,7 @@ from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
 # The Julian year of 365.25 days; a month is a twelfth. What is rented by the month has another,
-# `parts.HOURS_PER_BILLED_MONTH`, for that is how providers count.
+# `units.HOURS_PER_BILLED_MONTH`, for that is how providers count.
 HOURS_PER_YEAR = 8766
 MONTHS_PER_YEAR = 12
 HOURS_PER_CALENDAR_MONTH = Decimal(HOURS_PER_YEAR) / MONTHS_PER_YEAR

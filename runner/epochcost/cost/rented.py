@@ -19,10 +19,8 @@ from epochcost.errors import InputError
 from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
-from epochcost.units import SECONDS_PER_HOUR, plain
+from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
-# A year of 8760 hours has twelve such months; so EC2 and GCE count terms and disks.
-HOURS_PER_BILLED_MONTH = 730
 # Whole numbers, but as symbols.
 Count = Decimal | int
 

@@ -118,11 +118,7 @@ def can_be_interrupted(price: Price) -> bool:
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
-    return (
-        price.plan == "spot"
-        and price.interruptions is None
-        and (lifetime is None or lifetime > idle)
-    )
+    return price.interruptions_unknown and (lifetime is None or lifetime > idle)
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:

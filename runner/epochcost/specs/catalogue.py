@@ -18,7 +18,7 @@ from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.observation import ObservationTable
-from epochcost.specs.price import Price
+from epochcost.specs.price import PLAN_KINDS, Price
 from epochcost.specs.published import Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob
@@ -164,14 +164,12 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     )
 
 
-_USUAL_PLANS = ("on-demand", "owned")
-
-
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The price of a machine on demand, else as owned; None where neither is known."""
+    """The price of a machine on demand, else as owned; None if neither is known."""
+    order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
-    known = [one for one in current if one.plan in _USUAL_PLANS]
-    return min(known, key=lambda one: _USUAL_PLANS.index(one.plan), default=None)
+    usual = [price for price in current if price.kind.usual]
+    return min(usual, key=lambda price: order.index(price.plan), default=None)
 
 
 def _plan(price: Price) -> tuple[str, ...]:

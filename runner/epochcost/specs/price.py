@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
@@ -48,9 +50,46 @@ Plan = Literal[
     "marketplace",
     "owned",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanKind:
+    """A kind of price plan: ``table`` is the one that a spec of it has, and no other kind may have.
+
+    ``group`` joins kinds that a reader chooses together. ``interruptible``: its machines may be
+    taken back. ``usual`` kinds price a machine that is asked for without a plan, in their order.
+    """
+
+    group: str
+    table: Literal["", "commitment", "owned"] = ""
+    interruptible: bool = False
+    usual: bool = False
+
+
+# The one place that tells kinds apart; a new one is added here and to `Plan`.
+PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
+    {
+        "on-demand": PlanKind("on-demand", usual=True),
+        "spot": PlanKind("spot", interruptible=True),
+        "reserved": PlanKind("committed", table="commitment"),
+        "committed-use": PlanKind("committed", table="commitment"),
+        "savings-plan": PlanKind("committed", table="commitment"),
+        "managed": PlanKind("managed"),
+        "marketplace": PlanKind("marketplace"),
+        "owned": PlanKind("owned", table="owned", usual=True),
+    }
+)
+# The groups that a reader may choose, in words; all others are among all list prices.
+PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "on-demand": "list, on demand",
+        "spot": "list, spot",
+        "committed": "list, reserved",
+        "owned": "owned machines",
+    }
+)
 # What every use takes: a plan without a part for either would be free.
 _USED = ("hour", "run")
-COMMITTED_PLANS: tuple[Plan, ...] = ("reserved", "committed-use", "savings-plan")
 
 
 def _name_or_table(value: Any) -> str:
@@ -192,13 +231,13 @@ class Price(NamedSpec):
 
     @model_validator(mode="after")
     def _one_way_to_pay(self) -> Price:
-        if (self.plan == "owned") != (self.owned is not None):
-            raise ValueError('should have the table [owned] with plan = "owned", and only then')
-        if (self.plan in COMMITTED_PLANS) != (self.commitment is not None):
-            raise ValueError(
-                "should have the table [commitment] with a reserved, committed-use or savings "
-                "plan, and with no other"
-            )
+        for table, value in (("owned", self.owned), ("commitment", self.commitment)):
+            if (self.kind.table == table) != (value is not None):
+                plans = [f'"{plan}"' for plan, kind in PLAN_KINDS.items() if kind.table == table]
+                raise ValueError(
+                    f"should have the table [{table}] with plan = {' or '.join(plans)}, "
+                    "and only then"
+                )
         whole = [part for part in (self.amount, self.commitment, self.owned) if part is not None]
         if len(whole) > 1:
             raise ValueError("should have one of amount, when rented, [commitment], or [owned]")
@@ -221,6 +260,16 @@ class Price(NamedSpec):
         return self
 
     @property
+    def kind(self) -> PlanKind:
+        """The kind of plan."""
+        return PLAN_KINDS[self.plan]
+
+    @property
+    def interruptions_unknown(self) -> bool:
+        """Whether machines may be taken back, and nobody says how often."""
+        return self.kind.interruptible and self.interruptions is None
+
+    @property
     def plan_words(self) -> str:
         """The plan, and the term of a commitment."""
         return (
@@ -232,7 +281,7 @@ class Price(NamedSpec):
         """Why its cost is no answer while others are; empty where it may be one."""
         if self.assumed:
             return "not a market price"
-        if self.plan == "spot" and self.interruptions is None:
+        if self.interruptions_unknown:
             return "not known how often it is interrupted"
         return "paid for its whole term, used or not" if self.commitment else ""
 

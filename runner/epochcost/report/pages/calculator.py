@@ -22,7 +22,8 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.wording import SHAPES
 from epochcost.specs.catalogue import current_prices
-from epochcost.specs.price import Price
+from epochcost.specs.price import PLAN_GROUPS, Price
+from epochcost.units import HOURS_PER_BILLED_MONTH
 
 Json = dict[str, Any]
 # In thousandths: the least draw, None without a bound, the shift, then the weights.
@@ -61,6 +62,7 @@ def pages(report: Report) -> Iterator[Page]:
             "start": max(known, key=lambda key: _places(known[key]), default=""),
             "examples": [one for one in _EXAMPLES if one[1] in known],
             "data": FOLDER,
+            "plan_groups": list(PLAN_GROUPS.items()),
             "decoders": [Workload.of_model(model) for model in models if model.id in timed],
         },
     )
@@ -75,7 +77,12 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     plans = {row.price.id: row.price for rows in known.values() for row in rows if row.price}
     made = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
     usual = {one: _usual(report, one) for one in sorted({one.hardware for one in plans.values()})}
-    shared = {"plans": made, "shapes": dict(SHAPES), "machines": usual}
+    shared = {
+        "plans": made,
+        "shapes": dict(SHAPES),
+        "machines": usual,
+        "month_hours": HOURS_PER_BILLED_MONTH,
+    }
     yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in known.items():
         yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
@@ -173,11 +180,13 @@ def _seconds(observed: Observation) -> list[float]:
 def _plan(price: Price) -> Json:
     return {
         "name": one_line(f"{price.provider} {price.plan_words}"),
-        "kind": price.plan,
+        "group": price.kind.group,
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
         "assumed": price.assumed,
-        "interruptions": price.plan != "spot" or price.interruptions is not None,
+        "committed": price.commitment is not None,
+        "own": price.owned is not None,
+        "interruptions": not price.interruptions_unknown,
         "currency": price.currency,
         "bill": _program(bill_program, price),
         "share": _program(share_program, price),
