@@ -21,8 +21,8 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.training import prepare, run_repeat, state_path
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.train.aims import parse_target
-from epochcost.train.loop import TrainingDiverged
+from epochcost.specs.training import OnPlateau
+from epochcost.train.loop import TrainingDiverged, parse_target
 from epochcost.train.state import Progress, read_state
 from real_trainings import ROOT, prepared_digits, run
 
@@ -124,11 +124,14 @@ def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path
     assert (last.accuracy or 0) >= 0.85
 
 
-def test_patience_ends_a_training_that_does_not_improve(tmp_path: Path) -> None:
-    """With a rate that changes no weight, the first evaluation stays the best."""
-    repeat = run(prepared_digits(tmp_path, learning_rate=Decimal("1e-30"), patience=2), tmp_path)
-    assert repeat is not None
-    assert (repeat.ending, repeat.steps, len(repeat.curve)) == ("patience", 40, 3)
+def test_a_rate_that_waits_for_a_plateau_is_refused(tmp_path: Path) -> None:
+    """Its rates follow from measures and not from the step alone."""
+    prepared = prepared_digits(tmp_path)
+    asked = prepared.request
+    schedule = OnPlateau(name="on-plateau")
+    training = asked.training.model_copy(update={"schedule": schedule})
+    with pytest.raises(InputError, match="expected a schedule whose rates follow from the step"):
+        prepare(replace(asked, training=training), prepared.recipe, load_catalogue(ROOT), tmp_path)
 
 
 @pytest.mark.parametrize(

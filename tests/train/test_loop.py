@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from epochcost.measure.training import Evaluated
-from epochcost.specs.training import Constant, OnPlateau
+from epochcost.specs.training import Constant
 from epochcost.train.loop import Recipe, Watch, train
 from epochcost.train.pipeline import EpochBatches, Feed
 from epochcost.train.state import Progress
@@ -56,18 +56,6 @@ def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
     assert [point.training_loss for point in progress.curve] == [None, 1, 1, 1]
     assert progress.ending == "epochs"
     assert progress.curve[0].accuracy == pytest.approx(0.1)
-
-
-def test_a_rate_that_waits_for_a_plateau_falls_after_epochs_without_gain() -> None:
-    """Epochs are judged at their ends alone, and the least rate ends the training."""
-    schedule = OnPlateau(name="on-plateau", minimum_rate=Decimal("0.2"))
-    steps = Steps([3.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0])
-    recipe = replace(CONSTANT, schedule=schedule, evaluate_every=1000, epochs=9)
-    progress = trained(recipe, steps)
-    assert steps.rates == [0.5] * 6 + [0.25] * 6
-    assert [point.step for point in progress.curve] == [0, 3, 6, 9, 12]
-    assert progress.ending == "epochs"
-    assert [point.learning_rate for point in progress.curve] == [0.5, 0.5, 0.5, 0.25, 0.25]
 
 
 def test_whoever_watches_hears_of_every_step() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from epochcost.specs.training import OnPlateau, Schedule
-from epochcost.train.schedule import Horizon, Plateau, learning_rates
+from epochcost.specs.training import Schedule
+from epochcost.train.schedule import Horizon, learning_rates
 
 HORIZON = Horizon(epoch_steps=10, total_steps=21)
 SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
@@ -126,49 +126,6 @@ def test_fewer_steps_are_the_first_of_more(name: str, warm_up_steps: int, count:
     """The rate of a step does not depend on how many are asked for."""
     declared = made(name, max(1, warm_up_steps))
     assert np.array_equal(rates(declared, count), rates(declared, 60)[:count])
-
-
-HALVING = OnPlateau(name="on-plateau", threshold=Decimal(1), measure="perplexity")
-
-
-def test_a_rate_halves_on_plateaus() -> None:
-    """Perplexities of seven epochs: falls by more than one pass, all others halve the rate."""
-    state, factors = Plateau(), []
-    for perplexity in (200, 150, 149, 149.5, 140, 139.5, 100):
-        state = state.after(HALVING, perplexity)
-        factors.append(state.factor)
-    assert factors == [1, 1, 0.5, 0.25, 0.25, 0.125, 0.125]
-    assert state.best == 100
-
-
-def test_accuracy_is_better_when_higher() -> None:
-    """A rise of the accuracy is no plateau, a fall is one."""
-    declared = OnPlateau(name="on-plateau", measure="accuracy")
-    risen = Plateau().after(declared, 0.5).after(declared, 0.6)
-    assert risen == Plateau(1.0, 0.6)
-    assert risen.after(declared, 0.55) == Plateau(0.5, 0.6)
-    assert risen.after(declared, 0.6).factor == 0.5
-
-
-def test_training_ends_below_the_least_rate() -> None:
-    """Three halvings of 1 are above a tenth, four are below it."""
-    declared = HALVING.model_copy(update={"minimum_rate": Decimal("0.1")})
-    assert not Plateau(0.125).ended(declared, Decimal(1))
-    assert Plateau(0.0625).ended(declared, Decimal(1))
-
-
-@given(st.lists(st.floats(0, 100), max_size=20), st.decimals(0, 5, places=6))
-def test_a_plateau_never_raises_the_rate(losses: list[float], threshold: Decimal) -> None:
-    """Factors never grow, and the best never gets worse, whatever is measured."""
-    declared = OnPlateau(name="on-plateau", threshold=threshold)
-    state = Plateau()
-    for loss in losses:
-        after = state.after(declared, loss)
-        assert after.factor <= state.factor
-        assert after.best is not None
-        assert state.best is None or after.best <= state.best
-        assert (after.factor < state.factor) or after.best == loss
-        state = after
 
 
 @given(st.integers(1, 5000), st.integers(3, 40).map(lambda tenths: Decimal(tenths) / 10))

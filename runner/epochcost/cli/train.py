@@ -26,8 +26,7 @@ from epochcost.results.plausibility import require_plausible
 from epochcost.results.trainings import Repeat, Spread
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.study import Provider
-from epochcost.train.aims import parse_target
-from epochcost.train.loop import Recipe
+from epochcost.train.loop import Recipe, parse_target
 from epochcost.train.state import Progress
 from epochcost.units import money, seconds, share
 
@@ -54,9 +53,6 @@ class What:
     evaluate_every: Annotated[
         int | None, typer.Option(min=1, help="Steps between evaluations. Default: an epoch's.")
     ] = None
-    patience: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many evaluations without a better one.")
-    ] = None
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="How often, by seeds.")] = 1
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
 
@@ -71,7 +67,6 @@ class What:
             self.epochs or training.epochs,
             evaluate_every=0,
             aim=parse_target(self.target) if self.target else None,
-            patience=self.patience,
         )
 
     @property
@@ -210,13 +205,9 @@ class _Lines:
     def _end(self, repeat: Repeat, stored: bool) -> None:
         last = repeat.curve[-1]
         accuracy = "" if last.accuracy is None else f"accuracy {last.accuracy:.2%}, "
-        reasons = {
-            "reached": "aim met",
-            "epochs": "all epochs done",
-            "patience": "no longer better",
-        }
+        reason = "aim met" if repeat.ending == "reached" else "all epochs done"
         say(
-            f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reasons[repeat.ending]} at "
+            f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reason} at "
             f"step {repeat.steps:,}, {accuracy}loss {last.loss:.4g}, {seconds(repeat.seconds)}",
             err=True,
         )

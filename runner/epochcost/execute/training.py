@@ -95,6 +95,11 @@ def prepare(
             f"model {model.id}: expected one without [[carried]] state, which goes from one part "
             "of a text to the next: such are not trained on real data yet"
         )
+    if request.training.schedule.name == "on-plateau":
+        raise InputError(
+            f"model {model.id}: expected a schedule whose rates follow from the step, got "
+            "on-plateau: such are not trained on real data"
+        )
     graph = separated(load_model(catalogue.graph_path(model)))
     bound = bind_model(graph, model, request.batch_size)
     feed = _feed(request, bound, data)
@@ -267,6 +272,6 @@ def _identity(
         "aim": [type(recipe.aim).__name__, asdict(recipe.aim) if recipe.aim else None],
         "epochs": recipe.epochs,
         "evaluate_every": recipe.evaluate_every,
-        "patience": recipe.patience,
+        "patience": None,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

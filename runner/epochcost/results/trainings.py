@@ -37,8 +37,8 @@ from epochcost.statistics import student_quantile
 TRAININGS_VERSION = 1
 FOLDER = "trainings"
 _DIGITS = 4
-# Why a training ended: its aim was met, its recipe's epochs were over, or nothing improved.
-Ending = Literal["reached", "epochs", "patience"]
+# Why a training ended: its aim was met, or its recipe's epochs were over.
+Ending = Literal["reached", "epochs"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 

@@ -2,15 +2,15 @@
 
 The same training gives the same weights however often it is interrupted: what a step is fed follows
 from its number alone, and everything else is in the saved state. Sessions are left to
-``measure.training``, the state's file to ``state``, what is fed to ``pipeline``, when an aim
-is met to ``aims``.
+``measure.training``, the state's file to ``state``, what is fed to ``pipeline``.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from epochcost.errors import InputError
 from epochcost.measure.training import TrainingSession
 from epochcost.results.trainings import Point
-from epochcost.specs.training import OnPlateau, Schedule
-from epochcost.train.aims import Target
+from epochcost.specs.training import Schedule
 from epochcost.train.pipeline import Feed
 from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
@@ -30,7 +29,7 @@ from epochcost.train.state import Progress
 Arrays = Mapping[str, NDArray[Any]]
 # A loss in training so many times the held-out one before the first step is of no training.
 _DIVERGED = 10.0
-_MOST_EXPONENT = 700.0
+_FORM = re.compile(r"\s*(accuracy|loss)\s*(>=|<=)\s*([0-9.]+(?:e-?[0-9]+)?)\s*(%?)\s*")
 
 
 class TrainingDiverged(InputError):  # noqa: N818 - an outcome of a training, as people say it
@@ -38,18 +37,48 @@ class TrainingDiverged(InputError):  # noqa: N818 - an outcome of a training, as
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a training goes: its rate, its length, when it is evaluated and what ends it.
+class Target:
+    """A bound on the held-out accuracy or loss; met by the first evaluation that keeps it."""
 
-    ``patience``: how many evaluations may pass without a better one; None: any number.
-    """
+    measure: str
+    value: float
+
+    def met(self, curve: Sequence[Point]) -> bool:
+        """Whether the last evaluation keeps it; raises InputError where it has no such measure."""
+        point = curve[-1]
+        if self.measure == "loss":
+            return point.loss <= self.value
+        if point.accuracy is None:
+            raise InputError(
+                "target: expected loss of a model that does not answer by classes, got accuracy"
+            )
+        return point.accuracy >= self.value
+
+
+def parse_target(text: str) -> Target:
+    """``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
+    found = _FORM.fullmatch(text)
+    measure, sign, number, percent = found.groups() if found else ("", "", "", "")
+    if not measure or sign != {"accuracy": ">=", "loss": "<="}[measure]:
+        raise InputError(f"--target: expected accuracy >= SHARE or loss <= NUMBER, got {text!r}")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise InputError(f"--target: expected a number, got {number!r}") from None
+    if measure == "accuracy" and not 0 < value <= 1:
+        raise InputError(f"--target: expected a share from 0 to 1 or a percentage, got {text!r}")
+    return Target(measure, value)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a training goes: its rate, its length, when it is evaluated and what ends it."""
 
     schedule: Schedule
     learning_rate: Decimal
     epochs: int
     evaluate_every: int
     aim: Target | None = None
-    patience: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +103,7 @@ def train(
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
-        if _due(recipe, feed, progress):
+        if progress.step >= _next_evaluation(recipe, feed, progress):
             progress = _evaluated(recipe, feed, session, progress)
         else:
             progress = _stepped(recipe, feed, session, progress, watch, saved)
@@ -84,26 +113,13 @@ def train(
     return _saved(session, progress, watch)
 
 
-def _due(recipe: Recipe, feed: Feed, progress: Progress) -> bool:
-    """Whether the present step is to be evaluated, and was not yet."""
-    if progress.curve and progress.curve[-1].step == progress.step:
-        return False
-    return progress.step == _next_due(recipe, feed, max(0, progress.step - 1), progress)
-
-
-def _next_due(recipe: Recipe, feed: Feed, after: int, progress: Progress) -> int:
-    """The first step beyond ``after`` that is evaluated; 0 where none was."""
+def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
+    """The step of the first evaluation that is missing: the first step of all, else the next."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
-    due = [(after // every + 1) * every, recipe.epochs * feed.epoch_steps]
-    if isinstance(recipe.schedule, OnPlateau):
-        due.append(_epoch_end(feed, after))
-    return min(due)
-
-
-def _epoch_end(feed: Feed, step: int) -> int:
-    return (step // feed.epoch_steps + 1) * feed.epoch_steps
+    due = (progress.curve[-1].step // every + 1) * every
+    return min(due, recipe.epochs * feed.epoch_steps)
 
 
 def _stepped(
@@ -116,8 +132,9 @@ def _stepped(
 ) -> Progress:
     """Take steps up to the next evaluation, the end of the epoch, a stop or a state to be saved."""
     step, (total, count) = progress.step, progress.losses
-    end = min(_next_due(recipe, feed, step, progress), _epoch_end(feed, step))
-    rates = rates_at(recipe, feed, np.arange(step, end), progress)
+    epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
+    end = min(_next_evaluation(recipe, feed, progress), epoch_end)
+    rates = _rates(recipe, feed, np.arange(step, end))
     begun, waited = time.perf_counter(), 0.0
     for loss, wait in session.losses(feed.batches(step, rates)):
         step, total, count, waited = step + 1, total + loss, count + 1, waited + wait
@@ -130,12 +147,10 @@ def _stepped(
     return replace(spent, step=step, losses=(total, count))
 
 
-def rates_at(
-    recipe: Recipe, feed: Feed, steps: NDArray[np.int64], progress: Progress
-) -> NDArray[np.float32]:
+def _rates(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
     """The learning rate of each of some steps."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
-    factors = rate_factors(recipe.schedule, steps, horizon) * progress.plateau.factor
+    factors = rate_factors(recipe.schedule, steps, horizon)
     return np.asarray(float(recipe.learning_rate) * factors, dtype=np.float32)
 
 
@@ -147,9 +162,7 @@ def _evaluated(
     point = Point(
         step=progress.step,
         seconds=progress.times.steps,
-        learning_rate=float(
-            rates_at(recipe, feed, np.array([max(0, progress.step - 1)]), progress)[0]
-        ),
+        learning_rate=float(_rates(recipe, feed, np.array([max(0, progress.step - 1)]))[0]),
         training_loss=progress.losses[0] / progress.losses[1] if progress.losses[1] else None,
         loss=loss,
         accuracy=accuracy,
@@ -159,9 +172,10 @@ def _evaluated(
     if progress.curve and trained and trained > _DIVERGED * max(progress.curve[0].loss, 1.0):
         raise _diverged(f"mean training loss before step {progress.step}", trained)
     after = replace(progress, curve=(*progress.curve, point), losses=(0.0, 0))
-    if isinstance(recipe.schedule, OnPlateau) and progress.step % feed.epoch_steps == 0:
-        after = _after_epoch(recipe, recipe.schedule, point, after)
-    after = _judged(recipe, feed, after)
+    if recipe.aim is not None and recipe.aim.met(after.curve):
+        after = replace(after, ending="reached")
+    elif progress.step >= recipe.epochs * feed.epoch_steps:
+        after = replace(after, ending="epochs")
     return after.spent(evaluation=time.perf_counter() - begun)
 
 
@@ -180,37 +194,6 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float | None
     if not math.isfinite(loss):
         raise _diverged("held-out loss", loss)
     return loss, right / answers if answers else None
-
-
-def _after_epoch(recipe: Recipe, schedule: OnPlateau, point: Point, progress: Progress) -> Progress:
-    if point.step == 0:
-        return progress
-    measured = point.accuracy if schedule.measure == "accuracy" else point.loss
-    if schedule.measure == "perplexity":
-        measured = math.exp(min(point.loss, _MOST_EXPONENT))
-    if measured is None:
-        raise InputError("schedule: on-plateau by accuracy demands a model that answers by classes")
-    plateau = progress.plateau.after(schedule, measured)
-    ended = plateau.ended(schedule, recipe.learning_rate)
-    return replace(progress, plateau=plateau, ending="epochs" if ended else progress.ending)
-
-
-def _judged(recipe: Recipe, feed: Feed, progress: Progress) -> Progress:
-    """The ending, where the evaluation brought it."""
-    ending = progress.ending
-    if recipe.aim is not None and recipe.aim.met(progress.curve):
-        ending = "reached"
-    elif progress.step >= recipe.epochs * feed.epoch_steps:
-        ending = "epochs"
-    elif recipe.patience is not None and _idle(progress.curve) >= recipe.patience:
-        ending = "patience"
-    return replace(progress, ending=ending)
-
-
-def _idle(curve: tuple[Point, ...]) -> int:
-    """How many evaluations passed since the best one: by accuracy where there is one."""
-    values = [point.loss if point.accuracy is None else -point.accuracy for point in curve]
-    return len(values) - 1 - values.index(min(values))
 
 
 def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:

@@ -1,13 +1,13 @@
 """The learning rate at every step, as a pure function of what the spec declares.
 
 Steps count from 0. While a rate warms up it is ``(step + 1) / warm_up_steps`` of its height, so
-that the first step already moves. ``on-plateau`` depends on what epochs measure: it is a state
-machine (``Plateau``), and within a trial, which is no epoch, the rate is the one it starts with.
+that the first step already moves. ``on-plateau`` depends on what epochs measure: within a trial,
+which is no epoch, the rate is the one it starts with.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
@@ -125,32 +125,3 @@ def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factor
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """The state of a learning rate that falls when training stops improving.
-
-    ``factor`` is on the optimizer's rate, ``best`` the measure of the last epoch that was better
-    by more than the threshold (None: no epoch yet).
-    """
-
-    factor: float = 1.0
-    best: float | None = None
-
-    def after(self, schedule: spec.OnPlateau, measured: float) -> Plateau:
-        """The state after an epoch with this held-out measure.
-
-        As PyTorch's ``ReduceLROnPlateau`` with patience 0 and an absolute threshold: the first
-        epoch sets the best, a better one replaces it, and any other lowers the rate.
-        """
-        gain = None if self.best is None else self.best - measured
-        if gain is not None and schedule.measure == "accuracy":
-            gain = -gain
-        if gain is None or gain > schedule.threshold:
-            return replace(self, best=measured)
-        return replace(self, factor=self.factor * float(schedule.factor))
-
-    def ended(self, schedule: spec.OnPlateau, learning_rate: Decimal) -> bool:
-        """Whether the rate has fallen below the least that is worth training at."""
-        return self.factor * float(learning_rate) < schedule.minimum_rate

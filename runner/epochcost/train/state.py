@@ -23,7 +23,6 @@ from pydantic import TypeAdapter, ValidationError
 from epochcost.errors import CapabilityError, InputError
 from epochcost.results.files import is_full, write_atomically
 from epochcost.results.trainings import Ending, Point
-from epochcost.train.schedule import Plateau
 
 _VERSION = 1
 _DOCUMENT = "state.json"
@@ -53,7 +52,6 @@ class Progress:
 
     step: int = 0
     curve: tuple[Point, ...] = ()
-    plateau: Plateau = field(default_factory=Plateau)
     losses: tuple[float, int] = (0.0, 0)
     times: Times = field(default_factory=Times)
     sessions: int = 0
