@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from epochcost.specs.data import DataFile
-from epochcost.specs.reference_data import Dataset
+from epochcost.specs.reference_data import DataFile, Dataset
 
 _DESCRIBED = {
     "id": "made",

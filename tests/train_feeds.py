@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from epochcost.train.examples import InputField, TargetField
 from epochcost.train.pipeline import Examples, Feed, Part
+from epochcost.train.teacher import InputField, TargetField
 
 FIELD = InputField("image", (4,), np.dtype(np.float32), 0, 1)
 TARGET = TargetField("target", (), np.dtype(np.int64), classes=10)

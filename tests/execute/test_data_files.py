@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.data_files import PlacedFile, fetch_files, import_files
-from epochcost.specs.data import DataFile
-from epochcost.specs.reference_data import Dataset
+from epochcost.specs.reference_data import DataFile, Dataset
 from epochcost.train.datasets import load_examples
 from fake_publisher import Publisher, dataset_of, published
 

@@ -20,9 +20,8 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.training import TrainingRequest, prepare, run_repeat
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.trainings import Repeat
-from epochcost.specs.data import DataFile, Generated
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.reference_data import Dataset
+from epochcost.specs.reference_data import DataFile, Dataset, Generated
 from epochcost.train.generated import draw_images
 from epochcost.train.loop import Recipe
 

@@ -25,8 +25,7 @@ from epochcost.train.batches import (
     pool_size,
     training_batches,
 )
-from epochcost.train.examples import InputField, TargetField
-from epochcost.train.teacher import Teacher
+from epochcost.train.teacher import InputField, TargetField, Teacher
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.loading import load_model
 

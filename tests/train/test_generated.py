@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from epochcost.specs.data import Generated
+from epochcost.specs.reference_data import Generated
 from epochcost.train.generated import (
     draw_images,
     markov_chain,

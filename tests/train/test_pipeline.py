@@ -9,8 +9,8 @@ import pytest
 
 from epochcost.errors import InputError
 from epochcost.specs.training import Augmentation
-from epochcost.train.examples import InputField
 from epochcost.train.pipeline import Feed, Part, augmented, require_fitting, scaled
+from epochcost.train.teacher import InputField
 from train_feeds import DATA, FEED, FIELD, PART, TARGET
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.train.examples import InputField, TargetField
-from epochcost.train.teacher import IGNORED, Teacher
+from epochcost.train.teacher import IGNORED, InputField, TargetField, Teacher
 
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int64)
 IMAGE = InputField("image", (1, 8, 8), FLOAT, -1.0, 3.0)

@@ -14,11 +14,10 @@ import typer
 from onnx import ModelProto, TensorProto
 
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.new_options import Id, Name, Source, require, spec_values, typed, write
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Environment, Gpu
-from epochcost.specs.draft import new_spec
+from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.price import PLAN_KINDS
@@ -28,6 +27,9 @@ from onnxstep.graphs.binding import symbolic_dimensions
 from onnxstep.graphs.loading import external_files, load_model
 from onnxstep.graphs.parameters import DataInput, data_inputs
 
+Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
+Name = Annotated[str | None, typer.Option(help="What people call it.")]
+Source = Annotated[str | None, typer.Option(help="Where the numbers were read.")]
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
 # A commitment has more keys than options.
@@ -77,7 +79,7 @@ def hardware(
     values = spec_values("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
         values["accelerators"] = [_known_gpu(gpu, gpus)]
-    write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
+    _write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
 
 
 @app.command()
@@ -129,7 +131,7 @@ def price(
         values["owned"] = _owned_values(owned or [])
     else:
         values = spec_values("prices", given)
-    write("prices", values)
+    _write("prices", values)
 
 
 @app.command()
@@ -156,7 +158,7 @@ def study(
         identifier, name = identifier or only.id, name or only.name
     require({"model": models, "id": identifier, "name": name})
     values = spec_values("studies", {"id": identifier, "name": name})
-    write(
+    _write(
         "studies",
         {**values, "models": models, "hardware": hardware or ["local"], "rounds": rounds},
     )
@@ -215,11 +217,16 @@ def model(
     values["inference"] = {"batch_sizes": [1, 8, 32]}
     copied = _copied(graph)
     try:
-        path = new_spec(Path.cwd(), "models", {**values, "graph": graph.name})
+        _write("models", {**values, "graph": graph.name})
     except BaseException:
         for file in copied:
             file.unlink()
         raise
+
+
+def _write(kind: str, values: dict[str, Any]) -> None:
+    """Write the spec into the project, and say where; raises as ``new_spec`` does."""
+    path = new_spec(Path.cwd(), kind, values)
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,6 @@ from epochcost.errors import InputError
 from epochcost.specs.prices.importing import (
     ImportRequest,
     ImportResult,
-    MatchedPrice,
     NewSpec,
     new_specs,
     sort_rows,
@@ -81,39 +79,41 @@ def import_prices(
     specs = new_specs(result, catalogue, request)
     _show(result, specs, wide=wide)
     _refuse_faults(result, skipped=skip_faulty)
-    if not dry_run:
+    if not specs:
+        typer.echo("No price is new.")
+    elif dry_run:
+        typer.echo(f"Dry run: {len(specs):,} new, nothing written.")
+    else:
         _write(specs)
-    _conclude(specs, dry_run=dry_run)
+        typer.echo(f"{len(specs):,} new: review the new files, then run `epochcost check`.")
 
 
 def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:
     files = {spec.found.key: spec.path.name for spec in specs}
-    rows = [_row(found, files.get(found.key)) for found in result.found]
+    rows = [
+        (
+            found.key.hardware,
+            found.key.plan,
+            found.key.region or "any",
+            str(found.key.as_of),
+            "none" if found.known is None else _amount(found.known, found.model.currency),
+            _amount(found.amount, found.model.currency),
+            "new" if found.new else "unchanged",
+            files.get(found.key, found.known_id or ""),
+        )
+        for found in result.found
+    ]
     if rows:
         header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")
         print_table(header, rows, drop=("spec", "region", "day"), wide=wide)
     for reason, names in result.unmatched.items():
-        typer.echo(f"unmatched, {names.total():,}: {reason}: {_some(list(names))}")
-
-
-def _row(found: MatchedPrice, file: str | None) -> tuple[str, ...]:
-    key, currency = found.key, found.model.currency
-    known = "none" if found.known is None else _amount(found.known, currency)
-    what = "new" if found.new else "unchanged"
-    listed = _amount(found.amount, currency)
-    spec = file or found.known_id or ""
-    return key.hardware, key.plan, key.region or "any", str(key.as_of), known, listed, what, spec
+        shown = ", ".join(map(shown_sku, [*names][:_MOST_NAMES]))
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        typer.echo(f"unmatched, {names.total():,}: {reason}: {shown}{more}")
 
 
 def _amount(amount: Decimal, currency: str) -> str:
     return money(amount, currency, max(2, len(plain(amount).partition(".")[2])))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(map(shown_sku, names[:_MOST_NAMES])) + (
-        f" and {more:,} more" if more > 0 else ""
-    )
 
 
 def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
@@ -130,28 +130,13 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
 
 def _write(specs: Sequence[NewSpec]) -> None:
     """Write all specs or, where one cannot be written, none."""
-    with _all_or_none() as written:
+    written: list[Path] = []
+    try:
         for spec in specs:
             with spec.path.open("x", encoding="utf-8", newline="\n") as file:
                 written.append(spec.path)
                 file.write(spec.text)
-
-
-@contextlib.contextmanager
-def _all_or_none() -> Iterator[list[Path]]:
-    written: list[Path] = []
-    try:
-        yield written
     except BaseException:
         for path in written:
             path.unlink(missing_ok=True)
         raise
-
-
-def _conclude(specs: Sequence[NewSpec], *, dry_run: bool) -> None:
-    if not specs:
-        typer.echo("No price is new.")
-    elif dry_run:
-        typer.echo(f"Dry run: {len(specs):,} new, nothing written.")
-    else:
-        typer.echo(f"{len(specs):,} new: review the new files, then run `epochcost check`.")

@@ -85,48 +85,34 @@ class Work:
         return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credit=Decimal(0)).total
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A claim with the work of its row and of any row; figures of no row have None and none."""
-
-    claim: Claim
-    own: Work | None
-    rows: Mapping[str, Work]
+# From a claim, the work of its row and that of all rows by id to the figure in base units; None if
+# the source does not say what it follows from. Figures of no row are of ``_LOOSE``.
+Formula = Callable[[Claim, Work, Mapping[str, Work]], Decimal | None]
 
 
-# The figure of a cell in base units; None if the source does not say what it follows from.
-Formula = Callable[[Cell], Decimal | None]
-
-
-def _ai21_2020(cell: Cell) -> Decimal | None:
+def _ai21_2020(claim: Claim) -> Decimal | None:
     """A project with all its runs costs two configurations of ten runs each: twenty runs.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
     trillion tokens (Kaplan et al. 2020), at the cost for each operation of the run of 1.5 billion
     parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
-    match cell.claim.label:
-        case "fully loaded, 110 million parameters":
-            return Decimal(2500) * 2 * 10
-        case "fully loaded, 340 million parameters":
-            return Decimal(10_000) * 2 * 10
-        case "fully loaded, 1.5 billion parameters":
-            return Decimal(80_000) * 2 * 10
-        case "one run of T5-11B":
-            return 6 * 11 * Decimal(80_000) / Decimal("1.18")
-    return None
+    figures = {
+        "fully loaded, 110 million parameters": Decimal(2500) * 2 * 10,
+        "fully loaded, 340 million parameters": Decimal(10_000) * 2 * 10,
+        "fully loaded, 1.5 billion parameters": Decimal(80_000) * 2 * 10,
+        "one run of T5-11B": 6 * 11 * Decimal(80_000) / Decimal("1.18"),
+    }
+    return figures.get(claim.label)
 
 
-def _kroutikov_2016(cell: Cell) -> Decimal | None:
+def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
     """An epoch costs its time at the price of an hour, prorated; a batch takes time ÷ steps.
 
     What EC2 billed in 2016 are whole hours, of one epoch alone or of all 25.
     """
-    if cell.own is None:
-        return None
-    work = cell.own
     figure = None
-    match cell.claim.label:
+    match claim.label:
         case "one batch":
             figure = work.seconds / work.steps
         case "one epoch":
@@ -142,23 +128,20 @@ def _kroutikov_2016(cell: Cell) -> Decimal | None:
     return figure
 
 
-def _malta_2019(cell: Cell) -> Decimal | None:
+def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
     """The cost is the time at the price of an hour; a speed-up, the p2's time ÷ the p3's.
 
     Images seen are steps × batch size. The rate first drops after 82 epochs of 45,000 images in
     whole steps, and the accuracy stabilises at so many times that step.
     """
-    if cell.own is None:
-        return None
-    work = cell.own
     batch = work.given("batch_size")
     first_drop = 82 * (45_000 // batch)
     figure = None
-    match cell.claim.label:
+    match claim.label:
         case "cost":
             figure = work.cost()
         case "speed-up over p2":
-            figure = cell.rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds
+            figure = rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds
         case "images seen":
             figure = work.steps * batch
         case "first rate drop":
@@ -168,34 +151,28 @@ def _malta_2019(cell: Cell) -> Decimal | None:
     return figure
 
 
-def _strubell_2019(cell: Cell) -> Decimal | None:
+def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
     """The energy is 1.58 (PUE) × power × hours; a kWh emits 0.954 lb of CO2 equivalent.
 
     The cost is the time at the lowest (spot) and the highest (on-demand) price of the devices.
     """
-    if cell.own is None:
+    if claim.label in ("cost, low", "cost, high"):
+        return work.cost(claim.price)
+    if claim.label not in ("energy", "emissions"):
         return None
-    work = cell.own
-    match cell.claim.label:
-        case "cost, low" | "cost, high":
-            return work.cost(cell.claim.price)
-        case "energy" | "emissions":
-            energy = energy_kwh(work.given("power_watts"), work.seconds, STRUBELL_2019.pue)
-            if cell.claim.label == "energy":
-                return energy
-            return emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)
-    return None
+    energy = energy_kwh(work.given("power_watts"), work.seconds, STRUBELL_2019.pue)
+    if claim.label == "energy":
+        return energy
+    return emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)
 
 
-def _woolf_2017(cell: Cell) -> Decimal | None:
+def _woolf_2017(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
     """Times and costs are relative to the GPU: the row's time or prorated cost ÷ the GPU's.
 
     "Twice as fast" is the GPU's time ÷ the row's.
     """
-    if cell.own is None:
-        return None
-    work, gpu = cell.own, cell.rows["gpu"]
-    match cell.claim.label:
+    gpu = rows["gpu"]
+    match claim.label:
         case "time, GPU = 1" | "GPU against the best CPU: more than twice as fast":
             return work.seconds / gpu.seconds
         case "any CPU against the GPU: twice as fast":
@@ -208,19 +185,21 @@ def _woolf_2017(cell: Cell) -> Decimal | None:
 # By the id of the source's page.
 _FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
-        "ai21-2020": _ai21_2020,
         "kroutikov-2016": _kroutikov_2016,
         "malta-2019": _malta_2019,
         "strubell-2019": _strubell_2019,
         "woolf-2017": _woolf_2017,
     }
 )
+_LOOSE: Mapping[str, Callable[[Claim], Decimal | None]] = MappingProxyType(
+    {"ai21-2020": _ai21_2020}
+)
 
 
 def method(published: Published) -> str:
     """How the figures of a source are computed, as its function says; empty without one."""
-    formula = _FORMULAS.get(published.page)
-    return "" if formula is None else cleandoc(formula.__doc__ or "")
+    formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
+    return cleandoc(formula.__doc__ or "") if formula else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,21 +296,21 @@ def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
     """The figure at the times as given, and its extremes over all times that round to them."""
-    formula = _FORMULAS.get(published.page)
-    if formula is None:
-        return None
-    times = {
-        row.id: [
-            Work(row, seconds, prices) for seconds in (row.total_seconds, *row.total_seconds_range)
-        ]
-        for row in published.timings
-    }
-    figures = []
-    for end, other_end in ((0, 0), *product((1, 2), (1, 2))):
-        own = times[timing.id][end] if timing else None
-        others = {identifier: works[other_end] for identifier, works in times.items()}
-        value = formula(Cell(claim, own, others))
-        if value is None:
-            return None
-        figures.append(value / _BASE_UNITS.get(claim.unit, Decimal(1)))
-    return RecomputedFigure(figures[0], min(figures), max(figures))
+    figures: list[Decimal | None] = []
+    formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
+    if timing is None and loose is not None:
+        figures.append(loose(claim))
+    elif timing is not None and formula is not None:
+        works = {
+            row.id: [
+                Work(row, seconds, prices)
+                for seconds in (row.total_seconds, *row.total_seconds_range)
+            ]
+            for row in published.timings
+        }
+        for end, other_end in ((0, 0), *product((1, 2), (1, 2))):
+            others = {identifier: ends[other_end] for identifier, ends in works.items()}
+            figures.append(formula(claim, works[timing.id][end], others))
+    unit = _BASE_UNITS.get(claim.unit, Decimal(1))
+    values = [figure / unit for figure in figures if figure is not None]
+    return RecomputedFigure(values[0], min(values), max(values)) if values else None

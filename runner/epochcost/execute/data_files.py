@@ -12,10 +12,8 @@ import pooch
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError
-from epochcost.specs.data import DataFile, DataFormat, Files
-from epochcost.specs.reference_data import Dataset
-from epochcost.train.datasets import data_path
-from epochcost.train.readers import read_file, verify
+from epochcost.specs.reference_data import DataFile, DataFormat, Dataset, Files
+from epochcost.train.datasets import data_path, read_file, verify
 
 _CHUNK_BYTES = 2**18
 _SILENCE_SECONDS = 60

@@ -1,26 +1,57 @@
-"""A new spec's text from a few values, with hints at the keys that it leaves out."""
+"""A new spec from a few values or texts; all keys that are missing are named at once."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 
-from epochcost.errors import InputError, SpecError
+from epochcost.errors import InputError, SpecError, UsageError
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import SINGULAR, Schema, schema_of
+from epochcost.units import parse_share
 
 # Where a project keeps the schemas that `epochcost schema` writes.
 SCHEMAS = Path("docs/schemas")
 # What every spec says in its own words, where an example would only be in the way.
 _NO_HINT = ("id", "valid_until")
+
+
+def spec_values(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """The values of a spec's keys, typed; raises as `require` does where a needed key is None."""
+    schema = schema_of(kind)
+    require({key: given[key] for key in given if key in schema["required"]})
+    properties = schema["properties"]
+    return {
+        key: None if text is None else typed(text, properties[key]) for key, text in given.items()
+    }
+
+
+def require(given: Mapping[str, object]) -> None:
+    """Raise UsageError that names every option without a value."""
+    missing = [f"--{key.replace('_', '-')}" for key, value in given.items() if not value]
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}")
+
+
+def typed(text: str, property_: Mapping[str, Any]) -> Any:
+    """A text as the type that a key demands; as it is where it does not fit, which is judged."""
+    try:
+        match property_.get("type"):
+            case "number":
+                return parse_share(text, "share") if text.endswith("%") else Decimal(text)
+            case "integer":
+                return int(text)
+        return dt.date.fromisoformat(text) if property_.get("format") == "date" else text
+    except (InputError, InvalidOperation, ValueError):
+        return text
 
 
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:

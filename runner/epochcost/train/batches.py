@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from epochcost.errors import ModelError
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.training import LossTerm
-from epochcost.train.examples import Batch, InputField, Kind, TargetField
-from epochcost.train.teacher import Teacher
+from epochcost.train.teacher import Batch, InputField, Kind, TargetField, Teacher
 from epochcost.units import memory
 from onnxstep import TrainingStep
 from onnxstep.graphs.parameters import DataInput, data_inputs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.specs.data import Generated
+from epochcost.specs.reference_data import Generated
 
 # Shapes by fill: what the classes of images are.
 CLASSES = 10

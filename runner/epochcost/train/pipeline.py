@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from epochcost.errors import InputError
 from epochcost.specs.training import Augmentation
-from epochcost.train.examples import InputField, TargetField
-from epochcost.train.teacher import IGNORED
+from epochcost.train.teacher import IGNORED, InputField, TargetField
 
 Array = NDArray[Any]
 _SHUFFLE_KEY, _AUGMENT_KEY = 5, 6

@@ -5,23 +5,84 @@ with noise, so that each input tells of it. Targets can be learnt: a target with
 position of an input (a language model's tokens) follows from what the input holds there, one of
 many classes for a whole text from its last token; any other follows from z. The random maps are
 fixed by the seed, the number of classes and the shape alone, so that two targets of one kind agree.
-The same seed gives the same data. Which batches are drawn when is left to ``train.batches``.
+Fields say which arrays an example has. The same seed gives the same data. Which batches are drawn
+when is left to ``train.batches``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.train.examples import Arrays, Batch, InputField, TargetField
-
 Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+Kind = Literal["numbers", "tokens", "constant"]
+
+
+@dataclass(frozen=True)
+class InputField:
+    """A graph input: the shape of one example, and its half-open range ``[low, high)``.
+
+    ``tokens`` are indices of a vocabulary, whose neighbours have nothing in common; a ``constant``
+    is ``low`` everywhere.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    low: float
+    high: float
+    kind: Kind = "numbers"
+
+    @property
+    def example_bytes(self) -> int:
+        """How much one example takes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class TargetField:
+    """A graph input that a loss compares an output with; ``shape`` is that of one example.
+
+    ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the
+    values are numbers in ``[low, high)``. ``ignored_share`` of the positions hold ``IGNORED``.
+    Where it is ``merged``, the graph takes the batch and the first axis of an example as one.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    classes: int | None = None
+    low: float = 0.0
+    high: float = 1.0
+    ignored_share: float = 0.0
+    merged: bool = False
+
+    @property
+    def positions(self) -> int:
+        """How many values one example has."""
+        return math.prod(self.shape)
+
+    @property
+    def example_bytes(self) -> int:
+        """How much one example takes."""
+        return self.positions * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples along axis 0: an array for each field, and one for each target."""
+
+    inputs: Arrays
+    targets: Arrays
+
+
 # Spread of the squashed inputs: most of the range is used, little of it is saturated.
 _GAIN = 1.5
 _NOISE = 0.25

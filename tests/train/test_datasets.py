@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
-from epochcost.specs.data import DataFile
-from epochcost.train.readers import read_file, verify
+from epochcost.specs.reference_data import DataFile
+from epochcost.train.datasets import read_file, verify
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (5, 3, 32, 32), np.uint8)
