@@ -15,13 +15,11 @@ from epochcost.cost.break_even import (
     Rent,
     Substitutes,
     break_even,
-    buying_words,
     crossing,
     measured_speed,
     monthly_owned,
     monthly_rented,
     payback,
-    payback_words,
 )
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
@@ -131,14 +129,14 @@ def test_a_purchase_that_only_its_resale_pays() -> None:
     """Saving 95 of 100 dollars within the life, with 10 more for the machine at its end."""
     found = payback(owned(), Rent(rented("0.0219916666666667")), Decimal(100))
     assert (found.years, found.by_resale) == (None, True)
-    assert payback_words(found) == "with its resale only"
+    assert found.words == "with its resale only"
 
 
 def test_a_purchase_that_never_pays() -> None:
     """An idle machine saves nothing."""
     found = payback(owned(), Rent(rented()), ZERO)
     assert (found.years, found.by_resale, found.rented_in_all) == (None, False, 0)
-    assert payback_words(found) == "not in its life"
+    assert found.words == "not in its life"
 
 
 @given(figures("0.01", "730"), figures("0.001", "1"))
@@ -179,10 +177,10 @@ def test_what_cannot_be_compared() -> None:
 
 def test_words() -> None:
     """Always, never and a number, each as the end of a sentence."""
-    assert buying_words(BreakEven("always")) == "at any use"
-    assert buying_words(BreakEven("never")) == "at no use of a month"
-    assert buying_words(BreakEven("above", Decimal("299.7"))) == "above 300 hours a month"
-    assert buying_words(BreakEven("below", Decimal("9.96"))) == "below 10.0 hours a month"
+    assert BreakEven("always").words == "at any use"
+    assert BreakEven("never").words == "at no use of a month"
+    assert BreakEven("above", Decimal("299.7")).words == "above 300 hours a month"
+    assert BreakEven("below", Decimal("9.96")).words == "below 10.0 hours a month"
 
 
 def machine(identifier: str, accelerator: str | None, count: int = 1) -> Hardware:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,17 +20,7 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
-from epochcost.cost import break_even as cost
-from epochcost.cost.break_even import (
-    BreakEven,
-    MonthlyCost,
-    Payback,
-    Rent,
-    Substitutes,
-    buying_words,
-    payback_words,
-)
-from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
+from epochcost.cost.break_even import Alternative, Comparison, Rent, Substitutes, compare
 from epochcost.errors import InputError, UsageError
 from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
@@ -40,26 +29,6 @@ from epochcost.units import money, parse_decimal
 
 # What goes first where the terminal is too narrow; sentences below the table say the first.
 _DROP = ("buying is cheaper", "an hour")
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """A rented plan beside the owned one."""
-
-    rent: Rent
-    month: MonthlyCost
-    crossing: BreakEven
-    payback: Payback
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """The owned plan, the hours of a month, and what it is compared with."""
-
-    own: Price
-    month: MonthlyCost
-    hours: Decimal
-    compared: tuple[_Compared, ...]
 
 
 def break_even(
@@ -92,43 +61,22 @@ def break_even(
     """
     catalogue = catalogue_to_read()
     price = catalogue.price(own)
-    factor = None if speed is None else parse_decimal(speed, "speed")
-    rents = _rents(catalogue, price, rent or (), factor, results)
-    question = _question(catalogue, price, rents, hours_per_month, vcpus)
-    if form == "json":
-        print_json(_as_json(question))
-    else:
-        _show(question, wide=wide)
-
-
-def _question(
-    catalogue: Catalogue,
-    own: Price,
-    rents: Iterable[Rent],
-    hours_per_month: str | None,
-    vcpus: int | None,
-) -> _Question:
-    hardware = catalogue.machine(own.hardware)
-    units = vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus)
-    month = cost.monthly_owned(own, units)
-    assert own.owned is not None, "monthly_owned demands it"
-    if hours_per_month is None:
-        hours = HOURS_PER_CALENDAR_MONTH * own.owned.utilisation
-    else:
-        hours = parse_decimal(hours_per_month, "hours-per-month")
-    cost.check_hours(hours)
-    compared = [
-        _Compared(
-            rent,
-            cost.monthly_rented(rent),
-            cost.break_even(own, rent, units),
-            cost.payback(own, rent, hours, units),
-        )
-        for rent in rents
-    ]
-    return _Question(
-        own, month, hours, tuple(sorted(compared, key=lambda one: one.month.at(hours)))
+    hardware = catalogue.machine(price.hardware)
+    rents = _rents(catalogue, price, rent or (), _number(speed, "speed"), results)
+    comparison = compare(
+        price,
+        rents,
+        _number(hours_per_month, "hours-per-month"),
+        vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus),
     )
+    if form == "json":
+        print_json(_as_json(comparison))
+    else:
+        _show(comparison, wide=wide)
+
+
+def _number(text: str | None, name: str) -> Decimal | None:
+    return None if text is None else parse_decimal(text, name)
 
 
 def _rents(
@@ -152,74 +100,71 @@ def _rents(
     return rents
 
 
-def _as_json(question: _Question) -> dict[str, Any]:
-    own, hours = question.own, question.hours
+def _as_json(comparison: Comparison) -> dict[str, Any]:
+    own, month, hours = comparison.own, comparison.month, comparison.hours
     return {
         "own": own.id,
         "currency": own.currency,
         "assumed": own.assumed,
         "as_of": own.as_of,
         "hours_per_month": hours,
-        "fixed_per_month": question.month.at(Decimal(0)),
-        "per_hour": question.month.per_hour,
-        "at_these_hours": question.month.at(hours),
-        "rented": [_one_as_json(one, hours) for one in question.compared],
+        "fixed_per_month": month.at(Decimal(0)),
+        "per_hour": month.per_hour,
+        "at_these_hours": month.at(hours),
+        "rented": [
+            {
+                "price": rented.rent.price.id,
+                "as_of": rented.rent.price.as_of,
+                "assumed": rented.rent.price.assumed,
+                "speed": rented.rent.speed,
+                "speed_known_by": rented.rent.why,
+                "fixed_per_month": rented.month.at(Decimal(0)),
+                "per_hour": rented.month.per_hour,
+                "at_these_hours": rented.month.at(hours),
+                "buying_is_cheaper": rented.crossing.outcome,
+                "break_even_hours_per_month": rented.crossing.hours,
+                "payback_years": rented.payback.years,
+                "pays_by_resale_only": rented.payback.by_resale,
+                "owned_over_life": rented.payback.owned_in_all,
+                "rented_over_life": rented.payback.rented_in_all,
+            }
+            for rented in comparison.alternatives
+        ],
     }
 
 
-def _one_as_json(one: _Compared, hours: Decimal) -> dict[str, Any]:
-    return {
-        "price": one.rent.price.id,
-        "as_of": one.rent.price.as_of,
-        "assumed": one.rent.price.assumed,
-        "speed": one.rent.speed,
-        "speed_known_by": one.rent.why,
-        "fixed_per_month": one.month.at(Decimal(0)),
-        "per_hour": one.month.per_hour,
-        "at_these_hours": one.month.at(hours),
-        "buying_is_cheaper": one.crossing.outcome,
-        "break_even_hours_per_month": one.crossing.hours,
-        "payback_years": one.payback.years,
-        "pays_by_resale_only": one.payback.by_resale,
-        "owned_over_life": one.payback.owned_in_all,
-        "rented_over_life": one.payback.rented_in_all,
-    }
-
-
-def _show(question: _Question, *, wide: bool) -> None:
-    own, hours = question.own, question.hours
+def _show(comparison: Comparison, *, wide: bool) -> None:
+    own, month, hours = comparison.own, comparison.month, comparison.hours
     assumed = ", assumed" if own.assumed else ""
     say(
         f"{own.id} ({own.provider}, {own.as_of}{assumed}): "
-        f"{money(question.month.at(Decimal(0)), own.currency)} a month unused and "
-        f"{money(question.month.per_hour, own.currency)} more for each hour of use.\n"
+        f"{money(month.at(Decimal(0)), own.currency)} a month unused and "
+        f"{money(month.per_hour, own.currency)} more for each hour of use.\n"
     )
     header = ("rented plan", "an hour", "buying is cheaper", f"{hours:.4g} h a month", "pays back")
-    bought = (own.id, "-", "-", money(question.month.at(hours), own.currency), "-")
-    rows = [bought, *(_row(one, hours) for one in question.compared)]
-    print_table(header, rows, drop=_DROP, wide=wide)
-    say("\n" + "\n".join(_sentence(one) for one in question.compared))
+    bought = (own.id, "-", "-", money(month.at(hours), own.currency), "-")
+    rows = [
+        (
+            rented.rent.price.id,
+            money(rented.month.per_hour, own.currency),
+            rented.crossing.words,
+            money(rented.month.at(hours), own.currency),
+            rented.payback.words,
+        )
+        for rented in comparison.alternatives
+    ]
+    print_table(header, [bought, *rows], drop=_DROP, wide=wide)
+    say("\n" + "\n".join(_sentence(rented) for rented in comparison.alternatives))
     say(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "
         "and free credit."
     )
 
 
-def _row(one: _Compared, hours: Decimal) -> tuple[str, ...]:
-    currency = one.rent.price.currency
-    return (
-        one.rent.price.id,
-        money(one.month.per_hour, currency),
-        buying_words(one.crossing),
-        money(one.month.at(hours), currency),
-        payback_words(one.payback),
-    )
-
-
-def _sentence(one: _Compared) -> str:
-    """The answer as one would say it."""
-    price = one.rent.price
+def _sentence(rented: Alternative) -> str:
+    """The answer in a sentence."""
+    price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "
-        f"{one.rent.why}), buying is cheaper {buying_words(one.crossing)}."
+        f"{rented.rent.why}), buying is cheaper {rented.crossing.words}."
     )

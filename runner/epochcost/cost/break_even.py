@@ -58,6 +58,14 @@ class BreakEven:
     outcome: Outcome
     hours: Decimal | None = None
 
+    @property
+    def words(self) -> str:
+        """The use at which buying is cheaper, as the end of a sentence."""
+        if self.hours is None:
+            return "at any use" if self.outcome == "always" else "at no use of a month"
+        hours = f"{self.hours:,.1f}" if self.hours < 10 else f"{self.hours:,.0f}"
+        return f"{self.outcome} {hours} hours a month"
+
 
 @dataclass(frozen=True, slots=True)
 class Payback:
@@ -72,6 +80,13 @@ class Payback:
     owned_in_all: Decimal
     rented_in_all: Decimal
 
+    @property
+    def words(self) -> str:
+        """The time after which the purchase has paid."""
+        if self.years is None:
+            return "with its resale only" if self.by_resale else "not in its life"
+        return f"after {self.years:.1f} years"
+
 
 @dataclass(frozen=True, slots=True)
 class Rent:
@@ -84,6 +99,48 @@ class Rent:
     price: Price
     speed: Decimal = Decimal(1)
     why: str = "the same kind of machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A rented plan beside the owned one, with all answers about it."""
+
+    rent: Rent
+    month: MonthlyCost
+    crossing: BreakEven
+    payback: Payback
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An owned plan at so many hours of use a month, and its alternatives, cheapest first."""
+
+    own: Price
+    month: MonthlyCost
+    hours: Decimal
+    alternatives: tuple[Alternative, ...]
+
+
+def compare(
+    own: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
+) -> Comparison:
+    """Compare an owned plan with rented ones at some hours a month, else those that it assumes.
+
+    Raises InputError as the answers do, and if the plan is not an owned one.
+    """
+    hours = HOURS_PER_CALENDAR_MONTH * _owned(own).utilisation if hours is None else hours
+    check_hours(hours)
+    alternatives = [
+        Alternative(
+            rent,
+            monthly_rented(rent),
+            break_even(own, rent, vcpus),
+            payback(own, rent, hours, vcpus),
+        )
+        for rent in rents
+    ]
+    ordered = sorted(alternatives, key=lambda alternative: alternative.month.at(hours))
+    return Comparison(own, monthly_owned(own, vcpus), hours, tuple(ordered))
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
@@ -280,18 +337,3 @@ class Substitutes:
     def _accelerators(self, price: Price) -> tuple[tuple[str, int], ...]:
         machine = self.catalogue.machine(price.hardware)
         return tuple((one.name, one.count) for one in machine.accelerators)
-
-
-def buying_words(found: BreakEven) -> str:
-    """When buying is cheaper, as the end of a sentence."""
-    if found.hours is None:
-        return "at any use" if found.outcome == "always" else "at no use of a month"
-    hours = f"{found.hours:,.1f}" if found.hours < 10 else f"{found.hours:,.0f}"
-    return f"{found.outcome} {hours} hours a month"
-
-
-def payback_words(found: Payback) -> str:
-    """After which time the purchase has paid."""
-    if found.years is None:
-        return "with its resale only" if found.by_resale else "not in its life"
-    return f"after {found.years:.1f} years"

@@ -20,7 +20,6 @@ from markupsafe import Markup
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.odds import odds_sentence
 from epochcost.cost import Unpriced
-from epochcost.cost.break_even import buying_words, payback_words
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
@@ -130,7 +129,6 @@ def _owned_hour(price: Price) -> str:
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": money,
-    "buying": buying_words,
     "bytes": memory,
     "billing": wording.billing_words,
     "change": wording.change_words,
@@ -152,7 +150,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "machine_uri": _machine_address,
     "owned_hour": _owned_hour,
     "page_title": page_title,
-    "payback": payback_words,
     "plain": plain,
     "price_date": price_date,
     "price_paid": price_paid,

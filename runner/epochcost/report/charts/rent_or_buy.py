@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from epochcost.cost.break_even import BreakEven, MonthlyCost, Payback, Rent
+from epochcost.cost.break_even import Alternative, Comparison, MonthlyCost
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, PlanName, Shown
@@ -79,35 +80,34 @@ def _cost(alt: Any, currency: str) -> Any:
     return alt.Y("cost_per_month:Q", scale=scale, axis=axis, title="cost of a month")
 
 
-@dataclass(frozen=True, slots=True)
-class Substitute:
-    """A rented plan beside the owned one, with all answers about it."""
-
-    rent: Rent
-    name: str
-    month: MonthlyCost
-    crossing: BreakEven
-    payback: Payback
-
-
-def rent_or_buy(own: Price, month: MonthlyCost, substitutes: Sequence[Substitute]) -> Figure | None:
-    """Cost of a month by hours of use, of the cheapest substitutes; None without any."""
-    if not substitutes:
+def rent_or_buy(comparison: Comparison) -> Figure | None:
+    """Cost of a month by hours of use, of the cheapest alternatives; None without any."""
+    alternatives, own = comparison.alternatives, comparison.own
+    if not alternatives:
         return None
     whole = HOURS_PER_CALENDAR_MONTH
-    drawn = sorted(substitutes, key=lambda one: one.month.at(whole))[:_MOST_LINES]
-    points = [*_line(one_line(f"{own.hardware}, bought"), "bought", month)]
-    for one in drawn:
-        points += _line(one.name, "rented", one.month)
-        if (hours := one.crossing.hours) is not None:
-            cost = one.month.at(hours)
-            points.append(MonthPoint(one.name, "rented", "break-even", _tenth(hours), cost))
+    drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
+    names = Counter(_name(rented.rent.price) for rented in alternatives)
+    points = [*_line(one_line(f"{own.hardware}, bought"), "bought", comparison.month)]
+    for rented in drawn:
+        price = rented.rent.price
+        region = "" if names[_name(price)] == 1 else f", {price.region}"
+        name = one_line(_name(price) + region)
+        points += _line(name, "rented", rented.month)
+        if (hours := rented.crossing.hours) is not None:
+            cost = rented.month.at(hours)
+            points.append(MonthPoint(name, "rented", "break-even", _tenth(hours), cost))
     return Figure(
         id=f"rent-or-buy-{own.id}",
         title="Cost of a month vs. hours of use",
-        description=_description(drawn, len(substitutes) - len(drawn)),
+        description=_description(drawn, len(alternatives) - len(drawn)),
         chart=RentOrBuy(ChartData(tuple(points), own.currency)),
     )
+
+
+def _name(price: Price) -> str:
+    """The short name of a plan: legends are narrow."""
+    return f"{price.hardware}, {price.plan}"
 
 
 def _line(
@@ -117,7 +117,7 @@ def _line(
         yield MonthPoint(plan, machine, "use", hours, month.at(hours))
 
 
-def _description(drawn: Sequence[Substitute], left: int) -> str:
+def _description(drawn: Sequence[Alternative], left: int) -> str:
     text = "The solid line is the machine bought, dashed lines are rented ones; "
     text += "rings mark where both cost the same"
     if all(one.crossing.outcome != "below" for one in drawn):
