@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochcost.cli.app import main
-from report_project import make_result, store_results, write_project
+from report_project import write_project
 
 SPECS = {
     "hardware/node": 'name = "Node"\nprovider = "A"\nvcpus = 8\nsource = "a test"\n'
@@ -34,13 +34,11 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in a folder with a declared model and results of another on one machine."""
+    """The command in a folder with a declared model and two machines."""
     write_project(tmp_path)
     for name, text in SPECS.items():
         path = tmp_path / f"specs/{name}.toml"
         path.write_text(f'id = "{path.stem}"\n{text}')
-    results = [make_result(hardware="host", batch_size=size) for size in (32, 64)]
-    store_results(tmp_path, results)
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments: str) -> tuple[int, str]:
@@ -89,22 +87,6 @@ def test_the_text_says_that_nothing_was_measured(run: Run) -> None:
     assert "Chowdhery et al. 2022" in text
 
 
-def test_the_utilisation_of_a_smaller_model(run: Run) -> None:
-    """What its timed steps achieved, over both batch sizes: the larger one used twice as much."""
-    found = _json(run, *HOST, "--utilisation-of", "net")
-    low, high = float(found["utilisation_low"]), float(found["utilisation_high"])
-    assert 0 < 2 * low < high < 1
-    assert found["utilisation_source"] == "net as timed on host"
-    assert found["precision"] == "fp32"
-
-
-def test_variants_say_nothing_of_the_utilisation(run: Run, tmp_path: Path) -> None:
-    """One CPU of a machine achieves less of the machine's peak than the machine does."""
-    before = _json(run, *HOST, "--utilisation-of", "net")
-    store_results(tmp_path, [make_result(hardware="host", samples=(9.0, 9.1), vcpus=1)])
-    assert _json(run, *HOST, "--utilisation-of", "net") == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -114,10 +96,7 @@ def test_variants_say_nothing_of_the_utilisation(run: Run, tmp_path: Path) -> No
         ((*NODE, "--precision", "fp32"), "node: expected a machine whose spec says its fp32 peak"),
         (HOST, "host: expected a machine whose spec says its fp16 peak, found none"),
         ((*NODE, "--machines", "0"), "machines: expected"),
-        ((*HOST, "--utilisation-of", "big"), "big: expected a model whose graph can be counted"),
-        ((*HOST, "--utilisation-of", "silent"), "silent: expected"),
-        ((*HOST, "--utilisation-of", "net", "--precision", "fp16"), "estimate: --utilisation-of"),
-        ((*NODE, "--utilisation-of", "net", "--utilisation", "0.1-0.2"), "estimate: expected"),
+        (("--model", "silent", "--price", "node-hourly"), "silent: expected a declared model"),
         (("--model", "bug", "--price", "node-hourly"), "unknown model"),
     ],
 )

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Time
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
     Computation,
     Utilisation,
-    achieved_utilisation,
     peak_flops,
     training_flops,
 )
@@ -129,17 +127,3 @@ def test_operations_of_a_declared_model() -> None:
         source="a test",
     )
     assert training_flops(model, None) == 6000
-
-
-def test_what_was_achieved() -> None:
-    """Half a petaflop in a second is half of the peak; the time's interval becomes a range."""
-    time = Time(Decimal("0.8"), Decimal(1), Decimal("1.25"))
-    found = achieved_utilisation(PETA / 2, time, PETA, "a smaller model")
-    assert (found.low, found.high) == (Decimal("0.4"), Decimal("0.625"))
-    assert found.words == "0.4 to 0.625 of the peak (a smaller model)"
-
-
-def test_more_than_the_peak() -> None:
-    """Work beyond the peak shows that the peak is wrong."""
-    with pytest.raises(InputError, match=r"expected at most the peak of 1000 TFLOP/s, got 2 times"):
-        achieved_utilisation(2 * PETA, Time.exact(Decimal(1)), PETA, "a test")

@@ -16,13 +16,21 @@ from typing import Literal
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row
-from epochcost.cost import Estimate, MachineTime, Time
-from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
+from epochcost.cost import Estimate, MachineTime, Quote, Time, Usage, quote
+from epochcost.cost.flops import (
+    OF_LARGE_MODELS,
+    Computation,
+    Precision,
+    Utilisation,
+    peak_flops,
+    training_flops,
+)
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
+from epochcost.units import memory
 
 EstimatedMark = Literal["estimated", "estimated, price assumed"]
 
@@ -51,6 +59,56 @@ class EstimatedRow:
     def mark(self) -> EstimatedMark:
         """How sure the figure is, in the words that tables and legends use."""
         return "estimated, price assumed" if self.price.assumed else "estimated"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingEstimate:
+    """The full training on some machines under one plan: ``time``, and the bills of its ends."""
+
+    model: Model
+    price: Price
+    machines: int
+    precision: Precision
+    work: Computation
+    time: Time
+    bills: tuple[Quote, Quote, Quote]
+
+
+def estimate_training(
+    catalogue: Catalogue,
+    model: Model,
+    price: Price,
+    utilisation: Utilisation,
+    precision: Precision,
+    machines: int,
+) -> TrainingEstimate:
+    """Price a training from its operations, at some utilisation of a machine's peak.
+
+    Raises InputError if the operations or the peak are unknown, or the parameters do not fit.
+    """
+    hardware = catalogue.machine(price.hardware)
+    counted = arithmetic_of_model(catalogue, model)
+    flops = training_flops(model, None if counted is None else counted.forward_flops)
+    if flops is None:
+        raise InputError(
+            f"{model.id}: expected a declared model, or one with a graph that can be counted and "
+            "[training], got neither"
+        )
+    needed, held = states_bytes(catalogue, model), machines * memory_bytes(hardware)
+    if needed > held:
+        raise InputError(
+            f"{model.id} does not fit: its weights, gradients and Adam's states need "
+            f"{memory(needed)}, {hardware.id} has {memory(held / machines)}: expected --machines "
+            f"{math.ceil(needed / held * machines)} or more, got {machines}"
+        )
+    work = Computation(flops, peak_flops(hardware, precision), utilisation)
+    time = work.time(machines)
+    accelerated = bool(hardware.accelerators)
+    low, middle, high = (
+        quote(price, Usage(end, machines, hardware.vcpus, accelerated))
+        for end in (time.low, time.mean, time.high)
+    )
+    return TrainingEstimate(model, price, machines, precision, work, time, (low, middle, high))
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:

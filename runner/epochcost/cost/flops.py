@@ -1,8 +1,8 @@
 """Time from arithmetic: what a training takes on machines that nobody timed it on. Always a range.
 
 A training of so many floating-point operations on a machine of some peak takes
-operations / (peak x utilisation), and nobody knows the utilisation of what was never run: it is
-declared as a range, or taken from a smaller model that was timed on the same machine.
+operations / (peak x utilisation), and nobody knows the utilisation of a training that was never
+run: it is declared as a range.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epochcost.cost.money import CONTEXT, exact_arithmetic
 from epochcost.errors import InputError
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-from epochcost.units import MAX_DURATION_SECONDS, parse_share, plain
+from epochcost.units import MAX_DURATION_SECONDS, parse_share
 
 Precision = Literal["fp16", "fp32"]
 # A training step is as many forward passes, as the literature counts it.
@@ -134,18 +134,3 @@ def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
     with exact_arithmetic():
         total = sum((peak * count for peak, count in peaks if peak is not None), Decimal(0))
         return total * _OPERATIONS_PER_TERA
-
-
-def achieved_utilisation(flops: Decimal, time: Time, peak: Decimal, source: str) -> Utilisation:
-    """The utilisation of timed work of so many operations, over the interval of its time.
-
-    Raises InputError where it exceeds the peak, which then is not the machine's.
-    """
-    with exact_arithmetic():
-        low, high = (flops / (seconds * peak) for seconds in (time.high, time.low))
-    if high > 1:
-        raise InputError(
-            f"utilisation: expected at most the peak of {plain(peak / _OPERATIONS_PER_TERA)} "
-            f"TFLOP/s, got {high:.3g} times it: the peak or the count is wrong"
-        )
-    return Utilisation(low, high, source)
