@@ -6,7 +6,7 @@
 Each model is taken at three batch sizes, each twice the one before, the largest of which stays
 within ``--gib`` of estimated memory and ``--gflops`` a step. A fresh process loads the step and its
 first values, and then takes steps: measured is the peak of its resident set less what it held
-after loading. The estimate beside it is that of ``epochcost plan``: the arena, the second set of
+after loading. The estimate beside it is that of ``epochcost plan``: activations, the second set of
 carried values, and a batch. ``--rematerialise`` runs steps that compute segments again, one batch
 size each, and takes their times, which are figures on an idle machine only. Cases that FILE has are
 not repeated.

@@ -24,13 +24,7 @@ from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_parameters
 from onnxstep.graphs.peak_memory import peak_activation_bytes
 from onnxstep.objective import keep_term_outputs
-from onnxstep.step import (
-    StepOptions,
-    TrainingStep,
-    evaluation_graph,
-    first_values,
-    training_step,
-)
+from onnxstep.step import StepOptions, TrainingStep, evaluation_graph, first_values, training_step
 from onnxstep.trained_set import LeftOut
 
 _INTERRUPTED_CODE = 130

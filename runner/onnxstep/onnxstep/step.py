@@ -42,13 +42,7 @@ from onnxstep.mixed_precision import (
     all_finite,
     loss_scale_of,
 )
-from onnxstep.objective import (
-    Objective,
-    Term,
-    keep_term_outputs,
-    objective,
-    terms_of,
-)
+from onnxstep.objective import Objective, Term, keep_term_outputs, objective, terms_of
 from onnxstep.optimizers import OPTIMIZERS, Optimizer
 from onnxstep.passes import lower, prepare, recompute, upgrade
 from onnxstep.passes.recompute import Rematerialisation, recompute_segments

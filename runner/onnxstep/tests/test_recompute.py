@@ -9,9 +9,8 @@ import pytest
 
 from graph_text import model_of_text, run
 from onnxstep import StepOptions, TrainingStep, training_step
-from onnxstep.graphs.execution_plan import execution_plan
 from onnxstep.graphs.parameters import materialise
-from onnxstep.graphs.peak_memory import peak_activation_bytes
+from onnxstep.graphs.peak_memory import execution_plan, peak_activation_bytes
 
 LAYERS, WIDTH, ROWS = 16, 8, 64
 RNG = np.random.default_rng(3)

@@ -20,15 +20,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from onnxstep.graphs.exported import (
-    KIND,
-    PARAMETER,
-    Folded,
-    folded,
-    is_attribute,
-    is_traced,
-    kinds,
-)
+from onnxstep.graphs.exported import KIND, PARAMETER, Folded, folded, is_attribute, is_traced, kinds
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.nodes import copied, reads
 from onnxstep.graphs.tensors import FLOAT_TYPES

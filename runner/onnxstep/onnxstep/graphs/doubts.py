@@ -9,14 +9,7 @@ import onnx
 
 from onnxstep.graphs.choices import first_names
 from onnxstep.graphs.constants import NAMED_CONSTANT, REARRANGING, REPEATED, WRITTEN
-from onnxstep.graphs.exported import (
-    Folded,
-    folded,
-    is_uniform,
-    layer,
-    taken_apart,
-    tells_origins,
-)
+from onnxstep.graphs.exported import Folded, folded, is_uniform, layer, taken_apart, tells_origins
 from onnxstep.graphs.nodes import is_standard, reads
 
 _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"

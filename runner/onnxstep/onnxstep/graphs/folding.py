@@ -25,13 +25,7 @@ from onnxstep.graphs.control_flow import Loop, branch_nodes
 from onnxstep.graphs.inference import inferred_types
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
-from onnxstep.graphs.sequences import (
-    MAKERS,
-    READERS,
-    behind_splits,
-    note_sequence,
-    plain_reader,
-)
+from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_sequence, plain_reader
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]

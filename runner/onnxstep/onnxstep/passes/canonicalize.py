@@ -20,13 +20,7 @@ from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from onnxstep.graphs.inference import check_nodes, infer_shapes
-from onnxstep.graphs.nodes import (
-    Constants,
-    constant_value,
-    constants,
-    is_standard,
-    node_attributes,
-)
+from onnxstep.graphs.nodes import Constants, constant_value, constants, is_standard, node_attributes
 from onnxstep.graphs.tensors import HALF_TYPES, declared_values, value_types
 from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
 
