@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from epochcost.analysis.difference.changes import Difference, difference
+from epochcost.analysis.difference.changes import Difference, compare_snapshots
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
 from epochcost.analysis.table.lines import values_of
 from epochcost.report.pages.page import Report
@@ -126,10 +126,9 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def compared(project: Path, scratch: Path) -> Difference:
+def compared(project: Path) -> Difference:
     """The commit against the working tree."""
-    scratch.mkdir()
-    return difference(at_commit(project, "HEAD", scratch), in_working_tree(project))
+    return compare_snapshots(at_commit(project, "HEAD"), in_working_tree(project))
 
 
 def dataset_amounts(project: Path) -> set[object]:

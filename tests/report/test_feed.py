@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.publication import Publication
-from epochcost.analysis.difference.results import ResultChanges
+from epochcost.analysis.difference.revision import Revision
 from epochcost.report.escape import page_title
 from epochcost.report.feed import feed
 from epochcost.report.pages.page import Report
@@ -63,10 +63,17 @@ def test_it_is_atom(report: Report) -> None:
 def test_costs_that_changed_are_one_entry(report: Report) -> None:
     """It leads to the page of changes, and is left out where nothing is known to change."""
     assert _links(feed(report)).count("changed.html") == 1
-    found = Difference("a", "b", (), (), ResultChanges(), 1, ())
-    told = feed(replace(report, publication=Publication("b", "a", found)))
-    assert _links(told).count("changed.html") == 2
-    assert "Costs: " in told
+    changed = feed(replace(report, publication=_Remeasured()))
+    assert _links(changed).count("changed.html") == 2
+    assert "Costs: 1 job re-measured" in changed
+
+
+class _Remeasured(Publication):
+    """A publication since which one job was measured again."""
+
+    def changes(self, now: Revision) -> Difference:
+        """One job without a significant change."""
+        return Difference("a", now.label, unsure=1)
 
 
 def _links(text: str) -> list[str]:

@@ -50,6 +50,11 @@ Mark = Literal[
     "predicted", "predicted, price assumed",
 ]  # fmt: skip
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
+GOAL_WORDS: Mapping[Goal, str] = {
+    "epoch": "one epoch",
+    "full": "full training",
+    "million": "a million inferences",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.answers import rows_of
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.priced_jobs import GOAL_WORDS
-from epochcost.analysis.rows import Row, answer
+from epochcost.analysis.rows import GOAL_WORDS, Row, answer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import say
 from epochcost.results.records import Result

@@ -83,16 +83,16 @@ def _moved(one: Moved) -> Entry:
 
 
 def _changes(report: Report) -> Iterator[Entry]:
-    """What is other than at the last publication, in one entry; none where nothing is."""
-    known, found = report.publication, report.publication.changes
-    if found is None or found.is_empty:
+    """The changes since the last publication in one entry; none if nothing changed."""
+    publication, changes = report.publication, report.changes
+    if isinstance(changes, str) or changes.is_empty:
         return
     days = [price.as_of for price in report.catalogue.prices.values()]
-    days += [one.date for one in report.observations]
+    days += [observed.date for observed in report.observations]
     yield Entry(
-        key=f"changes/{known.since}/{known.revision}",
+        key=f"changes/{publication.since}/{publication.revision}",
         day=max(days, default=_EPOCH),
-        title=f"Costs: {summary(found)}",
+        title=f"Costs: {summary(changes)}",
         link="changed.html",
-        text="\n".join(map(one_line, map(winner_words, found.winners))) or summary(found),
+        text="\n".join(map(one_line, map(winner_words, changes.winners))) or summary(changes),
     )

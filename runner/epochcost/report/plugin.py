@@ -124,7 +124,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         try:
             inputs = read_inputs(load_catalogue(project), results, docs, cache)
             published = self.config.published or earlier_revision(project)
-            since = publication(project, published, cache)
+            since = publication(project, published)
             self._site = build(inputs, self._templates(config), since)
         except EpochcostError as error:
             raise PluginError(str(error)) from error

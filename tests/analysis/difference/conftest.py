@@ -16,6 +16,6 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def compare(project: Path, tmp_path: Path) -> Compare:
+def compare(project: Path) -> Compare:
     """The last commit against the working tree."""
-    return lambda: compared(project, tmp_path / "scratch")
+    return lambda: compared(project)

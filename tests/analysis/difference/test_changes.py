@@ -7,31 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.difference.changes import ChangedCost, Difference
-from epochcost.analysis.difference.figures import ChangedFigure
+from epochcost.analysis.difference.causes import ChangedCost
+from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.words import cells, shown_costs, winner_words
 from epochcost.analysis.odds import scenarios
-from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.results.ceilings import write_ceilings
 from epochcost.specs.loader import load_catalogue
+from kept_ceilings import make_ceilings
 from report_project import make_result, store_results
 from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
 
 def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
-    """Before and after, where both are amounts."""
+    """Before and after, if both are amounts."""
     assert change.before
     assert change.after
-    before, after = change.before.basis.cost, change.after.basis.cost
-    assert isinstance(before, Estimate)
-    assert isinstance(after, Estimate)
-    return before.mean, after.mean
+    assert change.before.cost is not None
+    assert change.after.cost is not None
+    return change.before.cost, change.after.cost
 
 
 def of_goal(found: Difference, goal: str) -> ChangedCost:
     """The one change of a goal."""
-    (change,) = (one for one in found.costs if one.job.goal == goal)
+    (change,) = (cost for cost in found.costs if cost.figure.job.goal == goal)
     return change
+
+
+def causes(change: ChangedCost) -> list[tuple[str, str]]:
+    """The kinds of the causes and their words."""
+    return [(cause.kind, cause.words) for cause in change.causes]
 
 
 def test_nothing_changed(compare: Compare) -> None:
@@ -50,16 +55,16 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
     """Each cost follows the rate exactly, and the price is the only cause."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     found = compare()
-    assert {one.job.goal for one in found.costs} == {"epoch", "full", "hour"}
+    assert {cost.figure.job.goal for cost in found.costs} == {"epoch", "full"}
     change = of_goal(found, "full")
     # 10 epochs of 200 steps of 10 ms are 20 s of an hour at $0.90, then at $0.45.
     assert [round(amount, 12) for amount in amounts(change)] == [
         Decimal("0.005"),
         Decimal("0.0025"),
     ]
-    assert [(one.cause, one.words) for one in change.reasons] == [("price", "amount 0.9 → 0.45")]
+    assert causes(change) == [("price", "amount 0.9 → 0.45")]
     assert change.relative == pytest.approx(-0.5)
-    assert not found.results
+    assert not found.results.by_kind()
 
 
 def test_a_newer_price(project: Path, compare: Compare) -> None:
@@ -71,7 +76,7 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
     before, after = amounts(change)
     assert after == 2 * before
     words = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
-    assert [one.words for one in change.reasons] == [words]
+    assert causes(change) == [("price", words)]
 
 
 def test_a_plan_that_is_new(project: Path, compare: Compare) -> None:
@@ -81,8 +86,8 @@ def test_a_plan_that_is_new(project: Path, compare: Compare) -> None:
         project, "prices/spot", text.replace("local-2025", "spot").replace("on-demand", "spot")
     )
     found = compare()
-    assert {one.before for one in found.costs} == {None}
-    assert {one.reasons[0].words for one in found.costs} == {"spot added"}
+    assert {cost.before for cost in found.costs} == {None}
+    assert {cost.causes[0].words for cost in found.costs} == {"spot added"}
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
@@ -92,7 +97,8 @@ def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> Non
     found = compare()
     change = of_goal(found, "full")
     assert change.after
-    assert isinstance(change.after.basis.cost, Unpriced)
+    assert change.after.cost is None
+    assert cells(change)[3:6] == ("$0.0050", "unknown", "—")
     assert change.amount is None
     (winner,) = found.winners
     assert winner.before is not None
@@ -118,7 +124,7 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
     (change,) = found.costs
     before, after = amounts(change)
     assert float(after / before) == pytest.approx(1.2)
-    assert [(one.cause, one.words) for one in change.reasons] == [("spec", "epochs 10 → 12")]
+    assert causes(change) == [("spec", "training.epochs 10 → 12")]
 
 
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
@@ -127,7 +133,7 @@ def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     store_results(project, [slower])
     found = compare()
     change = of_goal(found, "full")
-    assert [one.cause for one in change.reasons] == ["time"]
+    assert [cause.kind for cause in change.causes] == ["time"]
     assert change.time is not None
     assert change.time.factor.low > 1.2
     assert [one.title for one in found.results.measured_again] == ["net training cpu batch 32"]
@@ -156,27 +162,24 @@ def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
     assert [one.hardware for one in found.results.added] == ["local"]
 
 
-def test_causes_add_up(project: Path, compare: Compare) -> None:
-    """With a new time, more epochs and a new price, the parts sum to the change exactly."""
+def test_each_cause_is_named(project: Path, compare: Compare) -> None:
+    """A new time, more epochs and a new price stand in this order, each with its size."""
     store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     edit(project, "prices/local-2025", "0.90", "0.45")
-    change = of_goal(compare(), "full")
-    assert [one.cause for one in change.reasons] == ["time", "spec", "price"]
-    parts = [one.part.amount for one in change.reasons if one.part]
-    assert len(parts) == 3
-    assert sum(parts) == change.amount
-    assert [amount > 0 for amount in parts] == [True, True, False]
+    time, *others = causes(of_goal(compare(), "full"))
+    assert time[0] == "time"
+    assert time[1].startswith("step +30.0% (95 % interval")
+    assert others == [("spec", "training.epochs 10 → 12"), ("price", "amount 0.9 → 0.45")]
 
 
-def test_chance_beside_a_cause(project: Path, compare: Compare) -> None:
-    """Beside a new price, a time that differs by chance is said to, so that parts add up."""
+def test_noise_beside_a_cause(project: Path, compare: Compare) -> None:
+    """Beside a new price, a time that differs by chance is called noise."""
     store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
     edit(project, "prices/local-2025", "0.90", "0.45")
-    change = of_goal(compare(), "full")
-    assert [one.cause for one in change.reasons] == ["time", "price"]
-    assert "cannot be told from chance" in change.reasons[0].words
-    assert sum(one.part.amount for one in change.reasons if one.part) == change.amount
+    noise, price = causes(of_goal(compare(), "full"))
+    assert noise == ("time", "measured again; the difference is within the noise")
+    assert price == ("price", "amount 0.9 → 0.45")
 
 
 def test_an_edited_published_table(project: Path, compare: Compare) -> None:
@@ -185,48 +188,91 @@ def test_an_edited_published_table(project: Path, compare: Compare) -> None:
     commit(project)
     edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
     found = compare()
-    assert {one.job.source for one in found.costs} == {"A. Author, 2016: framework not stated"}
-    change = of_goal(found, "full")
-    words = [(one.cause, one.words) for one in change.reasons]
-    assert words == [("spec", "the published table was edited")]
-    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
+    sources = {cost.figure.job.source for cost in found.costs}
+    assert sources == {"published: paper, framework not stated"}
+    assert causes(of_goal(found, "full")) == [("spec", "the published table was edited")]
 
 
-def test_an_hour_of_what_nobody_timed(project: Path, compare: Compare) -> None:
-    """A price that is behind no timed work stands on its page, and among the changes."""
-    write_spec(project, "prices/x", _price_of_other())
-    commit(project)
-    edit(project, "prices/x", "0.01", "0.02")
-    (change,) = shown_costs(compare())
-    assert cells(change)[:3] == ("an hour", "other, cpu", "x")
-    assert cells(change)[3:6] == ("$0.010", "$0.020", "+$0.010 (+100.0%)")
-
-
-def test_terms_that_leave_the_hour_as_it_was(project: Path, compare: Compare) -> None:
-    """Another billing of a machine that nobody timed is told, though its hour costs the same."""
-    write_spec(project, "prices/x", _price_of_other())
-    commit(project)
-    edit(project, "prices/x", "amount = 0.01", 'amount = 0.01\n        billing = "whole-hour"')
-    (change,) = shown_costs(compare())
-    assert "whole-hour" in change.reasons[0].words
-
-
-def test_a_published_figure_comes_out_otherwise(project: Path, compare: Compare) -> None:
-    """Rows of several machines are no job here; their recomputed figures are compared."""
-    claims = """
-    count = 4
-    price = "local-2025"
-    claims = [ { label = "cost", printed = "0.2", unit = "USD" } ]
-    """
-    paper = PAPER.replace('id = "paper"', 'id = "paper"\n    source_id = "malta-2019"')
-    write_spec(project, "published/paper", f"{paper}{claims}")
-    commit(project)
-    edit(project, "prices/local-2025", "0.90", "1.80")
-    assert compare().figures == (
-        ChangedFigure(
-            "published figure", "paper, one: cost", "0.2 USD (= matches)", "0.4 USD (≠ differs)"
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("0.01", "0.02", "price x: amount 0.01 → 0.02"),
+        (
+            "amount = 0.01",
+            'amount = 0.01\n        billing = "whole-hour"',
+            'price x: billing "per-second" → "whole-hour"',
         ),
+        ('"x"', '"y"', "price x removed"),
+    ],
+    ids=["amount", "terms", "another id"],
+)
+def test_a_price_of_what_nobody_timed(
+    project: Path, compare: Compare, old: str, new: str, words: str
+) -> None:
+    """A price that is behind no timed work is named, with what changed of it."""
+    write_spec(project, "prices/x", _price_of_other())
+    commit(project)
+    text = (project / "specs/prices/x.toml").read_text("utf-8").replace(old, new)
+    (project / "specs/prices/x.toml").unlink()
+    name = new.strip('"') if old == '"x"' else "x"
+    write_spec(project, f"prices/{name}", text)
+    found = compare()
+    assert not found.costs
+    assert found.prices[0] == words
+
+
+def test_a_superseded_price(project: Path, compare: Compare) -> None:
+    """It stands in the list of prices and in their history, and is named."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
+    commit(project)
+    edit(project, "prices/local-2025", "0.90", "0.70")
+    found = compare()
+    assert (found.costs, found.prices) == ((), ("price local-2025: amount 0.9 → 0.7",))
+
+
+def test_a_price_that_a_source_paid(project: Path, compare: Compare) -> None:
+    """The bill that a published table paid stays beside today's, and each follows its own price."""
+    paid = PAPER + '    price = "local-2025"\n'
+    write_spec(project, "published/paper", paid)
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
+    commit(project)
+    edit(project, "prices/local-2025", "0.90", "0.45")
+    change = of_goal(compare(), "full")
+    assert change.figure.price == "local-2025"
+    assert causes(change) == [("price", "amount 0.9 → 0.45")]
+
+
+def test_a_time_without_a_price(project: Path, compare: Compare) -> None:
+    """Work that has no cost takes another time: measured again, by its spec, or in a table."""
+    (project / "specs/prices/local-2025.toml").unlink()
+    write_spec(project, "prices/x", _price_of_other())
+    write_spec(project, "published/paper", PAPER)
+    commit(project)
+    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
+    shown = {cells(cost)[0]: cells(cost)[3:] for cost in shown_costs(compare().costs)}
+    unknown = ("unknown", "unknown", "—")
+    measured = shown["net, full training, batch 32"]
+    assert measured[:3] == unknown
+    assert "step +30.0% (95 % interval" in measured[3]
+    assert "epochs 10 → 12" in measured[3]
+    paper = "net, full training, batch 128, published: paper, framework not stated"
+    assert shown[paper] == (*unknown, "spec: the published table was edited")
+
+
+def test_ceilings_of_a_host_are_listed(project: Path, compare: Compare) -> None:
+    """Files beside the results are among them."""
+    path = write_ceilings(
+        project / "docs/data/results",
+        make_ceilings(make_result().environment, hardware="local"),
     )
+    commit(project)
+    path.unlink()
+    (removed,) = compare().results.removed
+    assert (removed.hardware, removed.path) == ("local", f"local/ceilings/{path.name}")
 
 
 @pytest.mark.parametrize("per_vcpu", [True, False])
@@ -246,9 +292,8 @@ def test_a_variant_costs_what_its_page_says(
     before = dataset_amounts(project)
     edit(project, "prices/x", *(("= 100", "= 200") if per_vcpu else ("0.01", "0.02")))
     (otherwise,) = dataset_amounts(project) - before
-    (change,) = (one for one in compare().costs if one.job.variant)
+    (change,) = (cost for cost in compare().costs if cost.figure.job.variant)
     assert amounts(change)[1] == otherwise
-    assert [one.part.amount for one in change.reasons if one.part] == [change.amount]
 
 
 def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
@@ -256,8 +301,9 @@ def test_another_runtime_is_another_method(project: Path, compare: Compare) -> N
     newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3, producer="0.2.0")
     store_results(project, [newer])
     change = of_goal(compare(), "full")
-    assert [one.cause for one in change.reasons] == ["method"]
-    assert 'producer "0.1.0" → "0.2.0"' in change.reasons[0].words
+    ((kind, words),) = causes(change)
+    assert kind == "method"
+    assert 'producer "0.1.0" → "0.2.0"' in words
 
 
 def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
@@ -300,6 +346,6 @@ def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:
     (project / "docs/data/results/local/net-training-x.json").write_text("{")
     edit(project, "prices/local-2025", "0.90", "0.45")
     found = compare()
-    assert len(shown_costs(found)) == 1
+    assert len(shown_costs(found.costs)) == 1
     (problem,) = found.problems
     assert problem.startswith("working tree: docs/data/results/local/net-training-x.json:1:")

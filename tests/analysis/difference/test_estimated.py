@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.difference.words import cells, shown_costs, winner_words
-from epochcost.cost.estimate import Estimate
 from report_project import make_result, store_results
 from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
@@ -58,9 +57,9 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
     """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
     edit(estimating, "prices/mode", "7.20", "1.80")
     found = compare()
-    (change,) = shown_costs(found)
+    (change,) = shown_costs(found.costs)
     assert cells(change) == (
-        "large, full training, estimated from FLOPs",
+        "large, full training, estimated",
         "mode, cuda",
         "mode",
         "$24.00 to $60.00",
@@ -70,8 +69,8 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
     )
     (winner,) = found.winners
     assert winner_words(winner) == (
-        "large, full training: was node, node, $12.00 to $30.00, estimated from FLOPs; is mode, "
-        "mode, $6.00 to $15.00, estimated from FLOPs"
+        "large, full training: was node, node, $12.00 to $30.00, estimated; is mode, "
+        "mode, $6.00 to $15.00, estimated"
     )
 
 
@@ -87,10 +86,10 @@ def test_an_estimate_follows_its_specs(
 ) -> None:
     """More work, or a slower machine: the key that was edited is the reason."""
     edit(estimating, name, old, new)
-    changes = shown_costs(compare())
-    assert {one.job.workload for one in changes} == {"large"}
-    assert [one.reasons[0].cause for one in changes] == ["spec"] * len(changes)
-    assert all(words in one.reasons[0].words for one in changes)
+    changes = shown_costs(compare().costs)
+    assert {cost.figure.job.workload for cost in changes} == {"large"}
+    assert [cost.causes[0].kind for cost in changes] == ["spec"] * len(changes)
+    assert all(words in cost.causes[0].words for cost in changes)
 
 
 def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
@@ -102,6 +101,5 @@ def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Comp
     for name, old in (("local-2025", "0.90"), ("node", "3.60"), ("mode", "7.20")):
         edit(estimating, f"prices/{name}", old, "5.55")
     otherwise = dataset_amounts(estimating) - before
-    after = [one.after.basis.cost for one in compare().costs if one.after]
     assert len(otherwise) == 5
-    assert otherwise <= {cost.mean for cost in after if isinstance(cost, Estimate)}
+    assert otherwise <= {cost.after.cost for cost in compare().costs if cost.after}

@@ -7,10 +7,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from mkdocs.config import load_config
-
-from epochcost.analysis.difference.publication import Publication, publication
-from epochcost.report.plugin import EpochcostPlugin
+from epochcost.analysis.difference.changes import Difference
+from epochcost.analysis.difference.publication import publication
+from epochcost.analysis.difference.repository import earlier_revision
+from epochcost.report.pages.page import Report
 from epochcost.report.site import build
 from report_project import REPOSITORY, inputs_of, write_project
 
@@ -45,41 +45,33 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
 def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:
     """A build that nobody tells a revision finds one; a tag of the commit itself is none."""
     project = write_project(tmp_path)
-    assert _compared_with(project) == ""
+    assert earlier_revision(project) == ""
     git(project, "init", "-q")
     git(project, "add", "specs")
     git(project, "commit", "-qm", "first")
-    assert _compared_with(project) == ""
+    assert earlier_revision(project) == ""
     first = git(project, "rev-parse", "HEAD")
     git(project, "commit", "-q", "--allow-empty", "-m", "second")
-    assert _compared_with(project) == first
+    assert earlier_revision(project) == first
     git(project, "tag", "v1")
-    assert _compared_with(project) == first
+    assert earlier_revision(project) == first
     git(project, "commit", "-q", "--allow-empty", "-m", "third")
     git(project, "commit", "-q", "--allow-empty", "-m", "fourth")
-    assert _compared_with(project) == "v1"
-    found = publication(project, _compared_with(project))
-    assert found.changes is not None
-    assert found.changes.before.startswith("v1 (")
-
-
-def _compared_with(project: Path) -> str:
-    config = load_config(str(project / "mkdocs.yml"))
-    plugin = config.plugins["epochcost"]
-    assert isinstance(plugin, EpochcostPlugin)
-    return plugin._sources(config).published
+    assert earlier_revision(project) == "v1"
+    changes = Report(inputs_of(project), publication(project, "v1")).changes
+    assert isinstance(changes, Difference)
+    assert changes.before.startswith("v1 (")
 
 
 def test_without_an_earlier_commit_the_page_says_what_to_do(tmp_path: Path) -> None:
     """Neither the site nor the build fails for it, and the reason is on the page."""
     project = write_project(tmp_path)
     nowhere = publication(project, "")
-    assert nowhere.changes is None
+    assert isinstance(Report(inputs_of(project), nowhere).changes, str)
     page = build(inputs_of(project), REPOSITORY / "site_templates").pages["changed.md"]
     assert "EPOCHCOST_PUBLISHED" in html.unescape(page)
     git(project, "init", "-q")
     git(project, "add", "specs")
     git(project, "commit", "-qm", "first")
     gone = publication(project, "0" * 40)
-    assert isinstance(gone, Publication)
-    assert "expected a commit" in gone.reason
+    assert "expected a commit" in str(Report(inputs_of(project), gone).changes)

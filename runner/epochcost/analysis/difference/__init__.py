@@ -1,1 +1,1 @@
-"""What changes between two revisions: which costs and results, by what, and the words for it."""
+"""Two revisions compared: changed costs with their causes, results, and the words for both."""

@@ -1,23 +1,21 @@
-"""Which result files two revisions have added, removed or measured again, and which went stale.
+"""Result files that two revisions have added, removed or measured again, and which went stale.
 
 A result is stale once the ONNX file or the working part of the model's spec is another than the
-one that it was measured from: its time is of work that nobody asks for any more. In which keys two
-versions of a spec differ is told in words: ``amount 0.9 → 0.8``.
+one that it was measured from.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path
 
-from epochcost.analysis.difference.revision import Snapshot
-from epochcost.analysis.difference.sides import Side
+from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.representatives import doubts_about
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 
@@ -26,7 +24,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result by its file, what it timed where, and why its figure may not repeat."""
+    """A file below the results folder, what it timed where, and why that may not repeat."""
 
     path: str
     title: str
@@ -43,9 +41,6 @@ class ResultChanges:
     measured_again: tuple[ResultFile, ...] = ()
     stale: tuple[ResultFile, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.measured_again or self.stale)
-
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
         """The lists under the words that readers are shown, empty ones left out."""
         lists = {
@@ -57,59 +52,61 @@ class ResultChanges:
         return {words: files for words, files in lists.items() if files}
 
 
-def result_changes(before: Snapshot, after: Snapshot, one: Side, other: Side) -> ResultChanges:
-    """Compare what was measured in two snapshots, whose sides hold those results that were read."""
-    old, new = before.measured, after.measured
-    again = [path for path in new if path in old and old[path] != new[path]]
+def result_changes(before: Revision, after: Revision) -> ResultChanges:
+    """Compare the files of results, ceilings, sweeps' ends and trainings of two revisions."""
+    old, new = _files(before.inputs), _files(after.inputs)
+    again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(
-        added=_files(after, other, [path for path in new if path not in old]),
-        removed=_files(before, one, [path for path in old if path not in new]),
-        measured_again=_files(after, other, again),
-        stale=_files(after, other, _stale(before, after, other)),
+        added=_described(after.inputs, {*new} - {*old}),
+        removed=_described(before.inputs, {*old} - {*new}),
+        measured_again=_described(after.inputs, again),
+        stale=_described(after.inputs, _stale(before, after)),
     )
 
 
-def _files(snapshot: Snapshot, side: Side, paths: list[str]) -> tuple[ResultFile, ...]:
-    return tuple(_file(snapshot, side, path) for path in sorted(paths))
+def _files(inputs: Inputs) -> Mapping[str, Path]:
+    """Every file that was read, by its path below its results folder."""
+    return {_below(inputs, path): path for path in inputs.files}
 
 
-def _file(snapshot: Snapshot, side: Side, path: str) -> ResultFile:
-    """A file that is not or cannot be read is named by itself."""
-    pure = PurePosixPath(path)
-    if path not in snapshot.results:
-        return ResultFile(path, f"{pure.parent.name} {pure.stem}", pure.parents[1].name, ())
-    if path not in side.stored:
-        return ResultFile(path, pure.stem, pure.parent.name, ("it cannot be read",))
-    stored = side.stored[path]
-    known, result = side.doubts.get(stored.uri), stored.result
-    doubts = doubts_about(result) if known is None else known
-    return ResultFile(path, result.trial.title, result.hardware, doubts)
+def _below(inputs: Inputs, path: Path) -> str:
+    (folder,) = (each for each in inputs.folders if path.is_relative_to(each))
+    return path.relative_to(folder).as_posix()
 
 
-def _stale(before: Snapshot, after: Snapshot, other: Side) -> list[str]:
-    names = {*before.catalogue.models} & {*after.catalogue.models}
-    models = {name for name in names if before.work_of(name) != after.work_of(name)}
-    old, new = (_works(one.catalogue, models) for one in (before, after))
-    return [path for path, one in other.stored.items() if _went_stale(one.result, old, new)]
+def _described(inputs: Inputs, paths: Iterable[str]) -> tuple[ResultFile, ...]:
+    stored = {_below(inputs, each.path): each.result for each in inputs.stored}
+    files = []
+    for path in sorted(paths):
+        if path in stored:
+            result = stored[path]
+            doubts = doubts_about(result)
+            files.append(ResultFile(path, result.trial.title, result.hardware, doubts))
+        else:
+            hardware, kind, name = path.split("/")
+            files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))
+    return tuple(files)
 
 
-_Key = tuple[str, Mode]
-_Works = Mapping[_Key, tuple[str, str]]
+_Works = Mapping[tuple[str, Mode], tuple[str, str]]
 
 
-def _works(catalogue: Catalogue, models: set[str]) -> _Works:
+def _stale(before: Revision, after: Revision) -> list[str]:
+    old, new = (_works(each.catalogue) for each in (before, after))
+    stale = []
+    for each in after.inputs.stored:
+        trial = each.result.trial
+        key, work = (trial.model, trial.mode), (trial.graph_sha256, trial.spec_sha256)
+        if key in new and new[key] != work and old.get(key) == work:
+            stale.append(_below(after.inputs, each.path))
+    return stale
+
+
+def _works(catalogue: Catalogue) -> _Works:
     """The digests that a trial of each model and mode has today."""
-    works: dict[_Key, tuple[str, str]] = {}
-    for name in sorted(models):
+    works: dict[tuple[str, Mode], tuple[str, str]] = {}
+    for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale
             graph = graph_digests(catalogue, [name]).get(name, "")
-            for mode in _MODES:
-                works[name, mode] = graph, work_sha256(catalogue.models[name], mode)
+            works |= {(name, mode): (graph, work_sha256(model, mode)) for mode in _MODES}
     return works
-
-
-def _went_stale(result: Result, old: _Works, new: _Works) -> bool:
-    trial = result.trial
-    key: _Key = (trial.model, trial.mode)
-    work = trial.graph_sha256, trial.spec_sha256
-    return key in new and new[key] != work and old.get(key) == work

@@ -6,22 +6,13 @@ changelog is the project's CHANGELOG.md, where it has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import (
-    HEADER,
-    by_size,
-    cells,
-    figure_words,
-    prediction_words,
-    shown_costs,
-    summary,
-    winner_words,
-)
+from epochcost.analysis.difference.words import HEADER, cells, sections, shown_costs, summary
 from epochcost.analysis.history import Series, histories
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.rows import group_by
@@ -29,11 +20,20 @@ from epochcost.errors import InputError
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.history import step_history
 from epochcost.report.escape import file_stem
-from epochcost.report.pages.page import Page, Report
+from epochcost.report.pages.page import Page, Report, View
 from epochcost.report.tables import Column, Table
 
-# A page is read; all changes are a command away.
+# All changes are a command away.
 MOST_ROWS = 100
+_TITLES = {
+    "predictions": "Predictions",
+    "figures": "Other prices",
+    "results_added": "Results added",
+    "results_removed": "Results removed",
+    "results_measured_again": "Results measured again",
+    "results_stale": "Results stale",
+    "left_out": "Left out",
+}
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -50,33 +50,49 @@ def pages(report: Report) -> Iterator[Page]:
         )
 
 
+@dataclass(frozen=True)
+class ChangesView(View):
+    """The changes since the last publication; ``reason`` says why they are not known.
+
+    ``winners`` are sentences; ``sections`` are lists of sentences by title, empty ones left out.
+    ``left`` counts the costs that are not shown.
+    """
+
+    changelog: bool
+    since: str
+    reason: str = ""
+    summary: str = ""
+    costs: Table | None = None
+    left: int = 0
+    winners: Sequence[str] = ()
+    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
 def _changed(report: Report) -> Page:
-    found = report.publication.changes
+    changes, has_changelog = report.changes, bool(changelog(report))
+    view = ChangesView(has_changelog, report.publication.since)
     return Page(
         uri="changed.md",
         title="What changed",
         template="changed.md.jinja",
         description="Costs, cheapest choices and results that changed since the last publication.",
-        context={
-            "changelog": bool(changelog(report)),
-            "publication": report.publication,
-            "changes": found,
-            "summary": summary(found) if found else "",
-            "costs": _costs(found) if found else None,
-            "left": max(0, len(shown_costs(found)) - MOST_ROWS) if found else 0,
-            "winners": [winner_words(one) for one in found.winners] if found else [],
-            "figures": [figure_words(one) for one in found.figures[:MOST_ROWS]] if found else [],
-            "figures_left": max(0, len(found.figures) - MOST_ROWS) if found else 0,
-            "predictions": prediction_words(found.predictions) if found else (),
-            "results": found.results.by_kind() if found else {},
-        },
+        context=replace(view, reason=changes)
+        if isinstance(changes, str)
+        else _filled(view, changes),
     )
 
 
-def _costs(found: Difference) -> Table:
-    """The costs that changed most."""
+def _filled(view: ChangesView, changes: Difference) -> ChangesView:
+    costs, listed = shown_costs(changes.costs), sections(changes)
     columns = tuple(Column(name, name.capitalize()) for name in HEADER)
-    return Table(columns, tuple(cells(one) for one in by_size(shown_costs(found))[:MOST_ROWS]))
+    return replace(
+        view,
+        summary=summary(changes),
+        costs=Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
+        left=max(0, len(costs) - MOST_ROWS),
+        winners=listed["winners"],
+        sections={title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
+from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.difference.revision import WORKING_TREE, Revision
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
@@ -129,6 +131,12 @@ class Report:
         """Every timed workload, and what is predicted of machines where nobody timed it."""
         timed = observe(self.inputs)
         return (*timed, *self.predictions.beyond(timed))
+
+    @cached_property
+    def changes(self) -> Difference | str:
+        """The changes since the last publication, or why they are not known."""
+        now = Revision(WORKING_TREE, self.inputs, self.rows, self.estimated, self.lines)
+        return self.publication.changes(now)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

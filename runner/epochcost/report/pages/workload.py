@@ -12,8 +12,7 @@ from epochcost.analysis.comparisons import Scaling, VariantComparison, compariso
 from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
 from epochcost.analysis.estimates import EstimatedRow, states_bytes
 from epochcost.analysis.observations import Goal, Observation, Workload
-from epochcost.analysis.priced_jobs import GOAL_WORDS
-from epochcost.analysis.rows import Row
+from epochcost.analysis.rows import GOAL_WORDS, Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.analysis.tokens import USUAL
 from epochcost.report.charts.batch_size import by_batch_size

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.difference.revision import at_commit, in_working_tree
+from epochcost.analysis.difference.revision import at_commit, in_working_tree, read_revision
 from epochcost.errors import InputError
 from revisions import commit, edit, git, write_repository, write_spec
 
@@ -18,18 +18,11 @@ def project(tmp_path: Path) -> Path:
     return write_repository(tmp_path / "project")
 
 
-def made(folder: Path) -> Path:
-    """A new folder."""
-    folder.mkdir()
-    return folder
-
-
-def test_a_commit_and_the_same_tree(project: Path, tmp_path: Path) -> None:
+def test_a_commit_and_the_same_tree(project: Path) -> None:
     """A clean working tree has the same contents as its commit, by git's own ids."""
-    before = at_commit(project, "main", made(tmp_path / "a"))
+    before = at_commit(project, "main")
     after = in_working_tree(project)
-    assert before.blobs == after.blobs
-    assert before.catalogue.prices == after.catalogue.prices
+    assert before.files == after.files
     assert before.label.startswith("main (")
 
 
@@ -44,12 +37,12 @@ def test_names_are_bytes_to_git(tmp_path: Path) -> None:
     (kept,) = sorted((project / "docs/data/results").glob("*/*.json"))[:1]
     kept.rename(kept.with_name(f"{name}.json"))
     commit(project)
-    before = at_commit(project, "main", made(tmp_path / "a"))
-    assert before.blobs == in_working_tree(project).blobs
-    assert f"docs/data/results/{kept.parent.name}/{name}.json" in before.results
+    before = at_commit(project, "main")
+    assert before.files == in_working_tree(project).files
+    assert f"docs/data/results/{kept.parent.name}/{name}.json" in before.files
 
 
-def test_an_old_commit_leaves_the_tree_alone(project: Path, tmp_path: Path) -> None:
+def test_an_old_commit_leaves_the_tree_alone(project: Path) -> None:
     """An older revision is read while files, index and HEAD stay as they are."""
     first = git(project, "rev-parse", "HEAD")
     edit(project, "prices/local-2025", "0.90", "0.45")
@@ -59,11 +52,10 @@ def test_an_old_commit_leaves_the_tree_alone(project: Path, tmp_path: Path) -> N
     edit(project, "prices/local-2025", "0.30", "0.20")
     index = (project / ".git/index").read_bytes()
     status = git(project, "--no-optional-locks", "status", "--porcelain")
-    old = at_commit(project, first, made(tmp_path / "a"))
-    assert [str(one.amount) for one in old.catalogue.prices.values()] == ["0.90"]
-    assert [str(one.amount) for one in in_working_tree(project).catalogue.prices.values()] == [
-        "0.20"
-    ]
+    old = at_commit(project, first)
+    price = "specs/prices/local-2025.toml"
+    assert b"amount = 0.90" in old.files[price]
+    assert b"amount = 0.20" in in_working_tree(project).files[price]
     assert (project / ".git/index").read_bytes() == index
     assert git(project, "--no-optional-locks", "status", "--porcelain") == status
 
@@ -75,7 +67,7 @@ def test_new_files_count_and_ignored_ones_do_not(project: Path) -> None:
         folder = project / "docs/data/results" / name
         folder.mkdir()
         (folder / "x.json").write_text("{}")
-    results = in_working_tree(project).results
+    results = in_working_tree(project).files
     assert "docs/data/results/new/x.json" in results
     assert "docs/data/results/ignored/x.json" not in results
 
@@ -88,21 +80,21 @@ def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
     (outer / "project/.git").rename(outer / ".git")
     git(outer, "read-tree", "--empty")
     commit(outer)
-    found = at_commit(outer / "project", "HEAD", made(tmp_path / "a"))
-    assert found.blobs == in_working_tree(outer / "project").blobs
+    found = at_commit(outer / "project", "HEAD")
+    assert found.files == in_working_tree(outer / "project").files
 
 
 @pytest.mark.parametrize("name", ["nowhere", "--help", "HEAD:specs", ""])
-def test_a_revision_that_is_none(project: Path, tmp_path: Path, name: str) -> None:
+def test_a_revision_that_is_none(project: Path, name: str) -> None:
     """What names no commit is said, and never taken as an option of git."""
     with pytest.raises(InputError, match="expected a commit, branch or tag"):
-        at_commit(project, name, made(tmp_path / "a"))
+        at_commit(project, name)
 
 
 def test_no_repository(tmp_path: Path) -> None:
     """Outside a repository git's own reason is given."""
     with pytest.raises(InputError, match="expected a git repository, got"):
-        at_commit(tmp_path, "HEAD", made(tmp_path / "a"))
+        at_commit(tmp_path, "HEAD")
 
 
 def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
@@ -110,13 +102,13 @@ def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
     write_spec(project, "prices/bad", "id = 1")
     commit(project)
     with pytest.raises(InputError, match=r"HEAD \(\w+\): specs/prices/bad\.toml:1:1: "):
-        _ = at_commit(project, "HEAD", made(tmp_path / "a")).catalogue
+        read_revision(at_commit(project, "HEAD"), tmp_path / "a")
 
 
-def test_a_link_in_a_commit_is_not_followed(project: Path, tmp_path: Path) -> None:
+def test_a_link_in_a_commit_is_not_followed(project: Path) -> None:
     """A committed link leads nowhere: it is not read."""
     (project / "docs/data/results/local/link.json").symlink_to("/etc/passwd")
     commit(project)
-    assert "docs/data/results/local/link.json" not in in_working_tree(project).blobs
-    found = at_commit(project, "HEAD", made(tmp_path / "a"))
-    assert "docs/data/results/local/link.json" not in found.blobs
+    assert "docs/data/results/local/link.json" not in in_working_tree(project).files
+    found = at_commit(project, "HEAD")
+    assert "docs/data/results/local/link.json" not in found.files

@@ -1,0 +1,193 @@
+"""The causes of a changed cost: another time, another spec, another price.
+
+A measured time is called different only if `statistics` calls its change significant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from epochcost.analysis.difference.pairs import changed_keys, step_change
+from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.difference.table_diff import Figure, Pair
+from epochcost.results.records import Result
+from epochcost.specs.base import NamedSpec
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.price import Price
+from epochcost.statistics.interval import TimeChange
+
+# "spec": how much work there is, or what the machine is; "method": what measured it, and how.
+# "prediction": what a time that nobody took is predicted from.
+CauseKind = Literal["time", "method", "prediction", "spec", "price"]
+_BY_CHANCE = "measured again; the difference is within the noise"
+# Keys that change the bill of a measured time and not the work of a step.
+_LENGTH_OF_TRAINING = ("training.examples_per_epoch", "training.epochs")
+_SIZE_OF_MACHINE = ("vcpus", "accelerators")
+_WHOLE_SPEC = ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause of a change, and how much of what changed."""
+
+    kind: CauseKind
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedCost:
+    """A job's cost under one plan before and after; None: the plan was not there.
+
+    ``time`` compares the steps if the job was measured again. Without causes nothing but such a
+    time differs, and not significantly.
+    """
+
+    before: Figure | None
+    after: Figure | None
+    causes: tuple[Cause, ...]
+    time: TimeChange | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """The later side that is there."""
+        either = self.after or self.before
+        assert either is not None, "a change has a side"
+        return either
+
+    @property
+    def amount(self) -> Decimal | None:
+        """After less before; None if either is no amount, or currencies differ."""
+        if self.before is None or self.after is None:
+            return None
+        old, new = self.before.cost, self.after.cost
+        same = self.before.currency == self.after.currency
+        return new - old if same and old is not None and new is not None else None
+
+    @property
+    def relative(self) -> float | None:
+        """The change as a share of the cost before; None without an amount, or if it was free."""
+        if self.amount is None or self.before is None or not self.before.cost:
+            return None
+        return float(self.amount / self.before.cost)
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether no side has a cost, so that only a time can be another."""
+        return all(side is None or side.cost is None for side in (self.before, self.after))
+
+    @property
+    def only_predicted(self) -> bool:
+        """Whether nothing but what predictions learn from changed it."""
+        return [cause.kind for cause in self.causes] == ["prediction"]
+
+
+def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
+    """Find the causes of a changed cost or time."""
+    old, new = pair
+    if old is None or new is None:
+        came = f"{new.price} added" if new else f"{old.price if old else ''} removed"
+        return ChangedCost(old, new, (Cause("price", came),))
+    results = [
+        side.stored[figure.text("evidence")].result
+        for side, figure in ((before, old), (after, new))
+        if figure.job.kind == "measured"
+    ]
+    again = len(results) == 2 and results[0] != results[1]
+    time = step_change(*results) if again and _is_of_steps(results) else None
+    timed = _timed(old, new, results, time)
+    causes = [
+        *timed,
+        *_cause("spec", _spec_words(old, new, before.catalogue, after.catalogue)),
+        *_cause("price", _price_words(old, new, before.catalogue, after.catalogue)),
+    ]
+    if again and causes and not timed:
+        causes.insert(0, Cause("time", _BY_CHANCE))
+    if not causes and not again:
+        causes.append(Cause("spec", "other keys of the specs"))
+    return ChangedCost(old, new, tuple(causes), time)
+
+
+def _is_of_steps(results: Iterable[Result]) -> bool:
+    return all(result.measurement.samples_seconds for result in results)
+
+
+def _cause(kind: CauseKind, words: str) -> Iterator[Cause]:
+    if words:
+        yield Cause(kind, words)
+
+
+def _timed(
+    old: Figure, new: Figure, results: list[Result], time: TimeChange | None
+) -> tuple[Cause, ...]:
+    """The cause of another time; nothing if the change is not significant."""
+    if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
+        return (Cause("prediction", "predicted anew"),)
+    if time is None or not time.significant:
+        return ()
+    method = changed_keys(results[0].trial, results[1].trial)
+    low, mean, high = (
+        f"{end - 1:+.1%}" for end in (time.factor.low, time.factor.mean, time.factor.high)
+    )
+    words = f"step {mean} (95 % interval {low} to {high})"
+    return (Cause("method", f"{words}: {method}") if method else Cause("time", words),)
+
+
+def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
+    """Keys of the model or the machine that change the bill."""
+    job = new.job
+    if job.kind == "published":
+        return "the published table was edited" if old.time != new.time else ""
+    measured = job.kind == "measured"
+    length = _LENGTH_OF_TRAINING if job.mode == "training" else ()
+    words = (
+        changed_keys(
+            before.models[job.workload],
+            after.models[job.workload],
+            within=length if measured else _WHOLE_SPEC,
+        ),
+        changed_keys(
+            before.hardware[job.hardware],
+            after.hardware[job.hardware],
+            within=_SIZE_OF_MACHINE if measured else _WHOLE_SPEC,
+        ),
+    )
+    return ", ".join(filter(None, words))
+
+
+def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
+    if old.price is None or new.price is None:
+        came = f"{new.price} added" if new.price else f"{old.price} removed"
+        return came if old.price or new.price else ""
+    earlier, later = before.prices[old.price], after.prices[new.price]
+    if earlier.id == later.id:
+        return changed_keys(earlier, later)
+    if earlier.amount == later.amount and (keys := changed_keys(earlier, later)):
+        return f"{keys}, {_days(earlier, later)}"
+    priced = earlier.amount and later.amount
+    rates = f"{earlier.amount} → {later.amount} an hour, " if priced else ""
+    return f"{rates}{_days(earlier, later)}"
+
+
+def _days(earlier: Price, later: Price) -> str:
+    return f"{earlier.as_of} → {later.as_of}"
+
+
+def price_changes(
+    before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
+) -> Iterator[str]:
+    """Prices of machines and of APIs that changed, came or went, if no changed cost shows them."""
+    shown = {side.price for cost in costs for side in (cost.before, cost.after) if side}
+    for name in sorted({*before.prices, *after.prices} - shown):
+        yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))
+    for name in sorted({*before.apis, *after.apis}):
+        yield from _price_line(f"API {name}", before.apis.get(name), after.apis.get(name))
+
+
+def _price_line(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"{title} {'added' if new else 'removed'}"
+    elif keys := changed_keys(old, new):
+        yield f"{title}: {keys}"

@@ -1,0 +1,210 @@
+"""The published tables of two revisions compared: the same job under the same plan on both sides.
+
+A line is found again by its job, whose keys are columns, and by its price plan, in which a newer
+price takes the older one's place. The causes of a change are left to `causes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import Any
+
+from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import GOALS, group_by
+from epochcost.analysis.table.lines import Values, values_of
+from epochcost.specs.catalogue import supersedes
+from epochcost.specs.price import Price
+
+# Columns of the table that a job and its line have in common.
+_SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "variant", "scenario")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work on one machine, to one end, as columns of the table name it.
+
+    ``kind`` is measured, published, predicted or estimated. ``source`` tells figures that nobody
+    here measured from each other; empty for measured ones. ``threads`` 0: all cores. Estimates have
+    no batch size.
+    """
+
+    workload: str
+    mode: str
+    batch_size: int | None
+    device: str
+    hardware: str
+    host: str | None
+    variant: str | None
+    scenario: str | None
+    goal: Goal
+    kind: str
+    source: str
+    threads: int
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """The job whatever its goal."""
+        return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The cost of a job under one price plan, with the line of the table that has it."""
+
+    job: Job
+    values: Values
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost; None without a known price."""
+        return self._number("")
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal] | None:
+        """The interval of the cost, which is one point if none is known."""
+        low, high = self._number("_low"), self._number("_high")
+        if self.cost is None:
+            return None
+        return (self.cost, self.cost) if low is None or high is None else (low, high)
+
+    def _number(self, end: str) -> Decimal | None:
+        value = self.values.get(f"{self.job.goal}_cost{end}")
+        return value if isinstance(value, Decimal) else None
+
+    @property
+    def time(self) -> object:
+        """The seconds of the job; None where the table has none."""
+        return self.values.get(f"{self.job.goal}_time_s")
+
+    @property
+    def price(self) -> str | None:
+        """Id of the price; None if none is known."""
+        return self.text("price") or None
+
+    @property
+    def currency(self) -> str:
+        """Currency of the cost."""
+        return self.text("currency")
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the price is an assumption."""
+        return self.text("figure").endswith("price assumed")
+
+    def text(self, column: str) -> str:
+        """A value of the line; empty where it has none."""
+        return str(self.values.get(column) or "")
+
+
+Pair = tuple[Figure | None, Figure | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """Pairs whose cost or time differ, and jobs of one side only.
+
+    A pair without a side is of a plan that the other revision does not have.
+    """
+
+    changed: tuple[Pair, ...]
+    added: tuple[Job, ...]
+    removed: tuple[Job, ...]
+
+
+def compare_tables(before: Revision, after: Revision) -> TableDiff:
+    """Compare two tables by their key columns and by the costs and times of each line."""
+    old, new = (group_by(figures_of(each), _job) for each in (before, after))
+    pairs = (
+        pair
+        for job, figures in new.items()
+        if job in old
+        for pair in _pairs(old[job], figures, before, after)
+    )
+    return TableDiff(
+        changed=tuple(pair for pair in pairs if _differs(*pair)),
+        added=tuple(job for job in new if job not in old),
+        removed=tuple(job for job in old if job not in new),
+    )
+
+
+def figures_of(revision: Revision) -> Iterator[Figure]:
+    """Every cost of a table, and every job that has none for want of a price."""
+    stored = revision.stored
+    for line in revision.lines:
+        values = values_of(line)
+        result = stored.get(str(values["evidence"]))
+        threads = result.result.trial.session.threads if result else 0
+        for goal in GOALS:
+            unpriced = "unpriced_because" in values and f"{goal}_time_s" in values
+            if unpriced or f"{goal}_cost" in values:
+                yield Figure(job_of(values, goal, threads), values)
+
+
+def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
+    """The job that a line of the table is about, to one of its ends."""
+    shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
+    kind = str(values["figure"]).partition(",")[0]
+    return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
+
+
+def _source(values: Values, kind: str) -> str:
+    if kind == "published":
+        page = PurePosixPath(str(values["evidence"])).stem
+        return f"published: {page}, {values['software']}"
+    return f"{kind}: {values['software']}" if kind == "predicted" else kind * (kind != "measured")
+
+
+def _job(figure: Figure) -> Job:
+    return figure.job
+
+
+def _pairs(
+    old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
+) -> Iterator[Pair]:
+    """The plans of one job: those of equal id, then newer prices with those that they supersede.
+
+    A price that is known at last stands beside the job without one. Superseded prices stay in the
+    table where a source paid them, and are compared by their ids alone.
+    """
+    left, unpriced = list(old), [figure for figure in old if figure.price is None]
+    for figure in new:
+        match = _same_plan(figure, left, before.catalogue.prices, after.catalogue.prices)
+        if match is not None:
+            left.remove(match)
+            yield match, figure
+        elif figure.price is not None and _is_current(figure):
+            yield next(iter(unpriced), None), figure
+    for figure in left:
+        if figure.price is not None and _is_current(figure):
+            yield figure, next((each for each in new if each.price is None), None)
+
+
+def _same_plan(
+    figure: Figure,
+    left: Iterable[Figure],
+    old: Mapping[str, Price],
+    new: Mapping[str, Price],
+) -> Figure | None:
+    current = _is_current(figure)
+    alike = [each for each in left if _is_current(each) == current]
+    by_id = next((each for each in alike if each.price == figure.price), None)
+    if by_id is not None or figure.price is None or not current:
+        return by_id
+    newer = new[figure.price]
+    prices = ((each, old[each.price]) for each in alike if each.price is not None)
+    return next((each for each, older in prices if supersedes(newer, older)), None)
+
+
+def _is_current(figure: Figure) -> bool:
+    return figure.values.get("price_current") != "no"
+
+
+def _differs(before: Figure | None, after: Figure | None) -> bool:
+    if before is None or after is None:
+        return True
+    old, new = ((side.cost, side.currency, side.time) for side in (before, after))
+    return old != new
