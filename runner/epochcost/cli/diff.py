@@ -45,6 +45,8 @@ def diff(
 
     Nothing is printed if nothing changes; JSON then has empty lists. The working tree is not
     touched.
+
+    Example: epochcost diff main
     """
     here = Path.cwd()
     before = at_commit(here, base)
