@@ -29,17 +29,17 @@ from epochcost.measure.placement import (
     prove_arithmetic,
     prove_placement,
 )
-from epochcost.measure.session import DEVICES, allocate, copy_into, open_session
+from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (
     Array,
+    StepInputs,
+    Stepper,
     constant_weights,
     initial_parameters,
     load_arrays,
     tensor_type,
 )
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
-
-Examples = Mapping[str, Array]
 
 
 class ServedModel:
@@ -59,7 +59,8 @@ class ServedModel:
         self.runs = self._last = 0
         # Sessions borrow them, and keep them for all sizes.
         self._weights = constant_weights(job, initial_parameters(job))
-        self._sizes: dict[int, _SizedSession] = {}
+        self._asked: Sequence[int] = ()
+        self._sizes: dict[int, Stepper] = {}
         for size in sorted(graphs):
             with naming_missing_kernels(job.precision, job.provider):
                 session = open_session(
@@ -69,9 +70,10 @@ class ServedModel:
                     folder / "profile",
                     weights=self._weights,
                 )
-            self._sizes[size] = _SizedSession(session, job, self.examples)
+            self._sizes[size] = self._stepper(job, session)
             self.placement = self._proof(job, session, size)
-        self.first_outputs = {name: self.output(name).copy() for name in self._sizes[size].outputs}
+        names = [info.name for info in session.get_outputs()]
+        self.first_outputs = {name: self.output(name).copy() for name in names}
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -81,59 +83,48 @@ class ServedModel:
     def __call__(self, indices: Sequence[int]) -> None:
         """Answer examples: at most as many as the largest size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
-        self._sizes[self._last].run(indices)
+        self._asked = indices
+        self._sizes[self._last]()
         self.runs += 1
 
     def output(self, name: str) -> Array:
         """Copy an output of the last call, padding included."""
-        return np.asarray(self._sizes[self._last].outputs[name].numpy())
+        return self._sizes[self._last].output(name)
+
+    def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
+        """Steps of a fixed batch size; carried state is fed anew at each, as a constant."""
+        kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
+        fills = {carried.input: carried.fill for carried in job.carried}
+        missing = [name for name in kinds if name not in self.examples and name not in fills]
+        if missing:
+            raise JobError(
+                f"{job.graph}: input {missing[0]!r} has no value: expected it among the examples, "
+                "the parameters or the carried values"
+            )
+        staged = {name: np.zeros(*kinds[name]) for name in self.examples}
+        state = {
+            name: np.full(shape, fills[name], dtype)
+            for name, (shape, dtype) in kinds.items()
+            if name not in staged
+        }
+        inputs = StepInputs({name: values[np.newaxis] for name, values in staged.items()}, state)
+        step = Stepper(session, job.provider, job.mode, inputs, settings=job.session)
+        step.feed_from(self._batches(staged))
+        return step
+
+    def _batches(self, staged: dict[str, Array]) -> Iterator[dict[str, Array]]:
+        while True:
+            count = len(self._asked)
+            for name, values in staged.items():
+                examples = self.examples[name]
+                np.take(examples, self._asked, axis=0, out=values[:count], mode="clip")
+            yield staged
 
     def _proof(self, job: Job, session: ort.InferenceSession, size: int) -> Placement:
         self([index % self.example_count for index in range(size)])
         nodes = executed_nodes(session)
         prove_arithmetic(nodes, job.precision, job.provider)
         return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
-
-
-class _SizedSession:
-    """One session of a fixed batch size with everything bound beforehand."""
-
-    def __init__(self, session: ort.InferenceSession, job: Job, examples: Examples) -> None:
-        self._session, self._examples = session, examples
-        self._waits = job.provider == "cuda"
-        self._fed: dict[str, ort.OrtValue] = {}
-        self._staged: dict[str, Array] = {}
-        self._binding = session.io_binding()
-        fills = {carried.input: carried.fill for carried in job.carried}
-        for info in session.get_inputs():
-            name, kind = info.name, tensor_type(info)
-            value = allocate(*kind, DEVICES[job.provider], job.session.device)
-            if name in examples:
-                self._fed[name], self._staged[name] = value, np.zeros(*kind)
-            elif name in fills:
-                copy_into(value, np.full(kind[0], fills[name], kind[1]), job.session)
-            else:
-                raise JobError(
-                    f"{job.graph}: input {name!r} has no value: expected it among the examples, "
-                    "the parameters or the carried values"
-                )
-            self._binding.bind_ortvalue_input(name, value)
-        self.outputs = {
-            info.name: allocate(*tensor_type(info), "cpu", job.session.device)
-            for info in session.get_outputs()
-        }
-        for name, value in self.outputs.items():
-            self._binding.bind_ortvalue_output(name, value)
-
-    def run(self, indices: Sequence[int]) -> None:
-        for name, staged in self._staged.items():
-            np.take(self._examples[name], indices, axis=0, out=staged[: len(indices)], mode="clip")
-            self._fed[name].update_inplace(staged)
-        if self._waits:
-            self._binding.synchronize_inputs()
-        self._session.run_with_iobinding(self._binding)
-        if self._waits:
-            self._binding.synchronize_outputs()
 
 
 ItemT = TypeVar("ItemT")
