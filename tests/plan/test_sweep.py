@@ -116,7 +116,7 @@ def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
     points, end = explored(sweep_from(), meet)
     assert end.cause == "throughput"
     assert points[-1].batch_size == 4 * best
-    assert f"batch {2 * best:,} and {4 * best:,} below" in end.words
+    assert f"batch {2 * best:,} and {4 * best:,} below" in end.reason
 
 
 @given(st.lists(st.floats(0.96, 1.04), min_size=17, max_size=17))
@@ -147,16 +147,16 @@ def test_a_step_beyond_all_budgets_is_not_tried() -> None:
     points, end = explored(sweep_from(), machine(10**9, overhead=0, example=1))
     assert end.cause == "time"
     assert points[-1].batch_size == 32
-    assert "batch 64" in end.words
+    assert "batch 64" in end.reason
 
 
 def test_another_failure_ends_the_sweep() -> None:
-    """A model that does not run at a size is no matter of memory; its words are kept."""
+    """A model that does not run at a size is no matter of memory; its reason is kept."""
     broken = SizeFailure(2, "the loss is not finite", of_memory=False)
     end = next_size(sweep_from(), [ran(1, 1e-3), broken])
     assert isinstance(end, SweepEnd)
     assert end.cause == "failure"
-    assert end.words == "batch 2 failed: the loss is not finite"
+    assert end.reason == "batch 2 failed: the loss is not finite"
 
 
 def test_a_sweep_tries_ordinary_trials() -> None:

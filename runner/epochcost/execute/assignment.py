@@ -1,4 +1,4 @@
-"""What a run is asked to do, what it knows meanwhile, and the events that it tells of itself."""
+"""A run's assignment, its context, and the events that it reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """What will be done, in order; the first of all events."""
+    """The visits to come, in order; the first of all events."""
 
     visits: tuple[Visit, ...]
 
@@ -51,7 +51,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class RoundStored:
-    """One more round of the trial is measured and stored with the earlier ones; others follow."""
+    """A round of the trial is measured and stored with the earlier ones; others follow."""
 
     trial: Trial
     result: Result
@@ -115,7 +115,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """What to run and where to store it: trials of models, measured as ``hardware``.
+    """The work of a run and the place of its results: trials of models, measured as ``hardware``.
 
     ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
     id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
@@ -149,12 +149,12 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """What is stored of a trial; raises ResultError where it is not ours to replace."""
+        """The stored result of a trial; raises ResultError if it is not ours to replace."""
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
     def path_of(self, trial: Trial) -> Path:
-        """Where the trial's result is stored."""
+        """The file of the trial's result."""
         assignment = self.assignment
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
@@ -163,6 +163,6 @@ class RunContext:
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):
-            found = self.stored(trial)
-            return 0 if found is None else round_count(found.measurement)
+            result = self.stored(trial)
+            return 0 if result is None else round_count(result.measurement)
         return 0

@@ -1,4 +1,4 @@
-"""From a trial to a worker's job: the graph to time and the data to feed it, as files in a folder.
+"""A worker's job of a trial: the graph to time and the data to feed it, as files in a folder.
 
 Owns the files of steps; ``loads`` owns those of a load, ``requests`` those of requests. Nothing is
 executed here. How a graph gets its precision is in ``job_files``, how it is differentiated in

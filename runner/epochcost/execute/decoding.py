@@ -24,7 +24,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
-    """What one token asks for in fp32; ``length`` tokens are in the prompt or the cache.
+    """The demand of a token in fp32; ``length`` tokens are in the prompt or the cache.
 
     ``read_bytes`` are the weights that a step reads for one sequence, ``idle_bytes`` those of
     experts that its token does not choose, ``looked_up_bytes`` those of tables of which it reads a
@@ -43,13 +43,13 @@ class DecoderSize:
     chosen_share: float = 1.0
 
     def decode_bytes(self, sequences: int, length: int, *, bits: Bits | None = None) -> int:
-        """What one step of decoding moves at least: weights once, the cache of every sequence.
+        """Bytes that a step of decoding moves at least: weights once, the cache of each sequence.
 
         Of experts those that any sequence chooses, as if each chose at random.
         """
-        others = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
+        idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
         share = 1.0 if bits is None else bytes_per_weight(bits) / _FLOAT_BYTES
-        weights = (self.read_bytes + others) * share
+        weights = (self.read_bytes + idle) * share
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:
@@ -92,10 +92,12 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
     A table that is multiplied with as well counts on both sides.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
-    others = {name for node in graph.graph.node if node.op_type != "Gather" for name in node.input}
+    multiplied = {
+        name for node in graph.graph.node if node.op_type != "Gather" for name in node.input
+    }
     sizes = {each.name: math.prod(each.shape) for each in parameters(graph)}
     read = few_bits_count(graph)
-    read += sum(size for name, size in sizes.items() if name in others)
+    read += sum(size for name, size in sizes.items() if name in multiplied)
     return read, sum(size for name, size in sizes.items() if name in tables)
 
 
@@ -103,9 +105,9 @@ def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
     """How many numbers all experts hold, and which share of them a token chooses."""
     sizes = {each.name: each.shape for each in parameters(graph)}
     mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
-    held = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))
-    if not held:
+    numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))
+    if not numbers:
         return 0, 1.0
     count = sizes[expert_weights(mixtures[0])[0]][0]
     chosen = next((int(entry.i) for entry in mixtures[0].attribute if entry.name == "k"), 1)
-    return held, chosen / count
+    return numbers, chosen / count

@@ -46,7 +46,7 @@ def remove_scratch(results: Path) -> Path:
 
 
 def optional_cache_folder(name: str) -> Path | None:
-    """As ``cache_folder``; None where there is no home."""
+    """The folder of ``cache_folder``; None if there is no home."""
     try:
         return cache_folder(name)
     except RuntimeError:

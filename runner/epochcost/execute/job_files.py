@@ -50,8 +50,8 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
     """Write the parameters that a graph stores; None for a weightless one, whose worker draws."""
-    held = (*parameters(graph), *state(graph))
-    stored = {tensor.name for tensor in held if tensor.initial is None}
+    tensors = (*parameters(graph), *state(graph))
+    stored = {tensor.name for tensor in tensors if tensor.initial is None}
     if not stored:
         return None
     values = materialise(graph)
@@ -132,7 +132,7 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
 
 
 def step_precision(trial: Trial) -> onnxstep.Precision:
-    """What the graph of a training step computes in."""
+    """The precision of the graph of a training step."""
     return _OF_STEPS[trial.precision]
 
 

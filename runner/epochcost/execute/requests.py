@@ -55,18 +55,18 @@ def request_files(
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
     """Prompts and lengths, see ``request_files``; the same for the same seed."""
     draw = np.random.default_rng(seed)
-    asked, answered = (
+    prompt_tokens, answer_tokens = (
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)
     )
     return {
         "prompts": draw.integers(0, vocabulary, (PROMPTS, requests.prompt.longest), np.int32),
-        "prompt_tokens": asked,
-        "answer_tokens": np.maximum(answered, 2),
+        "prompt_tokens": prompt_tokens,
+        "answer_tokens": np.maximum(answer_tokens, 2),
     }
 
 
 def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
-    """As many lengths as there are prompts."""
+    """Draw a length for each prompt."""
     if lengths.curve is None:
         tokens = np.array(lengths.tokens, np.int32)
         weights = np.array(lengths.counts or np.ones(len(tokens)), np.float64)

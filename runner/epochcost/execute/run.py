@@ -77,27 +77,27 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """What became of each trial, by id in their order; one that failed is not visited again.
+    """The outcome of each trial, by id in their order; a failed one is not visited again.
 
     Sweeps come first: what ran in them is visited again in later rounds, as are the others.
     """
     outcomes: dict[str, Outcome] = {}
-    found: dict[str, Trial] = {}
+    swept: dict[str, Trial] = {}
     rounds = dict(run.assignment.rounds)
     for sweep in run.assignment.sweeps:
         ran = run_sweep(run, sweep, outcomes)
-        found |= {trial.id: trial for trial in ran}
+        swept |= {trial.id: trial for trial in ran}
         rounds |= {trial.id: sweep.rounds for trial in ran}
-    listed = {trial.id: trial for trial in run.assignment.trials} | found
+    listed = {trial.id: trial for trial in run.assignment.trials} | swept
     trials = [trial for trial in listed.values() if trial.id not in outcomes]
 
-    def done(trial: Trial) -> int:
-        return max(run.rounds_done(trial), int(trial.id in found))
+    def rounds_done(trial: Trial) -> int:
+        return max(run.rounds_done(trial), int(trial.id in swept))
 
-    _visit_all(run, tuple(visits(trials, rounds, done)), outcomes)
+    _visit_all(run, tuple(visits(trials, rounds, rounds_done)), outcomes)
 
     def measured() -> Iterator[Result]:
-        return (one.result for one in outcomes.values() if not isinstance(one, Failed))
+        return (outcome.result for outcome in outcomes.values() if not isinstance(outcome, Failed))
 
     for visit in run.patience.more_rounds(rounds, measured):
         _visit_all(run, (visit,), outcomes)
@@ -168,8 +168,8 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(earlier))
     except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
-        words = f"the trial's graph and batches: expected memory for them, got MemoryError: {error}"
-        return Failed(visit.trial, OutOfMemory(words), _rounds_in(earlier))
+        message = f"the trial's graph and batches: expected memory, got MemoryError: {error}"
+        return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
     except Exception as error:  # a slip of ours in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
     path = run.assignment.store.write(result)
@@ -204,8 +204,8 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
         measurement = _measure_in_worker(run, visit, folder, earlier)
     environment, measurement = _with_software(environment, measurement)
     if visit.rounds > 1:
-        known = None if earlier is None else earlier.measurement
-        measurement = add_round(known, measurement, float(trial.relative_half_width))
+        before = None if earlier is None else earlier.measurement
+        measurement = add_round(before, measurement, float(trial.relative_half_width))
     return Result(
         format_version=FORMAT_VERSION,
         trial_id=trial.id,
@@ -254,11 +254,11 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
         "budget_seconds": float(visit.expected_seconds),
     }
     # The same graph, weights and batches are as far from fp32 as in the first round.
-    known = earlier is not None and earlier.measurement.agreement is not None
+    compared = earlier is not None and earlier.measurement.agreement is not None
     return bounded.model_copy(
         update={
             "sampling": job.sampling.model_copy(update=share),
-            "reference": None if known else job.reference,
+            "reference": None if compared else job.reference,
         }
     )
 
@@ -266,7 +266,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
 def _with_software(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """What the worker ran with in the place of what this program does."""
+    """The environment with the worker's software in place of this program's."""
     if measurement.software is None:
         return environment, measurement
     return (

@@ -38,7 +38,7 @@ _X86 = frozenset({"x86_64", "AMD64"})
 
 
 def loss_terms(training: Training) -> list[Term]:
-    """One term for each of the spec's, the main one first."""
+    """The loss terms of the spec, the main one first."""
     return [_term(term) for term in training.terms]
 
 

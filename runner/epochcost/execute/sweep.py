@@ -45,18 +45,18 @@ def run_sizes(sweep: Sweep, hardware: str, room_bytes: int | None, attempt: Atte
     """Try size after size until the sweep ends; ``room_bytes`` is what there was at its begin."""
     points: list[Point] = []
     results: dict[int, Result] = {}
-    while not isinstance(found := next_size(sweep, points), SweepEnd):
-        met = attempt(sweep.at(found))
+    while not isinstance(size := next_size(sweep, points), SweepEnd):
+        met = attempt(sweep.at(size))
         if isinstance(met, Result):
-            results[found] = met
+            results[size] = met
             summary = summary_of(met.measurement)
             low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
-            points.append(MeasuredSize(found, low, summary.mean, summary.interval.high))
+            points.append(MeasuredSize(size, low, summary.mean, summary.interval.high))
         else:
             first_line = str(met).splitlines()[0]
-            points.append(SizeFailure(found, first_line, is_out_of_memory(met)))
+            points.append(SizeFailure(size, first_line, is_out_of_memory(met)))
     ordered = tuple(results[size] for size in sorted(results))
-    return SweepResult(ordered, _limit(sweep, hardware, room_bytes, points, ordered, found))
+    return SweepResult(ordered, _limit(sweep, hardware, room_bytes, points, ordered, size))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
@@ -87,10 +87,10 @@ def _limit(
         hardware=hardware,
         ended_at=dt.datetime.now(dt.UTC),
         cause=end.cause,
-        reason=end.words + (_room_words(room_bytes, results) if of_memory else ""),
+        reason=end.reason + (_room_words(room_bytes, results) if of_memory else ""),
         sizes=tuple(result.trial.batch_size for result in results),
         failed=tuple(
-            FailedSize(batch_size=p.batch_size, words=p.words, of_memory=p.of_memory)
+            FailedSize(batch_size=p.batch_size, words=p.reason, of_memory=p.of_memory)
             for p in failed
         ),
         needed_bytes=needed,
@@ -101,8 +101,8 @@ def _limit(
 
 def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
     there = "" if room_bytes is None else f" of {memory(room_bytes)}"
-    held = peak_bytes(results[-1]) if results else None
-    last = "" if held is None else f"; batch {results[-1].trial.batch_size:,} held {memory(held)}"
+    peak = peak_bytes(results[-1]) if results else None
+    last = "" if peak is None else f"; batch {results[-1].trial.batch_size:,} held {memory(peak)}"
     return there + last
 
 
@@ -115,9 +115,9 @@ def peak_bytes(result: Result) -> int | None:
 
 
 def expected_bytes(results: Sequence[Result], batch_size: int) -> int | None:
-    """What a size would hold if memory went on to grow as between the two largest that ran."""
-    known = [(one.trial.batch_size, held) for one in results if (held := peak_bytes(one))]
-    if len(known) < 2:
+    """The memory of a size if it grows on as between the two largest sizes that ran."""
+    peaks = [(result.trial.batch_size, peak) for result in results if (peak := peak_bytes(result))]
+    if len(peaks) < 2:
         return None
-    (smaller, less), (larger, more) = known[-2:]
+    (smaller, less), (larger, more) = peaks[-2:]
     return more + max(0, more - less) * (batch_size - larger) // (larger - smaller)

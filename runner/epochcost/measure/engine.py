@@ -42,7 +42,7 @@ _ERRORS_ONLY = 3
 
 @dataclass
 class _Turn:
-    """One request in work, and the tokens of its answer so far."""
+    """A request in work, and the tokens of its answer so far."""
 
     sample: Sample | None
     tokens: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class DecoderEngine:
 
     @property
     def prompt_tokens(self) -> list[int]:
-        """By number, tokens of the prompt."""
+        """Tokens of each prompt, by its number."""
         return [len(prompt) for prompt in self._prompts]
 
     @property
@@ -141,11 +141,11 @@ def answer_while(
             arrived.put(sample)
 
     with ThreadPoolExecutor(1, "loadgen") as pool:
-        asked = pool.submit(asking, issue)
-        asked.add_done_callback(lambda _: arrived.put(None))
+        asker = pool.submit(asking, issue)
+        asker.add_done_callback(lambda _: arrived.put(None))
         _serve(engine, arrived, answers)
     answers.raise_fault()
-    return asked.result()
+    return asker.result()
 
 
 def _serve(
@@ -213,25 +213,25 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
         dims=array.shape,
         data_location=onnx.TensorProto.EXTERNAL,
     )
-    for key, said in (("location", _WEIGHTS), ("offset", begin), ("length", array.nbytes)):
-        tensor.external_data.add(key=key, value=str(said))
+    for key, entry in (("location", _WEIGHTS), ("offset", begin), ("length", array.nbytes)):
+        tensor.external_data.add(key=key, value=str(entry))
     return tensor
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
     """All nodes on the CPU: the engine tells no node's provider, and its runtime has no other."""
     provider = EXECUTION_PROVIDERS["cpu"]
-    others = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
-    if others:
+    foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
+    if foreign:
         raise CapabilityError(
-            f"{ENGINE}: expected a runtime that has the CPU alone, got one with {min(others)}"
+            f"{ENGINE}: expected a runtime that has the CPU alone, got one with {min(foreign)}"
         )
     counts = Counter(node.op_type for node in model.graph.node)
     return Placement(provider=provider, nodes_by_provider={provider: dict(sorted(counts.items()))})
 
 
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
-    """What the engine's model builder writes beside a graph; without EOS, answers end by length."""
+    """The settings that the engine's model builder writes; without EOS, answers end by length."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

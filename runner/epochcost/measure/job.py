@@ -1,4 +1,4 @@
-"""What one worker process is asked to do, what it says while it does it, and how it may fail.
+"""The job of a worker process, its messages meanwhile, and how it may fail.
 
 A job names files; it holds no arrays. Who writes the graph and the batches decides what is timed;
 this module only fixes the vocabulary between them and the worker, which is frozen and JSON.
@@ -122,7 +122,7 @@ class Reference(_Frozen):
 
 
 class JobFiles(_Frozen):
-    """What a trial executes, as files.
+    """The files that a trial executes.
 
     ``graph``: an ONNX file with static shapes: the whole training step, or the bound model.
     ``batches``: an .npz, by graph input an array ``[pool, batch, ...]``; the pool is cycled, and
@@ -152,7 +152,7 @@ class JobFiles(_Frozen):
 
 
 class Job(JobFiles):
-    """One trial's work: its files, and how they are run.
+    """A trial's work: its files, and how they are run.
 
     ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
     environment it is, None for that of this program. ``pinning``: the CPUs on which the worker
@@ -189,7 +189,7 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """One line of a worker's standard output: how far it is, or why it gives up."""
+    """A line of a worker's standard output: how far it is, or why it gives up."""
 
     progress: Progress | None = None
     failure: str | None = None

@@ -46,7 +46,7 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """One question: ``index`` is the example, ``id`` what an answer must name."""
+    """A question: ``index`` is the example, ``id`` what an answer must name."""
 
     id: int
     index: int
@@ -59,7 +59,7 @@ Answered = Callable[[int], None]
 
 @dataclass(frozen=True)
 class LoadGenRequest:
-    """One run of LoadGen.
+    """A run of LoadGen.
 
     ``queries_per_second``: how many a server gets; offline, samples to prepare. With
     ``token_bound_seconds``, that of every further token, ``bound_seconds`` is of the first one.
@@ -88,21 +88,21 @@ def missing_loadgen() -> str | None:
     )
 
 
-def run_loadgen(asked: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
+def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
     """Let LoadGen ask ``issue`` and read what it wrote; its files live in ``folder`` meanwhile.
 
     ``issue`` is called on threads of LoadGen and must not raise; each sample is answered through
     ``Answers``. Raises CapabilityError where LoadGen is not installed.
     """
     loadgen = _loadgen()
-    library = loadgen.ConstructQSL(asked.examples, asked.examples, _nothing, _nothing)
+    library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)
     system = loadgen.ConstructSUT(issue, _flush)
     try:
         loadgen.StartTestWithLogSettings(
             system,
             library,
-            _test_settings(loadgen, asked),
-            _log_settings(loadgen, asked, folder),
+            _test_settings(loadgen, request),
+            _log_settings(loadgen, request, folder),
             # By default a file of the current folder, which is none of LoadGen's business.
             str(folder / "audit.config"),
         )
@@ -162,33 +162,33 @@ def _loadgen() -> Any:
     return mlperf_loadgen
 
 
-def _test_settings(loadgen: Any, asked: LoadGenRequest) -> Any:
+def _test_settings(loadgen: Any, request: LoadGenRequest) -> Any:
     settings = loadgen.TestSettings()
-    settings.scenario = getattr(loadgen.TestScenario, _SCENARIOS[asked.scenario])
+    settings.scenario = getattr(loadgen.TestScenario, _SCENARIOS[request.scenario])
     settings.mode = loadgen.TestMode.PerformanceOnly
-    settings.min_duration_ms = round(asked.minimum_seconds * 1e3)
-    settings.min_query_count = asked.minimum_queries
-    settings.offline_expected_qps = asked.queries_per_second
-    settings.server_target_qps = asked.queries_per_second
-    settings.server_target_latency_ns = round(asked.bound_seconds * 1e9)
-    settings.server_target_latency_percentile = asked.percentile
-    if asked.token_bound_seconds is not None:
+    settings.min_duration_ms = round(request.minimum_seconds * 1e3)
+    settings.min_query_count = request.minimum_queries
+    settings.offline_expected_qps = request.queries_per_second
+    settings.server_target_qps = request.queries_per_second
+    settings.server_target_latency_ns = round(request.bound_seconds * 1e9)
+    settings.server_target_latency_percentile = request.percentile
+    if request.token_bound_seconds is not None:
         settings.use_token_latencies = True
-        settings.ttft_latency = round(asked.bound_seconds * 1e9)
-        settings.tpot_latency = round(asked.token_bound_seconds * 1e9)
+        settings.ttft_latency = round(request.bound_seconds * 1e9)
+        settings.tpot_latency = round(request.token_bound_seconds * 1e9)
     for name, seed in _SEEDS.items():
         setattr(settings, name, seed)
     return settings
 
 
-def _log_settings(loadgen: Any, asked: LoadGenRequest, folder: Path) -> Any:
+def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
     output = loadgen.LogOutputSettings()
     output.outdir = str(folder)
     output.prefix = _PREFIX
     output.copy_summary_to_stdout = False
     settings = loadgen.LogSettings()
     settings.log_output = output
-    settings.enable_trace = asked.trace
+    settings.enable_trace = request.trace
     return settings
 
 
@@ -197,7 +197,7 @@ def _nothing(_: Sequence[int]) -> None:
 
 
 def _flush() -> None:
-    """Nothing is held back for a later query: what waits is answered in its own time."""
+    """Hold nothing back for a later query: samples that wait are answered in their own time."""
 
 
 _MARK = ":::MLLOG "
@@ -206,7 +206,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """What LoadGen logged of one run; without a trace there are no ``latencies``."""
+    """LoadGen's log of a run; without a trace there are no ``latencies``."""
 
     values: dict[str, Any]
     summary: str
@@ -251,22 +251,22 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
 
 
 def run_record(
-    log: LoadGenLog, purpose: Purpose, minimum_seconds: float, asked: float | None
+    log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """One run as it is stored; ``asked`` is a server's rate."""
+    """The stored form of a run; ``rate_asked`` is a server's rate."""
     values = log.values
     # Samples per second: offline of all, of a server's those completed.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
     rate = float(next(values[key] for key in keys if key in values))
     return LoadGenRun(
         purpose=purpose,
-        asked_samples_per_second=asked,
+        asked_samples_per_second=rate_asked,
         samples_per_second=rate,
         queries=values["result_query_count"],
         samples=values["result_query_count"] * values["generated_samples_per_query"],
         minimum_seconds=minimum_seconds,
         valid=log.valid,
-        kept_bound=None if asked is None else log.kept_bound,
+        kept_bound=None if rate_asked is None else log.kept_bound,
         latency=_latency(values),
         summary=log.summary,
     )
@@ -284,7 +284,7 @@ def _latency(values: dict[str, Any]) -> Latency:
 
 
 def _values(detail: str) -> dict[str, Any]:
-    """By key the last value logged."""
+    """The last logged value of each key."""
     lines = (line.removeprefix(_MARK) for line in detail.splitlines() if line.startswith(_MARK))
     entries = (json.loads(line) for line in lines)
     return {entry["key"]: entry["value"] for entry in entries}

@@ -1,4 +1,4 @@
-"""One trial under LoadGen: the model is warmed up, then asked as the scenario says.
+"""A trial under LoadGen: the model is warmed up, then asked as the scenario says.
 
 Owns durations, counts and rates; sessions and answers are left to ``serving``, the search for the
 highest rate of arrivals to ``loadgen``.
@@ -143,7 +143,7 @@ class _Scenario(LoadGenTrial):
             self._require_affordable(rate)
         # A trace takes about 300 bytes of scratch room a sample: none where it is thrown away.
         traced = purpose == "scored" and max(rate * seconds, self._fewest) <= 2 * MOST_SAMPLES
-        asked = LoadGenRequest(
+        request = LoadGenRequest(
             scenario=load.scenario,
             minimum_seconds=seconds,
             minimum_queries=self._fewest,
@@ -154,7 +154,7 @@ class _Scenario(LoadGenTrial):
             trace=traced,
         )
         with self._answering(load) as issue:
-            self._log = run_loadgen(asked, issue, self._folder)
+            self._log = run_loadgen(request, issue, self._folder)
         per_second = rate if load.scenario == "server" else None
         self._runs.append(run_record(self._log, purpose, seconds, per_second))
 

@@ -59,7 +59,7 @@ class ServedModel:
         self.runs = self._last = 0
         # Sessions borrow them, and keep them for all sizes.
         self._weights = constant_weights(job, initial_parameters(job))
-        self._asked: Sequence[int] = ()
+        self._indices: Sequence[int] = ()
         self._sizes: dict[int, Stepper] = {}
         for size in sorted(graphs):
             with naming_missing_kernels(job.precision, job.provider):
@@ -83,7 +83,7 @@ class ServedModel:
     def __call__(self, indices: Sequence[int]) -> None:
         """Answer examples: at most as many as the largest size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
-        self._asked = indices
+        self._indices = indices
         self._sizes[self._last]()
         self.runs += 1
 
@@ -114,10 +114,10 @@ class ServedModel:
 
     def _batches(self, staged: dict[str, Array]) -> Iterator[dict[str, Array]]:
         while True:
-            count = len(self._asked)
+            count = len(self._indices)
             for name, values in staged.items():
                 examples = self.examples[name]
-                np.take(examples, self._asked, axis=0, out=values[:count], mode="clip")
+                np.take(examples, self._indices, axis=0, out=values[:count], mode="clip")
             yield staged
 
     def _proof(self, job: Job, session: ort.InferenceSession, size: int) -> Placement:

@@ -69,9 +69,9 @@ def run_module(
     )
 
 
-def last_words(done: subprocess.CompletedProcess[str]) -> str:
+def last_words(process: subprocess.CompletedProcess[str]) -> str:
     """The last line that a process wrote to standard error."""
-    lines = done.stderr.strip().splitlines()
+    lines = process.stderr.strip().splitlines()
     return lines[-1] if lines else "no last words"
 
 

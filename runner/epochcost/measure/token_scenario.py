@@ -1,4 +1,4 @@
-"""One trial of a decoder behind an engine: requests at random times, at rates it keeps its bounds.
+"""A trial of a decoder behind an engine: requests at random times, at rates that keep its bounds.
 
 LoadGen asks as its scenario server does, with latencies of tokens. The highest rate whose first and
 further tokens keep their bounds is searched for, proved in a run that counts, and then shares of it
@@ -93,13 +93,13 @@ class _Requests(LoadGenTrial):
     def _count(self, rate: float) -> int:
         """Requests of each run, so that all together take what is left of the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
-        wanted = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
-        return max(self._fewest, round(wanted))
+        count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
+        return max(self._fewest, round(count))
 
     def _ask(self, rate: float, purpose: Purpose) -> None:
         if purpose == "scored":
             self._scored_count = self._count(rate)
-        asked = LoadGenRequest(
+        request = LoadGenRequest(
             scenario="server",
             minimum_seconds=BOUNDS_LONG[purpose] * self._requests.first_token_ms / 1e3,
             minimum_queries=self._search_count if purpose == "search" else self._scored_count,
@@ -112,14 +112,14 @@ class _Requests(LoadGenTrial):
         )
         self._log = answer_while(
             self._engine,
-            lambda issue: run_loadgen(asked, issue, self._folder),
+            lambda issue: run_loadgen(request, issue, self._folder),
             Answers(self._answered),
         )
         trace = _TokenTrace(self._log, self._engine.prompt_tokens, self._engine.answer_tokens)
         tokens = _token_record(self._log, trace, raw=purpose != "search")
-        record = run_record(self._log, purpose, asked.minimum_seconds, rate)
-        kept = tokens.keeps(self._requests)
-        self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept}))
+        record = run_record(self._log, purpose, request.minimum_seconds, rate)
+        kept_bound = tokens.keeps(self._requests)
+        self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
 
 
 # Both events of a sample bear the time for which it was scheduled.
@@ -130,7 +130,7 @@ _ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complet
 
 
 class _TokenTrace:
-    """Of every request of a run, in the order of arrival: its number, and when tokens came.
+    """The number of every request of a run, in order of arrival, and when its tokens came.
 
     ``prompts`` and ``answers`` are tokens by number. Raises TrialFailed where LoadGen's trace does
     not tell of each.
@@ -138,21 +138,20 @@ class _TokenTrace:
 
     def __init__(self, log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int]) -> None:
         first = {
-            when: int(delay) + int(done) for when, delay, done in _FIRST_TOKEN.findall(log.trace)
+            arrival: int(delay) + int(duration)
+            for arrival, delay, duration in _FIRST_TOKEN.findall(log.trace)
         }
-        found = [
-            (first.get(when), int(number), int(done))
-            for when, number, done in _ANSWER.findall(log.trace)
+        requests = [
+            (int(number), first.get(arrival), int(duration))
+            for arrival, number, duration in _ANSWER.findall(log.trace)
         ]
-        if len(found) != log.values["result_query_count"] or None in [one for one, _, _ in found]:
+        begun = [(number, begin, end) for number, begin, end in requests if begin is not None]
+        if len(begun) != len(requests) or len(requests) != log.values["result_query_count"]:
             raise TrialFailed("LoadGen: expected the first token of every request in its trace")
-        self.first = tuple(one for one, _, _ in found if one is not None)
-        self.further = tuple(
-            (done - begun) // (answers[number] - 1)
-            for begun, (_, number, done) in zip(self.first, found, strict=True)
-        )
-        self.read = sum(prompts[number] for _, number, _ in found)
-        self.written = sum(answers[number] for _, number, _ in found)
+        self.first = tuple(begin for _, begin, _ in begun)
+        self.further = tuple((end - begin) // (answers[n] - 1) for n, begin, end in begun)
+        self.read = sum(prompts[number] for number, _, _ in begun)
+        self.written = sum(answers[number] for number, _, _ in begun)
 
 
 # What LoadGen calls least, mean and most of a latency, and its percentiles.
@@ -175,6 +174,8 @@ def _token_record(log: LoadGenLog, trace: _TokenTrace, *, raw: bool) -> TokenRun
 
 def _token_latency(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
-    said = {name: plain.format(key) for name, key in keys.items()}
-    said |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
-    return Latency(**{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in said.items()})
+    names = {name: plain.format(key) for name, key in keys.items()}
+    names |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
+    return Latency(
+        **{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in names.items()}
+    )

@@ -1,4 +1,4 @@
-"""One trial in one fresh process: start the worker, follow it, and bring its measurement home.
+"""A trial in a fresh process: start the worker, follow it, and bring its measurement home.
 
 A crash, a kill or an exhausted memory ends the worker and not the run. What the worker does is left
 to ``worker``.
@@ -78,8 +78,8 @@ class Worker:
         log = self.folder / _LOG
         if status != 0 or failure is not None:
             for_memory = was_oom_killed(self.kills_before, oom_kill_count())
-            words = _failure_words(status, failure, log, for_memory)
-            raise _failure(status, failure, words, for_memory)
+            reason = _failure_words(status, failure, log, for_memory)
+            raise _failure(status, failure, reason, for_memory)
         return _read(self.folder / _MEASUREMENT, log)
 
 
@@ -111,12 +111,12 @@ def _release(process: subprocess.Popen[str]) -> None:
         os.write(process.stdin.fileno(), b"\n")
 
 
-def _failure(status: int, failure: str | None, words: str, for_memory: bool | None) -> TrialFailed:
+def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error for how a worker ended; that this process ended it for a hang says no memory."""
     hung = failure is not None and status == -signal.SIGKILL
-    if not hung and tells_out_of_memory(words, status, for_memory):
-        return OutOfMemory(words)
-    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(words)
+    if not hung and tells_out_of_memory(reason, status, for_memory):
+        return OutOfMemory(reason)
+    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(reason)
 
 
 def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> subprocess.Popen[str]:
@@ -201,12 +201,12 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Say how the worker ended, in its own words where it left some."""
+    """Say how the worker ended, in its last words if it left some."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
-    words = f"; its last words:{last}" if last else "; it left no last words"
-    return f"worker: {_ending_words(status, for_memory)}{words}"
+    ending = f"; its last words:{last}" if last else "; it left no last words"
+    return f"worker: {_ending_words(status, for_memory)}{ending}"
 
 
 def _ending_words(status: int, for_memory: bool | None) -> str:

@@ -148,10 +148,10 @@ def main(job_file: str, measurement_file: str) -> int:
             limit_memory(job.memory_limit_bytes)
         target = Path(measurement_file)
         require_pinned(job.pinning)
-        found = _software(job)
-        require_runtime(job.runtime or found.runtime, found.runtime)
+        environment = _software(job)
+        require_runtime(job.runtime or environment.runtime, environment.runtime)
         measurement = measure(job, target.parent, emit)
-        proved = {"pinning": job.pinning, "software": found}
+        proved = {"pinning": job.pinning, "software": environment}
         measurement = measurement.model_copy(update=proved)
         target.write_bytes(measurement.model_dump_json().encode())
     except EpochcostError as error:

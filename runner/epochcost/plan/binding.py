@@ -35,15 +35,15 @@ def bind_model(
             raise ModelError(
                 f"model {model.id}: [dimensions]: {unknown_name('dimension', name, names)}"
             )
-    left = [name for name in names if name not in model.dimensions]
-    batch = left[0] if len(left) == 1 else _BATCH
-    for name in left:
+    unsized = [name for name in names if name not in model.dimensions]
+    batch = unsized[0] if len(unsized) == 1 else _BATCH
+    for name in unsized:
         if name != batch:
             raise ModelError(
                 f"model {model.id}: expected a size for the dimension {name!r} of {model.graph}, "
                 f"found none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
             )
-    return _bound(graph, model, {**model.dimensions, **({batch: batch_size} if left else {})})
+    return _bound(graph, model, {**model.dimensions, **({batch: batch_size} if unsized else {})})
 
 
 def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.ModelProto:

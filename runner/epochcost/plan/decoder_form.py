@@ -40,7 +40,7 @@ class Misfit(NamedTuple):
 
 
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
-    """Where a graph is not of its decoder's form; the first may be the reason of the others."""
+    """Differences of a graph from its decoder's form; the first may cause the others."""
     inputs = _fed(graph)
     outputs = {value.name: value for value in graph.graph.output}
     yield from _of_layers(inputs, decoder)
@@ -50,7 +50,7 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Those of a file and a table ``[decoder]``; none where that is not one, which others say.
+    """Misfits of a file and a table ``[decoder]``; none if the table itself is faulty.
 
     Raises ModelError for a malformed list of parameters. The file can be read.
     """
@@ -69,20 +69,20 @@ def phase_sizes(
     A longer one slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
     """
     cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
-    new, seen = (batch_size, phase.new_tokens), (batch_size, phase.length)
-    known = {TOKENS: new, POSITIONS: new, MASK: seen} | {past: cache for past, _ in decoder.cache}
+    new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)
+    fed = {TOKENS: new, POSITIONS: new, MASK: cached} | {past: cache for past, _ in decoder.cache}
     return {
         dim.dim_param or f"{name}[{axis}]": size
         for name, value in _fed(graph).items()
-        for axis, (dim, size) in enumerate(zip(_dims(value), known.get(name, ()), strict=False))
+        for axis, (dim, size) in enumerate(zip(_dims(value), fed.get(name, ()), strict=False))
         if not dim.HasField("dim_value")
     }
 
 
 def _fed(graph: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    held = {tensor.name for tensor in graph.graph.initializer}
-    held.update(listed_parameters(graph) or (), listed_state(graph))
-    return {value.name: value for value in graph.graph.input if value.name not in held}
+    parameters = {tensor.name for tensor in graph.graph.initializer}
+    parameters.update(listed_parameters(graph) or (), listed_state(graph))
+    return {value.name: value for value in graph.graph.input if value.name not in parameters}
 
 
 def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
@@ -96,8 +96,8 @@ def _of_layers(inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
     key = "past_key_values.{}.key".format
     layers = next(count for count in range(len(inputs) + 1) if key(count) not in inputs)
     if not layers:
-        given = ", ".join(inputs)
-        yield Misfit(("graph",), f"should have an input {key(0)!r}, got {given:.200}: {_REMEDY}")
+        names = ", ".join(inputs)
+        yield Misfit(("graph",), f"should have an input {key(0)!r}, got {names:.200}: {_REMEDY}")
     elif layers != decoder.layers:
         has = (
             f"no input {key(layers)!r}"
@@ -115,10 +115,10 @@ def _of_names(inputs: _Values, outputs: _Values, decoder: Decoder) -> Iterator[M
     ):
         for name in (name for name in names if name not in values):
             yield Misfit(("graph",), f"should have an {kind} {name!r}, has none: {_REMEDY}")
-    own = {TOKENS, MASK, POSITIONS, *(past for past, _ in decoder.cache)}
-    for name in (name for name in inputs if name not in own):
-        known = f"{TOKENS}, {MASK}, {POSITIONS} and the cache"
-        yield Misfit(("graph",), f"should have no inputs but {known}, got {name!r}: {_REMEDY}")
+    expected = {TOKENS, MASK, POSITIONS, *(past for past, _ in decoder.cache)}
+    for name in (name for name in inputs if name not in expected):
+        listed = f"{TOKENS}, {MASK}, {POSITIONS} and the cache"
+        yield Misfit(("graph",), f"should have no inputs but {listed}, got {name!r}: {_REMEDY}")
 
 
 def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iterator[Misfit]:
@@ -133,8 +133,8 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
         yield Misfit(("graph",), message)
 
 
-class _Said(NamedTuple):
-    """What a graph says of a key of its decoder, and where."""
+class _Size(NamedTuple):
+    """The size that a graph gives to a key of its decoder, and where."""
 
     key: str
     size: int
@@ -148,19 +148,19 @@ def _of_sizes(graph: onnx.ModelProto, values: _Values, decoder: Decoder) -> Iter
             yield Misfit(("decoder", key), f"should be {size}, as {where!r} has it, got {got}")
 
 
-def _cached(values: _Values, decoder: Decoder) -> Iterator[_Said]:
-    for name in (name for both in decoder.cache for name in both if name in values):
+def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
+    for name in (name for pair in decoder.cache for name in pair if name in values):
         dims = _dims(values[name])
         if len(dims) == _CACHE_AXES:
-            said = (("key_value_heads", dims[1]), ("head_size", dims[3]))
-            yield from (_Said(key, dim.dim_value, name) for key, dim in said if dim.dim_value)
+            sizes = (("key_value_heads", dims[1]), ("head_size", dims[3]))
+            yield from (_Size(key, dim.dim_value, name) for key, dim in sizes if dim.dim_value)
     for dim in _dims(values[SCORES])[-1:] if SCORES in values else ():
         if dim.dim_value:
-            yield _Said("vocabulary", dim.dim_value, SCORES)
+            yield _Size("vocabulary", dim.dim_value, SCORES)
 
 
-def _attended(graph: onnx.ModelProto) -> Iterator[_Said]:
-    """Of attention its heads, how far its angles go, and by who reads its result their size."""
+def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
+    """The heads of attention, the reach of its angles, and from its readers a head's size."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
         value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
     }
@@ -169,10 +169,10 @@ def _attended(graph: onnx.ModelProto) -> Iterator[_Said]:
         attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]
         if node.op_type == "GroupQueryAttention" and (count := attributes.get("num_heads")):
             heads |= dict.fromkeys(node.output[:1], count)
-            yield _Said("heads", count, node.name)
+            yield _Size("heads", count, node.name)
             if table := shapes.get(read[_COSINES]):
-                yield _Said("context", table[0], read[_COSINES])
+                yield _Size("context", table[0], read[_COSINES])
         elif read[0] in heads and node.op_type == "MatMulNBits" and "K" in attributes:
-            yield _Said("head_size", attributes["K"] // heads[read[0]], read[0])
+            yield _Size("head_size", attributes["K"] // heads[read[0]], read[0])
         elif read[0] in heads and node.op_type == "MatMul" and shapes.get(read[1]):
-            yield _Said("head_size", shapes[read[1]][0] // heads[read[0]], read[0])
+            yield _Size("head_size", shapes[read[1]][0] // heads[read[0]], read[0])

@@ -1,4 +1,4 @@
-"""What identifies a trial's work: the bytes of the ONNX file, the working part of a model's spec.
+"""Digests that identify a trial's work: of the ONNX file, of the working part of a model's spec.
 
 Reading the files is kept here, at the edge, so that planning itself is pure.
 """

@@ -1,4 +1,4 @@
-"""From studies to ordered trials, and what is left out and why.
+"""Ordered trials of studies, and the reasons of what is left out.
 
 A study asks for every combination of its models, modes, providers, batch sizes and variants. Pure:
 the digests of the files and the abilities of the machine are passed in.
@@ -66,7 +66,7 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class StudySelection:
-    """What was asked for by name; None is everything, and of ``rounds`` what the study says.
+    """The names of a request; None is everything, and for ``rounds`` the study's number.
 
     ``quick`` trades precision for time.
     """
@@ -119,34 +119,34 @@ def plan_study(
     trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
     sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
     left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
-    asked = {trial.id: rounds for trial in trials if rounds > 1}
-    return merge_plans([Plan(trials, left_out, asked, tuple(sweeps))])
+    rounds_by_trial = {trial.id: rounds for trial in trials if rounds > 1}
+    return merge_plans([Plan(trials, left_out, rounds_by_trial, tuple(sweeps))])
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """One plan of many: work that several studies name is done once; cheapest first.
+    """Merge plans: work that several studies name is done once; cheapest first.
 
     It takes as many rounds as the study that asks for the most.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
-    left_out = dict.fromkeys(left for plan in every for left in plan.left_out)
+    left_out = dict.fromkeys(reason for plan in every for reason in plan.left_out)
     rounds: dict[str, int] = {}
-    for asked in (plan.rounds for plan in every):
-        rounds |= {key: max(count, rounds.get(key, 1)) for key, count in asked.items()}
+    for each in (plan.rounds for plan in every):
+        rounds |= {key: max(count, rounds.get(key, 1)) for key, count in each.items()}
     return Plan(
         tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out), rounds, _merged(every)
     )
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """Of several sweeps of the same work the one that begins lowest, in the most rounds."""
-    found: dict[str, Sweep] = {}
+    """Each sweep once: the one that begins lowest, in the most rounds."""
+    sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
-        known = found.setdefault(sweep.id, sweep)
-        lowest = min(known, sweep, key=lambda one: one.trial.batch_size)
-        found[sweep.id] = replace(lowest, rounds=max(known.rounds, sweep.rounds))
-    return tuple(sorted(found.values(), key=lambda sweep: _cost_rank(sweep.trial)))
+        first = sweeps.setdefault(sweep.id, sweep)
+        lowest = min(first, sweep, key=lambda each: each.trial.batch_size)
+        sweeps[sweep.id] = replace(lowest, rounds=max(first.rounds, sweep.rounds))
+    return tuple(sorted(sweeps.values(), key=lambda sweep: _cost_rank(sweep.trial)))
 
 
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
@@ -266,16 +266,16 @@ def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):
         return ()
-    asked = _asked(study, mode)
-    return (min(declared.batch_sizes),) if asked == "auto" else asked or declared.batch_sizes
+    sizes = _study_sizes(study, mode)
+    return (min(declared.batch_sizes),) if sizes == "auto" else sizes or declared.batch_sizes
 
 
-def _asked(study: Study, mode: Mode) -> AskedBatchSizes | None:
+def _study_sizes(study: Study, mode: Mode) -> AskedBatchSizes | None:
     return study.training_batch_sizes if mode == "training" else study.inference_batch_sizes
 
 
 def _is_swept(study: Study, trial: Trial) -> bool:
-    return trial.work == STEPS and _asked(study, trial.mode) == "auto"
+    return trial.work == STEPS and _study_sizes(study, trial.mode) == "auto"
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:

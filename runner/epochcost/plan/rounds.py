@@ -24,7 +24,7 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """One round of a trial: the ``number``th of ``rounds``, counted from 1.
+    """A round of a trial: the ``number``th of ``rounds``, counted from 1.
 
     ``extra`` of them are beyond the plan, whose budget the others share.
     """
@@ -60,12 +60,12 @@ class Visit:
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
 
 
-def rounds_of(trial: Trial, asked: Mapping[str, int]) -> int:
-    """How often a trial is visited: as asked by id, once by default and under LoadGen.
+def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
+    """How often a trial is visited: as ``rounds`` says by id, once by default and under LoadGen.
 
     LoadGen judges a run by its own length, which must not be divided.
     """
-    return asked.get(trial.id, 1) if trial.work.scenario == "batch" else 1
+    return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
 
 def visits(

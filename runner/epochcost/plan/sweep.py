@@ -48,12 +48,12 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """What is swept, from where and until what."""
+        """The work that is swept, its smallest size and its ends."""
         first = self.trial
         named = f"{first.model} {first.mode} {first.provider}"
         ends = f"batch {first.batch_size}, doubled until memory ends or throughput falls"
-        said = f", {first.variant}" if first.variant else ""
-        return f"{named} {ends}, at most {self.largest:,} ({self.bound}){said}"
+        variant = f", {first.variant}" if first.variant else ""
+        return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
         """The trial of one size: the ordinary one, with the ordinary id."""
@@ -85,16 +85,16 @@ class SizeFailure:
     """A size that did not run: its memory did not suffice, or something else was wrong."""
 
     batch_size: int
-    words: str
+    reason: str
     of_memory: bool = True
 
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """The sweep is over; ``words`` say why."""
+    """The sweep is over; ``reason`` says why."""
 
     cause: Cause
-    words: str
+    reason: str
 
 
 Point = MeasuredSize | SizeFailure
@@ -110,19 +110,19 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
     )
     for broke in (p for p in points if isinstance(p, SizeFailure) and not p.of_memory):
-        return SweepEnd("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
-    held = ran[-1].batch_size if ran else 0
+        return SweepEnd("failure", f"batch {broke.batch_size:,} failed: {broke.reason}")
+    largest = ran[-1].batch_size if ran else 0
     broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
-    failed = min((size for size in broken if size > held), default=None)
+    failed = min((size for size in broken if size > largest), default=None)
     # Once memory is known to end, only where is open: sizes in between are no doublings.
     if failed is None and (fallen := _fallen(ran)):
         return fallen
-    if failed is None and held >= sweep.largest:
+    if failed is None and largest >= sweep.largest:
         return SweepEnd("maximum", sweep.bound)
-    if failed is not None and failed - held <= max(1, held // _RESOLUTION):
+    if failed is not None and failed - largest <= max(1, largest // _RESOLUTION):
         return SweepEnd("memory", f"batch {failed:,} ran out of memory")
-    larger = next((size for size in ladder(sweep) if size > held), sweep.largest)
-    size = larger if failed is None else (held + failed) // 2
+    larger = next((size for size in ladder(sweep) if size > largest), sweep.largest)
+    size = larger if failed is None else (largest + failed) // 2
     return _too_slow(sweep, ran, size) or size
 
 

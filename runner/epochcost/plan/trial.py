@@ -87,7 +87,7 @@ _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf
 
 
 class Trial(BaseModel):
-    """One model, mode, provider and batch size, and everything else that defines the work.
+    """A model, mode, provider and batch size, and everything else that defines the work.
 
     ``graph_sha256`` is of the ONNX file, ``spec_sha256`` of what the model's spec says about the
     work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it,
@@ -127,28 +127,28 @@ class Trial(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_session(cls, said: Any) -> Any:
-        if not isinstance(said, Mapping) or isinstance(said.get("session"), SessionSettings):
-            return said
-        if "session" in said or "former" in said or isinstance(said.get("work"), Mapping):
+    def _with_session(cls, stored: Any) -> Any:
+        if not isinstance(stored, Mapping) or isinstance(stored.get("session"), SessionSettings):
+            return stored
+        if "session" in stored or "former" in stored or isinstance(stored.get("work"), Mapping):
             raise ValueError("should have the settings of session and work beside the rest")
-        session = {name: said[name] for name in _OF_SESSION if name in said}
-        own = {k: said[k] for k in said if k not in (*session, *_FORMER, *STORED_KEYS)}
-        values = [(name, said.get(name, _ADDED[name])) for name in _FORMER]
+        session = {name: stored[name] for name in _OF_SESSION if name in stored}
+        fields = {k: stored[k] for k in stored if k not in (*session, *_FORMER, *STORED_KEYS)}
+        values = [(name, stored.get(name, _ADDED[name])) for name in _FORMER]
         former = tuple((name, value) for name, value in values if value != _ADDED[name])
-        session["tf32"] = said.get("precision") == "tf32"
-        return {"work": tagged(said), **own, "session": session, "former": former}
+        session["tf32"] = stored.get("precision") == "tf32"
+        return {"work": tagged(stored), **fields, "session": session, "former": former}
 
     @model_serializer(mode="wrap")
     def _flat(
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        said: dict[str, Any] = handler(self)
+        fields: dict[str, Any] = handler(self)
         parts = self.work.stored.items()
         work = {key: part.model_dump(mode=info.mode, exclude={"kind"}) for key, part in parts}
         flat = {
-            **said,
-            **said["session"],
+            **fields,
+            **fields["session"],
             **dict(self.former),
             **dict.fromkeys(STORED_KEYS),
             **work,
@@ -163,20 +163,20 @@ class Trial(BaseModel):
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
-        said = self.model_dump(mode="json")
-        usual = {name for name, default in _ADDED.items() if said.get(name) == default}
-        counted = {name: value for name, value in said.items() if name not in usual}
+        fields = self.model_dump(mode="json")
+        usual = {name for name, default in _ADDED.items() if fields.get(name) == default}
+        counted = {name: value for name, value in fields.items() if name not in usual}
         text = json.dumps(counted, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def variant(self) -> str:
-        """What sets the trial apart from the plain one of its work, in words; empty for that one.
+        """Differences from the plain trial of the work, in words; empty for that trial.
 
         The installed runtime is plain whatever its version: a newer one replaces it.
         """
         session = self.session
-        said = {
+        parts = {
             self.precision: self.precision != "fp32",
             f"{self.quantization} quantisation": self.quantization is not None,
             f"{self.vcpus} vCPU": self.vcpus is not None,
@@ -186,10 +186,10 @@ class Trial(BaseModel):
             "memory limit": session.device_memory_limit_bytes is not None,
             self.runtime.replace("==", " "): self.other_runtime,
         }
-        return ", ".join(words for words, holds in said.items() if holds)
+        return ", ".join(part for part, holds in parts.items() if holds)
 
     @property
     def title(self) -> str:
-        """What a progress display calls the trial."""
+        """The trial's name in a progress display."""
         plain_title = f"{self.model} {self.work.title or self.mode} {self.provider}"
         return f"{plain_title} batch {self.batch_size}{self.variant and ', '}{self.variant}"

@@ -61,7 +61,7 @@ STEPS = Steps()
 
 
 class Load(_Kind):
-    """One scenario of LoadGen; the settings of another scenario are None.
+    """A scenario of LoadGen; the settings of another scenario are None.
 
     ``server_latency_ms`` bounds ``latency_percentile``.
     """
@@ -92,7 +92,7 @@ class Load(_Kind):
 
 
 class Phase(_Kind):
-    """One run of a decoder: read prompts of ``tokens``, or continue a cache of as many."""
+    """A run of a decoder: read prompts of ``tokens``, or continue a cache of as many."""
 
     scenario: ClassVar[Scenario] = "batch"
     decodes: ClassVar[bool] = True

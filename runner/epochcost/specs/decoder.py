@@ -65,12 +65,12 @@ class Decoder(Spec):
 
     @field_validator("generation")
     @classmethod
-    def _within_context(cls, asked: Generation, info: ValidationInfo) -> Generation:
+    def _within_context(cls, generation: Generation, info: ValidationInfo) -> Generation:
         room = info.data.get("context")
-        needed = max(*asked.prompts, *(before + 1 for before in asked.contexts))
+        needed = max(*generation.prompts, *(before + 1 for before in generation.contexts))
         if room is not None and needed > room:
             raise ValueError(f"should have sequences within the context of {room}, not of {needed}")
-        return asked
+        return generation
 
     @property
     def cached_numbers_per_token(self) -> int:

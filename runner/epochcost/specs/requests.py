@@ -53,8 +53,8 @@ class Lengths(Spec):
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:
-        given = any((self.median, self.p90, self.most))
-        if (self.tokens is None) == (self.curve is None) or (self.tokens and given):
+        any_of_curve = any((self.median, self.p90, self.most))
+        if (self.tokens is None) == (self.curve is None) or (self.tokens and any_of_curve):
             raise ValueError("should have either tokens, or all of median, p90 and most")
         if self.counts is not None and len(self.counts) != len(self.tokens or ()):
             raise ValueError("should have as many counts as tokens")

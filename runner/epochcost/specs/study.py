@@ -32,7 +32,7 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
 
 class BudgetLimit(Spec):
-    """One demand: ``goal`` of ``model`` costs ``at_most`` so much, in ``currency``.
+    """A demand: ``goal`` of ``model`` costs ``at_most`` so much, in ``currency``.
 
     Without ``hardware`` and ``price`` the cheapest machine and plan count. With
     ``accuracy_percent`` only trainings count that a source says to reach it.
@@ -67,7 +67,7 @@ class BudgetLimit(Spec):
 
 
 class Budget(Spec):
-    """What the study's models may cost; `epochcost check --budgets` fails where they cost more."""
+    """The most that the study's models may cost; `epochcost check --budgets` fails beyond it."""
 
     limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = Field(
         description="One demand each; a cost that is unknown keeps none."
@@ -167,7 +167,7 @@ class Serving(Spec):
 
 
 class Cuda(Spec):
-    """What only the CUDA provider knows."""
+    """Settings of the CUDA provider alone."""
 
     device: Annotated[int, Field(ge=0, le=63)] = Field(
         0, description="The GPU's number, as CUDA counts.", examples=[0]
