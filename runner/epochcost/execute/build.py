@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from epochcost.errors import ModelError
@@ -21,17 +20,15 @@ from epochcost.execute.job_files import (
     bound_state,
     fp32_reference,
     graph_in_precision,
-    require_half,
     save_arrays,
     save_graph,
     save_stored_weights,
-    step_precision,
 )
 from epochcost.execute.loads import load_files
 from epochcost.execute.requests import request_files
 from epochcost.execute.runtimes import interpreter, require_readable
-from epochcost.execute.step import build_step, carried_values, loss_terms
-from epochcost.measure.job import CarriedValue, Evaluation, Job, JobFiles, SamplingRule
+from epochcost.execute.step import carried_values, write_evaluation, write_step
+from epochcost.measure.job import CarriedValue, Job, JobFiles, SamplingRule
 from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import Trial
@@ -41,15 +38,12 @@ from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES
 from epochcost.train.batches import (
     example_fields,
-    held_out_batches,
     save_batches,
     step_targets,
     training_batches,
 )
-from epochcost.train.schedule import Horizon, learning_rates
+from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
-from onnxstep import evaluation_graph
-from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 
 
@@ -153,49 +147,23 @@ def _inference(work: _BoundTrial) -> JobFiles:
 
 def _training(work: _BoundTrial, training: Training) -> JobFiles:
     trial, model, folder = work.trial, work.model, work.folder
-    precision = step_precision(trial)
-    step = build_step(work.graph, model, training, trial.provider, trial.seed, precision)
-    require_half(step.model, trial)
-    graph = plain = save_graph(step.model, folder / "step.onnx")
-    if precision != "fp32":
-        fp32 = build_step(work.graph, model, training, trial.provider, trial.seed)
-        plain = save_graph(fp32.model, folder / "step-fp32.onnx")
+    written = write_step(trial, work.graph, model, training, folder)
+    step = written.step
     fields = example_fields(work.graph, model, trial.batch_size)
     targets = step_targets(step, work.graph, model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
     batches = work.save_pool(teacher)
-    rates = _learning_rates(training, trial.batch_size)
+    evaluation = write_evaluation(work.graph, training, teacher, trial.batch_size, folder)
+    rates = trial_rates(training, trial.batch_size, MOST_SAMPLES)
     constant, rate = bool(np.all(rates == rates[0])), step.learning_rate
     return JobFiles(
-        graph=graph,
+        graph=written.path,
         batches=batches,
-        reference=fp32_reference(trial, step.model, plain, batches),
+        reference=fp32_reference(trial, step.model, written.plain, batches),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         carried=carried_values(step, trial.provider),
         outputs=(step.loss,),
-        evaluation=_evaluation(work, training, teacher),
+        evaluation=evaluation.model_copy(update={"carried": work.carried}),
         scalars={rate: float(training.optimizer.learning_rate)} if constant else {},
         series=None if constant else save_arrays({rate: rates}, folder / "series.npz"),
-    )
-
-
-def _learning_rates(training: Training, batch_size: int) -> NDArray[np.float32]:
-    """The rate of each step; the warm-up steps of the measurement beyond them keep the last."""
-    epoch_steps = max(1, training.examples_per_epoch // batch_size)
-    horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
-    return learning_rates(
-        training.schedule, training.optimizer.learning_rate, horizon, MOST_SAMPLES
-    )
-
-
-def _evaluation(work: _BoundTrial, training: Training, teacher: Teacher) -> Evaluation:
-    with_loss = evaluation_graph(
-        work.graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
-    )
-    batches = held_out_batches(teacher, work.trial.batch_size, flops(with_loss))
-    return Evaluation(
-        graph=save_graph(with_loss, work.folder / "evaluation.onnx"),
-        batches=save_batches(batches, work.folder / "held-out.npz"),
-        loss="loss",
-        carried=work.carried,
     )

@@ -17,11 +17,10 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-import onnxstep
-from epochcost.errors import CapabilityError, ModelError
+from epochcost.errors import ModelError
 from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, scale_inputs, stored_bits
 from epochcost.measure.job import CarriedValue, Reference
-from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
+from epochcost.measure.placement import HALF_TYPES
 from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.binding import carried_state
 from epochcost.plan.trial import Trial
@@ -30,7 +29,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
-from onnxstep.graphs.precision import allowed_outputs, in_half_precision
+from onnxstep.graphs.precision import in_half_precision
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
@@ -65,12 +64,6 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, allow_pickle=False)
     return path
-
-
-# What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
-_OF_STEPS: Mapping[Precision, onnxstep.Precision] = MappingProxyType(
-    {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
-)
 
 
 def graph_in_precision(
@@ -129,34 +122,6 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
             "weightless by `epochcost weightless`, or build it with -p int4"
         )
     return None
-
-
-def step_precision(trial: Trial) -> onnxstep.Precision:
-    """The precision of the graph of a training step."""
-    return _OF_STEPS[trial.precision]
-
-
-def require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError where ONNX knows no half form of a heavy operator of the step.
-
-    At the opset of the graph, that is: such a node stays fp32, and its gradients with it.
-    """
-    if trial.precision not in HALF_TYPES:
-        return
-    half = HALF_TYPES[trial.precision]
-    opset = max(entry.version for entry in step.opset_import if not entry.domain)
-    heavy = {n.op_type: n for n in step.graph.node if n.op_type in HEAVY_OPERATORS and not n.domain}
-    without = sorted(
-        name
-        for name, node in heavy.items()
-        if not any(allowed_outputs(node, onnx.defs.get_schema(name, opset, ""), half))
-    )
-    if without:
-        raise CapabilityError(
-            f"{trial.precision}: expected a half form of {', '.join(without)}; ONNX has none at "
-            f"opset {opset}: export {trial.model} at a newer one (22 knows most), or measure it in "
-            "another precision"
-        )
 
 
 def fp32_reference(

@@ -6,16 +6,26 @@ Its loss and its update rule are the spec's, as the differentiator knows them.
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import onnx
 
-from epochcost.measure.job import CarriedValue
+from epochcost.errors import CapabilityError
+from epochcost.execute.job_files import save_graph
+from epochcost.measure.job import CarriedValue, Evaluation
+from epochcost.measure.placement import HALF_TYPES, HEAVY_OPERATORS
+from epochcost.plan.trial import Trial
+from epochcost.specs import study
 from epochcost.specs import training as spec
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import Provider
 from epochcost.specs.training import LossTerm
-from epochcost.train.teacher import IGNORED
+from epochcost.train.batches import held_out_batches, save_batches
+from epochcost.train.teacher import IGNORED, Teacher
 from onnxstep import (
     Adadelta,
     Adagrad,
@@ -27,9 +37,12 @@ from onnxstep import (
     StepOptions,
     Term,
     TrainingStep,
+    evaluation_graph,
     training_step,
 )
+from onnxstep.graphs.counting import flops
 from onnxstep.graphs.in_place import in_place_updates
+from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
 from onnxstep.passes.recompute import Rematerialisation
 
@@ -128,3 +141,70 @@ def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
+
+
+# What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
+_OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
+    {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
+)
+
+
+@dataclass(frozen=True)
+class WrittenStep:
+    """A trial's training step with its file, and the file of the same step in fp32."""
+
+    step: TrainingStep
+    path: Path
+    plain: Path
+
+
+def write_step(
+    trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, folder: Path
+) -> WrittenStep:
+    """Differentiate in the trial's precision and write the step into ``folder``."""
+    precision = _OF_STEPS[trial.precision]
+    step = build_step(graph, model, training, trial.provider, trial.seed, precision)
+    _require_half(step.model, trial)
+    path = save_graph(step.model, folder / "step.onnx")
+    if precision == "fp32":
+        return WrittenStep(step, path, path)
+    fp32 = build_step(graph, model, training, trial.provider, trial.seed)
+    return WrittenStep(step, path, save_graph(fp32.model, folder / "step-fp32.onnx"))
+
+
+def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
+    """Raise CapabilityError where ONNX knows no half form of a heavy operator of the step.
+
+    At the opset of the graph, that is: such a node stays fp32, and its gradients with it.
+    """
+    if trial.precision not in HALF_TYPES:
+        return
+    half = HALF_TYPES[trial.precision]
+    opset = max(entry.version for entry in step.opset_import if not entry.domain)
+    heavy = {n.op_type: n for n in step.graph.node if n.op_type in HEAVY_OPERATORS and not n.domain}
+    without = sorted(
+        name
+        for name, node in heavy.items()
+        if not any(allowed_outputs(node, onnx.defs.get_schema(name, opset, ""), half))
+    )
+    if without:
+        raise CapabilityError(
+            f"{trial.precision}: expected a half form of {', '.join(without)}; ONNX has none at "
+            f"opset {opset}: export {trial.model} at a newer one (22 knows most), or measure it in "
+            "another precision"
+        )
+
+
+def write_evaluation(
+    graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
+) -> Evaluation:
+    """Write the forward graph with its loss and the held-out batches of a step into ``folder``."""
+    with_loss = evaluation_graph(
+        graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
+    )
+    batches = held_out_batches(teacher, batch_size, flops(with_loss))
+    return Evaluation(
+        graph=save_graph(with_loss, folder / "evaluation.onnx"),
+        batches=save_batches(batches, folder / "held-out.npz"),
+        loss="loss",
+    )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.specs import training as spec
+from epochcost.specs.model import Training
 
 Factors = NDArray[np.float64]
 
@@ -34,6 +35,13 @@ def learning_rates(
     return np.asarray(
         float(learning_rate) * rate_factors(schedule, steps, horizon), dtype=np.float32
     )
+
+
+def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.float32]:
+    """The rate of each of the first ``count`` steps of a training with this batch size."""
+    epoch_steps = max(1, training.examples_per_epoch // batch_size)
+    horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
+    return learning_rates(training.schedule, training.optimizer.learning_rate, horizon, count)
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
