@@ -147,7 +147,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     events: list[Event] = []
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]
-    assert "expected memory for them, got MemoryError" in str(first.error)
+    assert "expected memory, got MemoryError" in str(first.error)
     (limit,) = load_limits(small.store.folder).records.values()
     assert (limit.cause, limit.largest_that_ran, min(one.batch_size for one in limit.failed)) == (
         "memory",
