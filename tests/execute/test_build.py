@@ -118,7 +118,7 @@ def test_one_thread_of_blas_draws_the_data(project: Path, monkeypatch: pytest.Mo
         seen.append(_blas_threads())
         return save_graph(graph, path)
 
-    monkeypatch.setattr("epochcost.execute.build.save_graph", noted)
+    monkeypatch.setattr("epochcost.execute.step.save_graph", noted)
     build(project, "training")
     assert {max(threads) for threads in seen} == {1}
     assert _blas_threads() == before
