@@ -56,14 +56,6 @@ def test_a_price_by_flags(project: Path) -> None:
     assert not check_paths([path]).faults
 
 
-def test_what_else_it_may_say_stands_in_comments(project: Path) -> None:
-    """Keys that were not given are hints, each with an example, and without effect."""
-    _run(*TRADE, "--as-of", "2026-11-20", "--region", "eu-west-1")
-    text = (project / "specs/prices/giant-on-demand-2026-11.toml").read_text("utf-8")
-    assert "\n# sku = " in text
-    assert "\n# region = " not in text
-
-
 def test_nothing_is_overwritten(project: Path) -> None:
     """A second price of the same name is refused, and the first stays."""
     _run(*TRADE, "--as-of", "2026-11-20")

@@ -46,10 +46,3 @@ def test_another_target_is_refused(text: str) -> None:
     """In one line, which shows how it is written."""
     with pytest.raises(InputError, match="--target: expected"):
         parse_target(text)
-
-
-def test_accuracy_demands_classes() -> None:
-    """A model without answers has none."""
-    without = POINT.model_copy(update={"accuracy": None})
-    with pytest.raises(InputError, match="does not answer by classes"):
-        parse_target("accuracy >= 0.9").met([without])

@@ -59,10 +59,9 @@ class AccuracyTraining:
         return spread([float(one.steps) for one in self.counted])
 
     @property
-    def accuracy(self) -> Spread | None:
-        """Of the last evaluation; None of models that do not answer by classes."""
-        known = [one.curve[-1].accuracy for one in self.record.repeats]
-        return spread([one for one in known if one is not None]) if None not in known else None
+    def accuracy(self) -> Spread:
+        """Of the last evaluation."""
+        return spread([one.curve[-1].accuracy for one in self.record.repeats])
 
     @property
     def cost(self) -> Spread | None:

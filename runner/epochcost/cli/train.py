@@ -193,22 +193,22 @@ class _Lines:
         self._shown = now
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
-        accuracy = progress.curve[-1].accuracy if progress.curve else None
+        measured = f", accuracy {progress.curve[-1].accuracy:.1%}" if progress.curve else ""
         spent = progress.times.total + now - self._begun
         say(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
-            f"{'' if accuracy is None else f', accuracy {accuracy:.1%}'}; {seconds(spent)} so far, "
+            f"{measured}; {seconds(spent)} so far, "
             f"at most {seconds(spent / step * (last - step))} to go",
             err=True,
         )
 
     def _end(self, repeat: Repeat, stored: bool) -> None:
         last = repeat.curve[-1]
-        accuracy = "" if last.accuracy is None else f"accuracy {last.accuracy:.2%}, "
         reason = "aim met" if repeat.ending == "reached" else "all epochs done"
         say(
             f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reason} at "
-            f"step {repeat.steps:,}, {accuracy}loss {last.loss:.4g}, {seconds(repeat.seconds)}",
+            f"step {repeat.steps:,}, accuracy {last.accuracy:.2%}, loss {last.loss:.4g}, "
+            f"{seconds(repeat.seconds)}",
             err=True,
         )
 
@@ -225,7 +225,7 @@ def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
             seconds(each.seconds),
             _dollars(done, float(done.cost_of(each.seconds))) if done.price else "no price",
             f"{each.curve[-1].loss:.4g}",
-            "-" if each.curve[-1].accuracy is None else f"{each.curve[-1].accuracy:.2%}",
+            f"{each.curve[-1].accuracy:.2%}",
         )
         for each in record.repeats
     ]
@@ -238,8 +238,7 @@ def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
         assumed = ", an assumed price" if done.price.assumed else ""
         cost = _interval(done.cost, lambda value: _dollars(done, value))
         say(f"cost {cost} at {done.price.id}{assumed}")
-    if done.accuracy is not None:
-        say(f"accuracy {_interval(done.accuracy, lambda value: f'{value:.2%}')}")
+    say(f"accuracy {_interval(done.accuracy, lambda value: f'{value:.2%}')}")
     waiting = sum(each.waiting_seconds for each in record.repeats)
     say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
     say(f"weights: {repeat_folder(request, done.counted[0].seed) / 'model.onnx'}")

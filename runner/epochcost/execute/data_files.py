@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 import pooch
 
@@ -31,26 +31,12 @@ class PlacedFile:
     origin: Literal["fetched", "imported", "is there"]
 
 
-class ProgressBar(Protocol):
-    """The progress bar that pooch draws a download with."""
-
-    total: int
-
-    def update(self, count: int) -> None:
-        """Count so many bytes more."""
-
-    def reset(self) -> None:
-        """Begin to count again."""
-
-    def close(self) -> None:
-        """End."""
-
-
 def fetch_files(
-    dataset: Dataset, folder: Path, bar_of: Callable[[str], ProgressBar]
+    dataset: Dataset, folder: Path, bar_of: Callable[[str], Any]
 ) -> Iterator[PlacedFile]:
-    """Download each file of a data set that is not in its place; ``bar_of`` a file's name.
+    """Download each file of a data set that is not in its place.
 
+    ``bar_of`` makes a file's progress bar, as pooch demands it: a total, update, reset and close.
     Raises InputError if a file has no address or is not as its spec says, and CapabilityError if
     it cannot be downloaded.
     """
@@ -115,7 +101,7 @@ def _declared_files(dataset: Dataset) -> Files:
     return dataset.data
 
 
-def _download(file: DataFile, path: Path, bar: ProgressBar) -> None:
+def _download(file: DataFile, path: Path, bar: Any) -> None:
     """Download a file to its place; a hash that is not the spec's leaves what was there."""
     assert file.address is not None, "fetch_files looks for addresses first"
     pooch.get_logger().setLevel("WARNING")

@@ -54,7 +54,7 @@ class Point(Record):
     learning_rate: NonNegative
     training_loss: FiniteLoss | None
     loss: FiniteLoss
-    accuracy: Share | None
+    accuracy: Share
 
 
 class Repeat(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 
 
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
-    """The text of a spec: its schema, its values, hints at keys that it leaves out.
+    """The text of a spec: its schema and its values.
 
     Raises InputError with everything that is wrong with the values by themselves.
     """
@@ -103,7 +103,6 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
     schema = schema_of(kind)
     tables = {key: value for key, value in values.items() if _is_table(schema, key)}
     lines = [f"{key} = {_drafted(value)}" for key, value in values.items() if key not in tables]
-    lines = [*lines, "", *_hints(schema, values)]
     for key, value in tables.items():
         for item in [value] if isinstance(value, Mapping) else value:
             header = f"[{key}]" if isinstance(value, Mapping) else f"[[{key}]]"
@@ -115,18 +114,6 @@ def _is_table(schema: Schema, key: str) -> bool:
     """Whether a key opens a table of its own, or an array of them."""
     inner = schema["properties"].get(key, {})
     return "properties" in inner.get("items", inner)
-
-
-def _hints(schema: Schema, values: Mapping[str, Any]) -> Iterator[str]:
-    """A comment for each key with one value that is left out: an example, and what it says."""
-    hints = [
-        f"# {key} = {_drafted(value['examples'][0])}  # {value['description']}"
-        for key, value in schema["properties"].items()
-        if key not in values and key not in _NO_HINT and value.get("examples")
-    ]
-    if hints:
-        yield "# What else it may say:"
-        yield from hints
 
 
 def _drafted(value: Any) -> str:

@@ -44,15 +44,9 @@ class Target:
     value: float
 
     def met(self, curve: Sequence[Point]) -> bool:
-        """Whether the last evaluation keeps it; raises InputError where it has no such measure."""
+        """Whether the last evaluation keeps it."""
         point = curve[-1]
-        if self.measure == "loss":
-            return point.loss <= self.value
-        if point.accuracy is None:
-            raise InputError(
-                "target: expected loss of a model that does not answer by classes, got accuracy"
-            )
-        return point.accuracy >= self.value
+        return point.loss <= self.value if self.measure == "loss" else point.accuracy >= self.value
 
 
 def parse_target(text: str) -> Target:
@@ -179,8 +173,8 @@ def _evaluated(
     return after.spent(evaluation=time.perf_counter() - begun)
 
 
-def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float | None]:
-    """The mean loss of all held-out examples, and the share of right answers where there are any.
+def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
+    """The mean loss of all held-out examples, and the share of right answers.
 
     Raises TrainingDiverged where the loss is no number.
     """
@@ -193,7 +187,7 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float | None
     loss = total / examples
     if not math.isfinite(loss):
         raise _diverged("held-out loss", loss)
-    return loss, right / answers if answers else None
+    return loss, right / answers
 
 
 def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:

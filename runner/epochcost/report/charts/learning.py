@@ -34,13 +34,12 @@ class LearningCurve(Chart[LearningPoint]):
 
     along: str
     title: str
-    measured: str
     picks = "training"
 
     @property
     def summary(self) -> str:
         """What the chart is of."""
-        return f"Held-out {self.measured} by {self.title}, with the band of all repeats."
+        return f"Held-out accuracy by {self.title}, with the band of all repeats."
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands, lines and points."""
@@ -48,9 +47,9 @@ class LearningCurve(Chart[LearningPoint]):
             x=axes.log_axis(alt.X, self.data, self.along, self.title),
             color=theme.colour_by(alt, self.data, "training"),
         )
-        y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title=f"held-out {self.measured}")
+        y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title="held-out accuracy")
         band = base.mark_area(fillOpacity=0.2).encode(
-            alt.Y("measure_low:Q", scale=alt.Scale(zero=False), title=f"held-out {self.measured}"),
+            alt.Y("measure_low:Q", scale=alt.Scale(zero=False), title="held-out accuracy"),
             alt.Y2("measure_high"),
         )
         return [
@@ -64,21 +63,18 @@ def learning_curve(
     trainings: Sequence[AccuracyTraining], *, identifier: str, money: bool = False
 ) -> Figure | None:
     """Curves of trainings of one model against time, or ``money``; None where there is none."""
-    by_loss = any(one.accuracy is None for one in trainings)
-    rows = [row for one in trainings for row in _points(one, by_loss=by_loss)]
+    rows = [row for one in trainings for row in _points(one)]
     currencies = {one.price.currency for one in trainings if one.price}
     if not rows or (money and (len(currencies) != 1 or any(row.cost is None for row in rows))):
         return None
-    measured, what = ("loss", "cost of steps") if by_loss else ("accuracy", "cost of steps")
     chart = LearningCurve(
         ChartData(tuple(rows), next(iter(currencies), "USD")),
         "cost" if money else "time",
-        what if money else "time of steps",
-        measured,
+        "cost of steps" if money else "time of steps",
     )
     return Figure(
         id=identifier,
-        title=f"Held-out {measured} against {'money' if money else 'time'}",
+        title=f"Held-out accuracy against {'money' if money else 'time'}",
         description=(
             "The mean of all repeats, in the band from the lowest to the highest; time and money "
             "are of the steps, without evaluations."
@@ -87,7 +83,7 @@ def learning_curve(
     )
 
 
-def _points(training: AccuracyTraining, *, by_loss: bool) -> Iterator[LearningPoint]:
+def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
     """Evaluations that every repeat has, evenly thinned, the first step apart."""
     found: dict[int, list[Point]] = defaultdict(list)
     for repeat in training.record.repeats:
@@ -97,7 +93,7 @@ def _points(training: AccuracyTraining, *, by_loss: bool) -> Iterator[LearningPo
     every = -(-len(shared) // _MOST_POINTS) or 1
     for step in sorted(shared)[::-every][::-1]:
         points = found[step]
-        values = [one.loss if by_loss or one.accuracy is None else one.accuracy for one in points]
+        values = [one.accuracy for one in points]
         seconds = fmean(one.seconds for one in points)
         if seconds > 0:
             yield LearningPoint(

@@ -117,7 +117,7 @@ def _row(one: AccuracyTraining) -> TrainingRow:
         _spread(one.seconds, seconds),
         _spread(one.cost, lambda value: money(Decimal(repr(value)), currency)) if one.cost else "",
         _spread(one.steps, lambda value: f"{value:,.0f}"),
-        _spread(one.accuracy, lambda value: f"{value:.2%}") if one.accuracy else "",
+        _spread(one.accuracy, lambda value: f"{value:.2%}"),
     )
 
 
