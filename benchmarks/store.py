@@ -29,7 +29,8 @@ from pathlib import Path
 from made_trials import made_trial
 
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.rows import join
+from epochcost.analysis.observations import observe
+from epochcost.analysis.rows import price_rows
 from epochcost.results.conditions import Conditions, Energy
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.format import FORMAT_VERSION, serialise_result
@@ -136,7 +137,7 @@ def measured(folder: Path, count: int) -> None:
     load = time.process_time() - begun
     begun = time.process_time()
     inputs = read_inputs(catalogue, [results], ROOT / "docs")
-    rows = join(inputs)
+    rows = price_rows(inputs.catalogue, observe(inputs))
     both = time.process_time() - begun
     assert loaded == len(inputs.stored) == count, inputs.problems[:3]
     print(len(rows), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read, load, both)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epochcost.analysis.inputs import Inputs, StepRatio
 from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.rows import Row, answer, better_known, by_stack, join, ranking
+from epochcost.analysis.rows import Row, answer, better_known, by_stack, price_rows, ranking
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.results.records import Result, Round
@@ -22,6 +22,12 @@ def rows_of(report: Report, workload: str, kind: str) -> list[Row]:
         for row in report.rows
         if row.observed.workload.id == workload and row.observed.kind == kind
     ]
+
+
+def rows_of_all(project: Path) -> tuple[Row, ...]:
+    """Every row of a project."""
+    inputs = inputs_of(project)
+    return price_rows(inputs.catalogue, observe(inputs))
 
 
 def measured(folder: Path, *results: Result) -> list[Observation]:
@@ -92,7 +98,7 @@ def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
     """No price is a state with a reason, never zero."""
     result = make_result(hardware="bare")
     project = write_project(tmp_path, [result])
-    row = next(row for row in join(inputs_of(project)) if row.observed.kind == "measured")
+    row = next(row for row in rows_of_all(project) if row.observed.kind == "measured")
     cost = row.cost("epoch")
     assert row.price is None
     assert isinstance(cost, Unpriced)
@@ -275,7 +281,7 @@ def test_a_precise_time_stands_for_a_machine(tmp_path: Path) -> None:
     """Where its price is assumed as well: a cheaper time that may be any is behind it."""
     wide = make_result(batch_size=16, samples=(0.0001, 0.0009) * 2)
     project = write_project(tmp_path, [make_result(samples=(0.0100, 0.0101) * 20), wide])
-    rows = [row for row in join(inputs_of(project)) if row.observed.kind == "measured"]
+    rows = [row for row in rows_of_all(project) if row.observed.kind == "measured"]
     assert {bool(row.observed.imprecise) for row in rows} == {False, True}
     assert min(rows, key=lambda row: row.costs["epoch"].mean).observed.imprecise
     assert [row.observed.batch_size for row in ranking(rows, "epoch")] == [32]

@@ -18,7 +18,6 @@ from typing import TypeVar
 import tomli
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import InputError, ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
@@ -260,8 +259,7 @@ def read_inputs(
 ) -> Inputs:
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
-    with gc_paused():
-        stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
+    stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
     ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
     graphs: Mapping[str, GraphFacts] = _or(
         {}, lambda: read_graph_facts(catalogue.models_folder), problems

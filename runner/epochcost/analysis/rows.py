@@ -16,10 +16,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from epochcost.analysis.gc_pause import gc_paused
-from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Kind, Observation, observe
+from epochcost.analysis.observations import Goal, Kind, Observation
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.cost import (
     Candidate,
@@ -132,14 +130,8 @@ class Row:
         return draws_along(self.observed, time, (value.low, value.mean, value.high))
 
 
-def join(inputs: Inputs) -> tuple[Row, ...]:
-    """All rows, those of one workload and mode together, cheapest first, the unpriced last."""
-    with gc_paused():
-        return price_rows(inputs.catalogue, observe(inputs))
-
-
 def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:
-    """The rows of some observations, ordered as all are."""
+    """Price observations: rows of one workload and mode together, cheapest first, unpriced last."""
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     today = {price.id for prices in current.values() for price in prices}

@@ -66,6 +66,8 @@ _PLACES = {
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.
 _PREDICTING = frozenset({"build", "cheapest", "diff", "serve", "trust"})
+# Objects that are made before Python searches them for cycles: records form none.
+_MANY_OBJECTS = 100_000
 
 
 def load_command(name: str) -> Any:
@@ -82,6 +84,7 @@ def load_command(name: str) -> Any:
     found = getattr(import_module(f"epochcost.cli.{module}"), function)
     gc.freeze()
     gc.enable()
+    gc.set_threshold(_MANY_OBJECTS)
     program = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         program.add_typer(found, name=name)

@@ -113,12 +113,9 @@ def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
     """Print the faults; exit 1 where there is one."""
-    from epochcost.analysis.gc_pause import gc_paused  # noqa: PLC0415
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
-    catalogue = own_catalogue()
-    with gc_paused():
-        checked = check_results(catalogue, root, paths, summarised=as_json)
+    checked = check_results(own_catalogue(), root, paths, summarised=as_json)
     if as_json:
         print_json(checked)
     else:
