@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import requires
 
 from epochcost.analysis.arithmetic import (
@@ -132,9 +132,7 @@ class _Asked:
 
     model: Model
     place: _Place
-    mode: Mode
     question: Question
-    precision: Precision
     published: Rate | None = None
 
 
@@ -161,26 +159,33 @@ def predict_times(
         "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
-    places = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
-    without = [NoTime(name, why) for name, why in places.items() if isinstance(why, str)]
+    machines = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
+    without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
+    places = [place for place in machines.values() if isinstance(place, _Place)]
     timed: list[Observation] = []
-    for kind, one in known.items():
-        kin = [model for model in chosen if _has_kin(model, profiles, one)]
-        without += _refusals(kind, (model for model in chosen if model not in kin), profiles)
-        here = [
-            place
-            for place in places.values()
-            if isinstance(place, _Place) and place.hardware.device == kind
-        ]
+    for kind, rates in known.items():
+        here = [place for place in places if place.hardware.device == kind]
         asked: list[_Asked] = []
-        for model in kin:
-            found, unasked = _questions(model, profiles[model.id], here, one, precision)
-            asked += found
+        for model in chosen:
+            profile = profiles.get(model.id)
+            if profile is None or not has_kin(profile, rates.rates):
+                without.append(NoTime(model.id, _refusal(kind, profile)))
+                continue
+            questions, unasked = _questions(model, profile, here, rates, precision)
+            asked += questions
             without += unasked
-        told, vague = _told(inputs, one, asked)
-        timed += (_observation(catalogue, *answer) for answer in told)
+        answers, vague = _forecasts(inputs, rates, asked)
+        timed += (_observation(catalogue, *answer) for answer in answers)
         without += vague
     return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
+
+
+def _refusal(kind: str, profile: Profile | None) -> str:
+    """Why nothing is predicted of a model without kin."""
+    if profile is None:
+        return "no graph that can be counted"
+    like = "recurrent model" if profile.recurrent_flops else "model of nearly its size"
+    return f"on {_KINDS[kind]}, no kin: too few published times of a {like} whose graph is known"
 
 
 def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
@@ -196,47 +201,31 @@ def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     return {name: one.profile for name, one in counted.items() if one and one.profile}
 
 
-def _has_kin(model: Model, profiles: Mapping[str, Profile], known: _Known) -> bool:
-    profile = profiles.get(model.id)
-    return profile is not None and has_kin(profile, known.rates)
-
-
-def _refusals(
-    kind: str, models: Iterable[Model], profiles: Mapping[str, Profile]
-) -> Iterator[NoTime]:
-    """Why nothing is predicted of models without kin."""
-    for model in models:
-        profile = profiles.get(model.id)
-        if profile is None:
-            yield NoTime(model.id, "no graph that can be counted")
-        else:
-            like = "recurrent model" if profile.recurrent_flops else "model of nearly its size"
-            why = f"no kin: too few published times of a {like} whose graph is known"
-            yield NoTime(model.id, f"on {_KINDS[kind]}, {why}")
-
-
-def _told(
+def _forecasts(
     inputs: Inputs, known: _Known, asked: Sequence[_Asked]
 ) -> tuple[list[tuple[_Asked, Forecast]], list[NoTime]]:
-    """What can be told, and of which models an interval on some machines is too wide for it."""
-    if not asked:
-        return [], []
+    """The forecasts, and on which machines an interval is too wide to be told."""
     measured = [
         rate
         for one in {one.place.hardware.id: one.place for one in asked}.values()
         for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
     ]
     forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
-    found = zip(asked, forecaster.forecasts([one.question for one in asked]), strict=True)
+    forecasts = forecaster.forecasts([one.question for one in asked]) if asked else ()
     told, vague = [], defaultdict(list)
-    for one, forecast in found:
+    for one, forecast in zip(asked, forecasts, strict=True):
         if forecast.high > _VAGUEST * forecast.low:
-            vague[one.model.id].append(one.place.hardware.name)
+            vague[one.model.id, "not known to a factor of ten"].append(one.place.hardware.name)
         else:
             told.append((one, forecast))
-    return told, [
-        NoTime(model, f"on {', '.join(dict.fromkeys(names))}: not known to a factor of ten")
-        for model, names in vague.items()
+    return told, _no_times(vague)
+
+
+def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
+    """One for each model and reason, with the machines that it holds of."""
+    return [
+        NoTime(model, f"on {', '.join(dict.fromkeys(machines))}: {reason}")
+        for (model, reason), machines in reasons.items()
     ]
 
 
@@ -284,8 +273,8 @@ def _questions(
 ) -> tuple[list[_Asked], list[NoTime]]:
     """Training and inference, and on which machines neither has a time."""
     asked: list[_Asked] = []
-    reasons: dict[str, list[str]] = defaultdict(list)
-    programs: dict[tuple[Mode, Precision], Program | None] = {}
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    nearest = cache(partial(nearest_program, model.task, profile, known.rates))
     for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
         wanted = precision or usual_precision(place.device)
         if not computes_in(place.device, wanted):
@@ -293,44 +282,43 @@ def _questions(
         need = partial(_needed_bytes, model, profile, mode, place.count, wanted)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
+        program = nearest(mode, wanted) if place.hardware.device == "cuda" else None
+        reason = ""
         if not fitting:
-            words = (
-                f"does not fit: needs {memory_words(need(min(sizes)))}, has {memory_words(memory)}"
+            needed = memory_words(need(min(sizes)))
+            reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
+        elif not (place.software or program):
+            reason = f"no kernels in {RUNTIME}, no published time in {wanted}"
+        if reason:
+            reasons[model.id, reason].append(place.hardware.name)
+        else:
+            work = Question(
+                model=model.id,
+                profile=profile,
+                mode=mode,
+                precision=wanted,
+                batch=max(fitting),
+                software=place.software,
+                device=place.device,
+                count=place.count,
             )
-            reasons[words].append(place.hardware.name)
-            continue
-        if (mode, wanted) not in programs:
-            programs[mode, wanted] = nearest_program(model.task, profile, mode, wanted, known.rates)
-        program = programs[mode, wanted] if place.hardware.device == "cuda" else None
-        question = Question(
-            model=model.id,
-            profile=profile,
-            mode=mode,
-            precision=wanted,
-            batch=max(fitting),
-            software=place.software,
-            device=place.device,
-            count=place.count,
-        )
-        if place.software:
-            asked += (
-                _Asked(model, place, mode, replace(question, batch=size), wanted)
-                for size in _asked_sizes(place, mode, fitting)
-            )
-        if program:
-            rate = program.published_on(place.device, place.count)
-            run = rate or program.rate
-            name = run.model if program.same else model.id
-            theirs = replace(question, model=name, software="", program=run)
-            asked.append(_Asked(model, place, mode, theirs, wanted, rate))
-        if not (place.software or program):
-            reasons[f"no kernels in {RUNTIME}, no published time in {wanted}"].append(
-                place.hardware.name
-            )
-    return asked, [
-        NoTime(model.id, f"on {', '.join(dict.fromkeys(names))}: {words}")
-        for words, names in reasons.items()
-    ]
+            asked += _asked(model, place, work, min(fitting), program)
+    return asked, _no_times(reasons)
+
+
+def _asked(
+    model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
+) -> Iterator[_Asked]:
+    """The work in our runtime, and in the program of others."""
+    if place.software:
+        if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
+            yield _Asked(model, place, replace(work, batch=least_batch))
+        yield _Asked(model, place, work)
+    if program:
+        rate = program.published_on(place.device, place.count)
+        run = rate or program.rate
+        name = run.model if program.same else model.id
+        yield _Asked(model, place, replace(work, model=name, software="", program=run), rate)
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
@@ -341,11 +329,6 @@ def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
     if model.inference is not None:
         sizes["inference"] = model.inference.batch_sizes
     return sizes
-
-
-def _asked_sizes(place: _Place, mode: Mode, fitting: Sequence[int]) -> Iterable[int]:
-    both = mode == "inference" and place.hardware.device == "cpu"
-    return sorted({min(fitting), max(fitting)}) if both else (max(fitting),)
 
 
 def _needed_bytes(
@@ -365,32 +348,31 @@ def _needed_bytes(
     return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes
 
 
-def _source_of(published: Rate) -> Evidence:
-    return Evidence(f"{published.source}: {published.file}", _PAGE)
-
-
 def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
-    batch, training = asked.question.batch, asked.model.training
-    program, published = asked.question.program, asked.published
+    work, published = asked.question, asked.published
+    batch, program = work.batch, work.program
+    training = asked.model.training if work.mode == "training" else None
+    evidence = Evidence("prediction", _PAGE)
+    if published is not None:
+        evidence = Evidence(f"{published.source}: {published.file}", _PAGE)
     scale = published.per_second / forecast.per_second if published else 1.0
     rates = (scale * one for one in (forecast.high, forecast.per_second, forecast.low))
     # Digits beyond these depend on what else was asked at once.
     step = Time.from_floats(*(float(f"{batch / rate:.6g}") for rate in rates))
-    trains = training is not None and asked.mode == "training"
     return Observation(
         workload=Workload.of_model(asked.model),
         machine=published_machine(asked.place.hardware),
         kind="published" if published else "predicted",
-        mode=asked.mode,
+        mode=work.mode,
         batch_size=batch,
         software=software_of(program) if program else asked.place.software,
         stack="published" if program else "onnxruntime",
-        precision=asked.precision,
+        precision=work.precision,
         step=step,
-        epoch=epoch_time(step, training if trains else None, batch),
-        epochs=training.epochs if trains and training is not None else None,
+        epoch=epoch_time(step, training, batch),
+        epochs=training.epochs if training else None,
         date=max(one.retrieved for one in catalogue.observations.values()),
-        evidence=Evidence("prediction", _PAGE) if published is None else _source_of(published),
+        evidence=evidence,
         doubts=(asked.place.doubt,) if asked.place.doubt and program is None else (),
         draws=forecast.draws,
     )

@@ -83,14 +83,7 @@ def run(
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
-        print_json(
-            [
-                {"trial": outcome.trial.id, "error": str(outcome.error)}
-                if isinstance(outcome, Failed)
-                else outcome.result
-                for outcome in outcomes
-            ]
-        )
+        print_json([_failure(one) if isinstance(one, Failed) else one.result for one in outcomes])
     else:
         show_outcomes(outcomes, planned, results / hardware)
         show_limits(results, hardware, planned.sweeps)
@@ -99,9 +92,14 @@ def run(
             for provider, device in _used(planned):
                 measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
     if output == "text":
-        measured = [one.result for one in outcomes if not isinstance(one, Failed)]
-        show_costs(catalogue, results, measured)
+        show_costs(
+            catalogue, results, [one.result for one in outcomes if not isinstance(one, Failed)]
+        )
     _exit_with_failures(outcomes)
+
+
+def _failure(outcome: Failed) -> Mapping[str, str]:
+    return {"trial": outcome.trial.id, "error": str(outcome.error)}
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:

@@ -65,14 +65,14 @@ _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 class Question:
     """A work on so many devices of one machine: ``batch`` is of the whole machine.
 
-    ``mode`` is training or inference, ``precision`` as a source would say it; ``software`` names
-    our runtime, which runs it unless ``program`` does: a rate of others on any device.
+    ``software`` names our runtime, which runs it unless ``program`` does: a rate of others on any
+    device.
     """
 
     model: str
     profile: Profile
-    mode: str
-    precision: str
+    mode: Mode
+    precision: Precision
     batch: int
     software: str
     device: Device
@@ -337,7 +337,7 @@ def software_of(rate: Rate) -> str:
 
 
 def nearest_program(
-    task: str, profile: Profile, mode: Mode, precision: Precision, known: Sequence[Placed]
+    task: str, profile: Profile, known: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
     """The program whose graph asks for most nearly the same; None where none is kin.
 
