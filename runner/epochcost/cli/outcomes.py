@@ -1,14 +1,18 @@
-"""The end of a run: a table of what was measured, and what a person should know of it.
+"""The end of a run: a table of the trials, doubts, how sweeps ended, and what the jobs cost.
 
-Slow steps, other precisions beside fp32, doubts, and how sweeps ended. What is shown
-while trials run is left to ``progress``.
+What is shown while trials run is left to ``progress``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 
+from epochcost.analysis.answers import rows_of
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import GOAL_WORDS, Row, answer
+from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.execute.patience import is_imprecise
@@ -17,28 +21,29 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
 from epochcost.results.limits import BatchLimit, load_limits
-from epochcost.results.records import Agreement, OutputDifference, Result
+from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
+from epochcost.specs.catalogue import Catalogue
 from epochcost.statistics import outliers
-from epochcost.units import seconds
+from epochcost.units import money, seconds
 
 # Below it, outliers move the mean by less than a study usually wants to know it.
 _LEAST_TIME_SHARE = 0.01
 _MOST_NAMED = 2
 
 
-def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None:
-    """A row for each trial, then what is to be known of those that were measured."""
-    measured = [one.result for one in outcomes if not isinstance(one, Failed)]
+def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str) -> None:
+    """A row for each trial, the doubts of those that were measured, and how sweeps ended."""
+    measured = _measured(outcomes)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
         [_outcome_row(outcome) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
-    kept = len(outcomes) - len(failures(outcomes))
-    say(f"{kept} of {len(outcomes)} results are in {folder}")
+    kept = len(measured)
+    say(f"{kept} of {len(outcomes)} results are in {results / hardware}")
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     wide = sum(map(is_imprecise, measured))
@@ -49,6 +54,11 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, folder: Path) -> None
     show_outliers(measured)
     show_agreements(measured)
     show_doubts(measured)
+    _show_limits(results, hardware, plan.sweeps)
+
+
+def _measured(outcomes: Iterable[Outcome]) -> list[Result]:
+    return [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
 
 
 def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
@@ -70,38 +80,26 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def failures(outcomes: Sequence[Outcome]) -> list[Failed]:
-    """Those of the outcomes that have no result."""
-    return [outcome for outcome in outcomes if isinstance(outcome, Failed)]
-
-
 def show_agreements(results: Iterable[Result]) -> None:
     """A row for each output that was compared with fp32; nothing where none was."""
-    found = [
-        (one, agreement, output)
-        for one in results
-        if (agreement := one.measurement.agreement) is not None
-        for output in agreement.outputs
-    ]
-    if found:
-        print_table(
-            ("against fp32", "output", "of its norm", "at most", "largest changed"),
-            [_agreement_row(*each) for each in found],
-        )
-
-
-def _agreement_row(
-    result: Result, agreement: Agreement, output: OutputDifference
-) -> tuple[str, ...]:
-    made = f", {agreement.quantization}" if agreement.quantization else ""
-    relative, changed = output.relative_to_norm, output.largest_changed
-    return (
-        f"{result.trial.title}{made}",
-        output.output,
-        "-" if relative is None else f"{relative:.2%}",
-        f"{output.maximum_absolute:.3g}",
-        "-" if changed is None else f"{changed:.1%}",
-    )
+    rows = []
+    for result in results:
+        agreement = result.measurement.agreement
+        for output in agreement.outputs if agreement else ():
+            made = f", {agreement.quantization}" if agreement and agreement.quantization else ""
+            relative, changed = output.relative_to_norm, output.largest_changed
+            rows.append(
+                (
+                    f"{result.trial.title}{made}",
+                    output.output,
+                    "-" if relative is None else f"{relative:.2%}",
+                    f"{output.maximum_absolute:.3g}",
+                    "-" if changed is None else f"{changed:.1%}",
+                )
+            )
+    if rows:
+        header = ("against fp32", "output", "of its norm", "at most", "largest changed")
+        print_table(header, rows)
 
 
 def show_doubts(results: Sequence[Result]) -> None:
@@ -116,13 +114,11 @@ def show_doubts(results: Sequence[Result]) -> None:
     if remedies:
         say("unstable:", err=True)
     for remedy, seen in remedies.items():
-        lines = [f"  {_all_of(titles)}: {phrase}" for phrase, titles in seen.items()]
+        lines = []
+        for doubt, titles in seen.items():
+            many = len(titles) > _MOST_NAMED
+            lines += [f"  {f'{len(titles)} trials' if many else '; '.join(titles)}: {doubt}"]
         say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
-
-
-def _all_of(titles: Sequence[str]) -> str:
-    """Trials of which the same is said: by their number where they are many."""
-    return "; ".join(titles) if len(titles) <= _MOST_NAMED else f"{len(titles)} trials"
 
 
 def show_outliers(results: Sequence[Result]) -> None:
@@ -182,7 +178,7 @@ def bound_words(work: Work) -> str:
     return f"keeps {share:.4g} of answers within {seconds(load.bound_seconds)}"
 
 
-def show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
+def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
     """A line for each sweep with its largest size and what ended it."""
     latest: dict[str, BatchLimit] = {}
     for limit in sorted(load_limits(results).records.values(), key=lambda one: one.ended_at):
@@ -201,3 +197,67 @@ def limit_words(limit: BatchLimit) -> str:
     largest = limit.largest_that_ran
     ran = "no batch ran" if largest is None else f"largest batch that ran {largest:,}"
     return f"{work}{said}: {ran}; ended by {limit.cause}: {limit.reason}"
+
+
+def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
+    """Two lines for each job of the results, then how many are noisy and how the site is made."""
+    measured = _measured(outcomes)
+    if not measured:
+        return
+    known = dict.fromkeys(one.trial.model for one in measured)
+    decoders = [model for model in known if catalogue.model(model).decoder is not None]
+    models = [model for model in known if model not in decoders]
+    # What was measured as the machine at hand may be declared under another name.
+    hosts = {one.environment.fingerprint for one in measured}
+    rows = rows_of(inputs_to_read(results, catalogue), models) if models else ()
+    say("\nWhat it costs:")
+    for model in models:
+        of_model = [row for row in rows if row.observed.workload.id == model]
+        here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
+        for goal in _goals(here):
+            say("\n".join(_cost_lines(here, of_model, goal)))
+    for model in decoders:
+        say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
+    noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
+    if noisy:
+        say(
+            f"{noisy} of {len(measured)} results are noisy, as said above: the same run without "
+            "--resume measures them again"
+        )
+    say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
+
+
+def _goals(here: Sequence[Row]) -> Iterator[Goal]:
+    known = {goal for row in here for goal in row.observed.goals if row.time(goal)}
+    if known & {"full", "epoch"}:
+        yield "full" if "full" in known else "epoch"
+    if "million" in known:
+        yield "million"
+
+
+def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
+    """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
+    timed = [(row, time.mean) for row in here if (time := row.time(goal))]
+    costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
+    endless = Decimal("Infinity")
+    own, _ = min(timed, key=lambda pair: (costs.get(id(pair[0]), endless), pair[1]))
+    yield f"  {own.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(own, goal)}"
+    same = [row for row in rows if row.observed.stack == own.observed.stack]
+    listed = answer([row for row in same if row.price and not row.price.reservation], goal)
+    if listed is None or listed.cheapest is None:
+        yield "    no time on a machine with a list price is known"
+        return
+    row = listed.cheapest.row
+    assert row.price is not None, "only rows with a price are asked"
+    place = f"{row.observed.machine.name}, {row.price.plan}"
+    yield f"    cheapest at a list price: {_cost(row, goal)} on {place} ({row.mark})"
+
+
+def _cost(row: Row, goal: Goal) -> str:
+    cost, time = row.estimate(goal), row.time(goal)
+    assert time is not None, "asked for where a time is known"
+    took = seconds(float(time.mean))
+    if cost is None:
+        return f"{took}, without a price"
+    assumed = " (assumed price)" if row.assumed else ""
+    return f"{money(cost.mean, cost.currency)} in {took}{assumed}"

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
-from epochcost.cli.costs_here import show_costs
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
-from epochcost.cli.outcomes import failures, show_limits, show_outcomes
+from epochcost.cli.outcomes import show_costs, show_outcomes
 from epochcost.cli.plan import Selection, show_extent, show_gpus
 from epochcost.cli.progress import Display, kept_words
 from epochcost.cli.terminal import (
@@ -85,16 +84,13 @@ def run(
     if output == "json":
         print_json([_failure(one) if isinstance(one, Failed) else one.result for one in outcomes])
     else:
-        show_outcomes(outcomes, planned, results / hardware)
-        show_limits(results, hardware, planned.sweeps)
+        show_outcomes(outcomes, planned, results, hardware)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
             for provider, device in _used(planned):
                 measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
     if output == "text":
-        show_costs(
-            catalogue, results, [one.result for one in outcomes if not isinstance(one, Failed)]
-        )
+        show_costs(catalogue, results, outcomes)
     _exit_with_failures(outcomes)
 
 
@@ -144,7 +140,7 @@ def _kept_words(kept: Mapping[str, Event], total: int) -> str:
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
     """List what failed; exit 3 where the machine is at fault for all of it, else 1."""
-    failed = failures(outcomes)
+    failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return
     typer.echo(f"{len(failed)} of {len(outcomes)} trials failed:", err=True)

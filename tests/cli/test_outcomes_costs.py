@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.costs_here import show_costs
+from epochcost.cli.outcomes import show_costs
+from epochcost.execute.assignment import Skipped
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
@@ -29,7 +30,7 @@ def said(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 
         make_result(model="tiny", mode="inference", batch_size=1, samples=samples),
     ]
     store_results(Path(), mine)
-    show_costs(load_catalogue(Path()), RESULTS, mine)
+    show_costs(load_catalogue(Path()), RESULTS, [Skipped(one.trial, one) for one in mine])
     return capsys.readouterr().out
 
 
@@ -65,14 +66,14 @@ def test_a_host_that_is_declared_under_another_name(
     """What was measured as the machine at hand is told, wherever its host is listed."""
     mine = make_result(model="tiny", mode="inference", batch_size=1, hardware="local")
     store_results(project, [mine.model_copy(update={"hardware": "giant"})])
-    show_costs(load_catalogue(project), RESULTS, [mine])
+    show_costs(load_catalogue(project), RESULTS, [Skipped(mine.trial, mine)])
     assert "  Tiny, a million inferences, here: " in capsys.readouterr().out
 
 
 def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -> None:
     """A decoder's phases are no job with a price: the command that asks by the token is named."""
     decoder = make_result(model="smollm2-135m", mode="inference", batch_size=1)
-    show_costs(load_catalogue(ROOT), RESULTS, [decoder])
+    show_costs(load_catalogue(ROOT), RESULTS, [Skipped(decoder.trial, decoder)])
     assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (
         capsys.readouterr().out
     )
