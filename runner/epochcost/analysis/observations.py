@@ -6,10 +6,10 @@ With the noun that rows, charts and pages share: which workload it is. Machines 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
+from functools import partial
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -194,49 +194,6 @@ class ResultStatistics:
         return cls(summary_of(measured), doubts_about(result), found)
 
 
-StatisticsOf = Callable[[Result], ResultStatistics]
-
-
-def observe(
-    inputs: Inputs,
-    see: StatisticsOf = ResultStatistics.of,
-    workloads: Collection[str] | None = None,
-) -> tuple[Observation, ...]:
-    """Every measured and every published figure of plain trials, in the order of the files.
-
-    Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
-    machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
-    ``see`` computes a result's statistics, or knows them; ``workloads`` are ids, None: all.
-    """
-    asked = None if workloads is None else frozenset(workloads)
-    return (
-        *_measured(inputs, see, variants=False, workloads=asked),
-        *_published(inputs.catalogue, asked),
-    )
-
-
-def observe_variants(
-    inputs: Inputs, see: StatisticsOf = ResultStatistics.of
-) -> tuple[Observation, ...]:
-    """Every measured figure of a trial that is not the plain one, in the order of the files."""
-    return tuple(_measured(inputs, see, variants=True))
-
-
-def _measured(
-    inputs: Inputs,
-    see: StatisticsOf,
-    *,
-    variants: bool,
-    workloads: frozenset[str] | None = None,
-) -> Iterator[Observation]:
-    steps = [one for one in inputs.stored if is_of_steps(one.result)]
-    for one in representatives(steps):
-        trial = one.result.trial
-        of_workload = workloads is None or trial.model in workloads
-        if of_workload and bool(trial.variant) == variants:
-            yield _from_result(inputs, one, _seen(one.result, see, inputs.cache))
-
-
 _KEPT = Keep(
     "statistics",
     TypeAdapter(tuple[str, ResultStatistics]),
@@ -244,11 +201,31 @@ _KEPT = Keep(
 )
 
 
-def _seen(result: Result, see: StatisticsOf, cache: Path | None) -> ResultStatistics:
-    """The statistics kept for the result's content, else computed."""
-    if cache is None:
-        return see(result)
-    return _KEPT.value(cache, result.model_dump_json(), lambda: see(result))
+def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
+    """Every measured and every published figure of plain trials, in the order of the files.
+
+    Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
+    machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
+    ``workloads`` are ids, None: all.
+    """
+    published = _published(inputs.catalogue, workloads)
+    return *_measured(inputs, workloads, variants=False), *published
+
+
+def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
+    """Every measured figure of a trial that is not the plain one, in the order of the files."""
+    return tuple(_measured(inputs, None, variants=True))
+
+
+def _measured(
+    inputs: Inputs, workloads: Collection[str] | None, *, variants: bool
+) -> Iterator[Observation]:
+    for stored in representatives([one for one in inputs.stored if is_of_steps(one.result)]):
+        result, trial = stored.result, stored.result.trial
+        if bool(trial.variant) == variants and (workloads is None or trial.model in workloads):
+            content = result.model_dump_json() if inputs.cache else None
+            compute = partial(ResultStatistics.of, result)
+            yield _from_result(inputs, stored, _KEPT.value(inputs.cache, content, compute))
 
 
 def _from_result(inputs: Inputs, stored: StoredResult, seen: ResultStatistics) -> Observation:
@@ -309,9 +286,7 @@ def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time |
     return step.scaled(max(1, training.examples_per_epoch // batch_size))
 
 
-def _published(
-    catalogue: Catalogue, workloads: frozenset[str] | None = None
-) -> Iterator[Observation]:
+def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Iterator[Observation]:
     for source in catalogue.published.values():
         model = catalogue.models.get(source.model) if source.model else None
         workload = Workload.of_model(model) if model else Workload.of_source(source)

@@ -15,7 +15,6 @@ from epochcost.analysis.difference.repository import (
     working_files,
 )
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
-from epochcost.analysis.gc_pause import gc_paused
 from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
 from epochcost.analysis.observations import observe, observe_variants
 from epochcost.analysis.predicted import predict_times
@@ -103,12 +102,11 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
     """Time and price everything; raises InputError if a table of observations is unreadable."""
-    with gc_paused():
-        catalogue, timed = inputs.catalogue, observe(inputs)
-        predicted = predict_times(inputs, catalogue.models.values()).beyond(timed)
-        rows = price_rows(catalogue, (*timed, *predicted))
-        estimated = estimated_rows(inputs, rows)
-        lines = published_lines(
-            catalogue, rows, observe_variants(inputs), serving_rows(inputs), estimated
-        )
+    catalogue, timed = inputs.catalogue, observe(inputs)
+    predicted = predict_times(inputs, catalogue.models.values()).beyond(timed)
+    rows = price_rows(catalogue, (*timed, *predicted))
+    estimated = estimated_rows(inputs, rows)
+    lines = published_lines(
+        catalogue, rows, observe_variants(inputs), serving_rows(inputs), estimated
+    )
     return Revision(label, inputs, rows, estimated, lines)
