@@ -1,0 +1,40 @@
+"""The highest rate that keeps a bound is found in a bounded number of tries."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcost.measure.loadgen import MOST_TRIES, PRECISION, highest_rate
+
+
+@given(limit=st.floats(2, 1000), start=st.floats(1, 2000))
+def test_the_limit_is_found_to_five_percent(limit: float, start: float) -> None:
+    """From above and from below, in a bounded number of tries; the answer was seen to keep."""
+    tried: list[float] = []
+
+    def keeps(rate: float) -> bool:
+        tried.append(rate)
+        return rate <= limit
+
+    found = highest_rate(keeps, start, floor=1)
+    assert found in tried
+    assert found is not None
+    assert found <= limit
+    assert len(tried) <= MOST_TRIES
+    if len(tried) < MOST_TRIES:
+        assert limit <= found * (1 + PRECISION)
+
+
+def test_a_bound_that_nothing_keeps_has_no_rate() -> None:
+    """The lowest rate is tried once, and then there is no answer instead of a wrong one."""
+    tried: list[float] = []
+    assert highest_rate(lambda rate: bool(tried.append(rate)), start=100, floor=30) is None
+    assert tried == [100, 50, 30]
+
+
+def test_a_start_below_the_floor_is_the_floor() -> None:
+    """A hopeless bound costs one try."""
+    tried: list[float] = []
+    assert highest_rate(lambda rate: bool(tried.append(rate)), start=1, floor=10) is None
+    assert tried == [10]
