@@ -73,15 +73,10 @@ def key_positions(text: str) -> Mapping[KeyPath, Position]:
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
     # A loop and a list, for a text may nest deeper than Python's stack.
-    pending: list[_Placed] = [(_syntax_tree(source), ())]
+    pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
     while pending:
         pending.extend(reversed([*scanner.inside(*pending.pop())]))
     return MappingProxyType(scanner.found)
-
-
-def _syntax_tree(source: bytes) -> tree_sitter.Node:
-    """The document in UTF-8 as tree-sitter's grammar of TOML sees it."""
-    return _parser().parse(source).root_node
 
 
 @cache

@@ -80,14 +80,11 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
             return Finding((*key, "name"), "required key is missing")
         case "literal_error" | "union_tag_invalid":
             return Finding(*_choice(key, detail))
-    demand = _demand(detail)
-    got = "" if ", got " in demand or _is_table(detail) else f", got {describe(detail['input'])}"
+    demand = _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
+    # A rule of ours that judges a table as a whole names the keys itself.
+    of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
+    got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
-
-
-def _is_table(detail: ErrorDetails) -> bool:
-    """Whether a table as a whole was judged by a rule of ours, which names the keys itself."""
-    return _is(detail, "value_error") and isinstance(detail["input"], Mapping)
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
@@ -116,10 +113,6 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     demand = f"should be {'one of ' if len(choices) > 1 else ''}{join_choices(choices)}"
     near = suggestion(got, choices) if isinstance(got, str) else ""
     return key, f"{demand}, got {describe(got)}{near}"
-
-
-def _demand(detail: ErrorDetails) -> str:
-    return _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
 
 
 def _fixed(demand: str) -> Callable[[Mapping[str, Any]], str]:

@@ -200,17 +200,12 @@ def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterato
         machine = timing.get("hardware") if isinstance(timing, dict) else None
         if not isinstance(machine, str):
             continue
-        for path, price in _prices_in(timing):
+        of_claims = _matches(timing, (*_EACH_CLAIM[2:], "price"))
+        for path, price in (*_matches(timing, ("price",)), *of_claims):
             priced = others.table("prices", price).get("hardware")
             if others.table("hardware", priced) and machine != priced:
                 got = f"got {describe(price)}, a price of {describe(priced)}"
                 yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
-
-
-def _prices_in(timing: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """The prices that a row names: its own, and those of its claims."""
-    yield from _matches(timing, ("price",))
-    yield from _matches(timing, (*_EACH_CLAIM[2:], "price"))
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:

@@ -216,17 +216,10 @@ def _keys(table: Schema) -> Iterator[str]:
     required = table.get("required", ())
     yield "\n| key | what it is | value | left out |\n| --- | --- | --- | --- |"
     for key, value in table["properties"].items():
-        absent = "required" if key in required else _default(value)
-        yield f"| `{key}` | {_escaped(_first_line(value))} | {_escaped(_value(value))} | {absent} |"
-
-
-def _first_line(value: Schema) -> str:
-    description: str = value["description"]
-    return description.partition("\n\n")[0].replace("\n", " ")
-
-
-def _default(value: Schema) -> str:
-    return f"`{_toml(value['default'])}`" if "default" in value else ""
+        default = f"`{_toml(value['default'])}`" if "default" in value else ""
+        absent = "required" if key in required else default
+        first_line = value["description"].partition("\n\n")[0].replace("\n", " ")
+        yield f"| `{key}` | {_escaped(first_line)} | {_escaped(_value(value))} | {absent} |"
 
 
 def _toml(value: object) -> str:

@@ -2,7 +2,7 @@
 
 A latent factor z ~ N(0, I), [examples, directions], becomes the inputs through fixed random layers,
 with noise, so that each input tells of it. Targets can be learnt: a target with a class for each
-position of an input (a language model's tokens) follows from what the input holds there, one of
+position of a text (a language model's tokens) follows from the token there, one of
 many classes for a whole text from its last token; any other follows from z. The random maps are
 fixed by the seed, the number of classes and the shape alone, so that two targets of one kind agree.
 Fields say which arrays an example has. The same seed gives the same data. Which batches are drawn
@@ -139,11 +139,6 @@ def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> N
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
 
 
-def _draw_constant(field: InputField, examples: int) -> NDArray[Any]:
-    """The same value everywhere."""
-    return np.full((examples, *field.shape), field.low, dtype=field.dtype)
-
-
 # PyTorch's ``ignore_index``: a position that has no class and does not count.
 IGNORED = -100
 # Above this many classes readouts share directions: memory is 4 bytes for each class and direction.
@@ -179,21 +174,16 @@ def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]
 def _from_positions(
     target: TargetField, field: InputField, held: NDArray[Any], seed: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Classes [examples, ...] that follow from what the ``field`` holds at the same positions.
+    """Classes [examples, ...] that follow from the tokens of ``field`` at the same positions.
 
-    Of several tokens at a position (the letters of a word) the largest counts, of numbers the
-    largest of a random readout. A fixed random map gives each such key its class.
+    Of several tokens at a position (the letters of a word) the largest counts. A fixed random map
+    gives each token its class.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
         held = held[:, -1:]
-    held = held.reshape(len(held), target.positions, -1)
-    if field.kind == "tokens":
-        keys, count = held.max(axis=2).astype(np.int64), int(field.high)
-    else:
-        count = min(max(2, target.classes), _MOST_DIRECTIONS)
-        keys = _loudest(field, held, count, seed)
-    classes = _map(count, target.classes, seed)[keys]
+    keys = held.reshape(len(held), target.positions, -1).max(axis=2).astype(np.int64)
+    classes = _map(int(field.high), target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
     classes[arbitrary] = rng.integers(0, target.classes, int(arbitrary.sum()))
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
@@ -211,20 +201,15 @@ def _ignore_some(
 
 
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
-    """The input that the target's classes follow from; None where it is the latent factors.
+    """The tokens that the target's classes follow from; None where it is the latent factors.
 
-    It is one whose leading axes are the target's positions: tokens before numbers, large
-    vocabularies before small ones, later inputs before earlier ones (a decoder's follow its
-    encoder's).
+    Their leading axes are the target's positions: large vocabularies before small ones, later
+    inputs before earlier ones (a decoder's follow its encoder's).
     """
     if target.classes is None:
         return None
-    fitting = [field for field in fields if field.kind != "constant" and _fits(target, field)]
-    ranks = [(field.kind == "tokens", field.kind == "tokens" and field.high) for field in fitting]
-    best = max(ranks, default=None)
-    return next(
-        (f for f, rank in zip(fitting[::-1], ranks[::-1], strict=True) if rank == best), None
-    )
+    fitting = [field for field in fields if field.kind == "tokens" and _fits(target, field)]
+    return max(fitting[::-1], key=lambda field: field.high, default=None)
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
@@ -238,7 +223,7 @@ def readout(directions: int, classes: int, seed: int) -> Floats:
 
 def _fits(target: TargetField, field: InputField) -> bool:
     if target.positions == 1:
-        return field.kind == "tokens" and field.shape != () and (target.classes or 0) > _MOST_TOPICS
+        return field.shape != () and (target.classes or 0) > _MOST_TOPICS
     sizes = {math.prod(field.shape[:axes]) for axes in range(1, len(field.shape) + 1)}
     return target.positions in sizes
 
@@ -255,14 +240,6 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
         return target.low + (target.high - target.low) * _squash(activations)
     share = 1 / (1 + np.exp(-_LOGISTIC_TO_NORMAL * activations))
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
-
-
-def _loudest(field: InputField, held: NDArray[Any], count: int, seed: int) -> NDArray[np.int64]:
-    rng = np.random.default_rng([seed, _MAP_KEY, count])
-    middle = (field.low + field.high) / 2
-    weights = rng.standard_normal((held.shape[2], count), dtype=np.float32)
-    keys: NDArray[np.int64] = np.argmax((held - middle).astype(np.float32) @ weights, axis=2)
-    return keys
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
@@ -305,7 +282,7 @@ class Teacher:
         self, position: int, field: InputField, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
         if field.kind == "constant":
-            return _draw_constant(field, len(latent))
+            return np.full((len(latent), *field.shape), field.low, dtype=field.dtype)
         if field.kind == "tokens":
             return _draw_tokens(field, latent, rng)
         return _draw_numbers(field, latent @ self._layers[position], rng)

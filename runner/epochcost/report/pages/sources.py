@@ -25,15 +25,6 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """Figures of one row that are not equal for one reason."""
-
-    timing: Timing | None
-    reason: str
-    checks: list[ClaimCheck]
-
-
-@dataclass(frozen=True)
 class SourceTable:
     """One table of a source with its figures checked; ``measured`` counts our own figures of it."""
 
@@ -82,16 +73,9 @@ class SourceTable:
         return [(row, one) for row, one in checks if row is None or one.claim.label not in labels]
 
     @property
-    def differences(self) -> list[Disagreement]:
-        """What is not equal, by row and reason."""
-        found: dict[tuple[str | None, str], Disagreement] = {}
-        for row in self.rows:
-            for check in row.checks:
-                if not check.equal:
-                    reason = check.claim.differs or check.problem or "reason unknown"
-                    key = row.timing.id if row.timing else None, reason
-                    found.setdefault(key, Disagreement(row.timing, reason, [])).checks.append(check)
-        return list(found.values())
+    def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
+        """The figures that are not equal, each with its row if it has one."""
+        return [(row.timing, one) for row in self.rows for one in row.checks if not one.equal]
 
 
 def pages(report: Report) -> Iterator[Page]:
