@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.rows import Row
+from epochcost.analysis.rows import Row, mark_of
 from epochcost.cost import Estimate, MachineTime, Quote, Time, Usage, quote
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
@@ -31,8 +30,6 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.units import memory
-
-EstimatedMark = Literal["estimated", "estimated, price assumed"]
 
 # A weight, its gradient and Adam's two moments, of four bytes each.
 _BYTES_PER_PARAMETER = 16
@@ -56,9 +53,9 @@ class EstimatedRow:
     cost: Estimate
 
     @property
-    def mark(self) -> EstimatedMark:
+    def mark(self) -> str:
         """How sure the figure is, in the words that tables and legends use."""
-        return "estimated, price assumed" if self.price.assumed else "estimated"
+        return mark_of("estimated", self.price)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Kind, Observation
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
-from epochcost.cost import (
-    Candidate,
-    Cost,
-    Estimate,
-    Time,
-    Unpriced,
-    cheapest,
-)
+from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced, cheapest
 from epochcost.cost.compare import Accuracy
 from epochcost.cost.estimate import WIDEST
 from epochcost.cost.money import exact_arithmetic
@@ -42,11 +35,6 @@ _KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
 
-Mark = Literal[
-    "measured", "measured, price assumed",
-    "published", "published, price assumed",
-    "predicted", "predicted, price assumed",
-]  # fmt: skip
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_WORDS: Mapping[Goal, str] = {
     "epoch": "one epoch",
@@ -90,15 +78,9 @@ class Row:
         return self.observed.imprecise or of_price
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> str:
         """How sure the figure is, in the words that tables and legends use."""
-        match self.observed.kind:
-            case "measured":
-                return "measured, price assumed" if self.assumed else "measured"
-            case "published":
-                return "published, price assumed" if self.assumed else "published"
-            case "predicted":
-                return "predicted, price assumed" if self.assumed else "predicted"
+        return mark_of(self.observed.kind, self.price)
 
     @property
     def plan(self) -> str:
@@ -128,6 +110,11 @@ class Row:
         assert cost is not None, "draws are of a cost that is known"
         value = cost if quantity == "cost" else time
         return draws_along(self.observed, time, (value.low, value.mean, value.high))
+
+
+def mark_of(kind: str, price: Price | None) -> str:
+    """How sure a figure of a kind under a price is."""
+    return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
 def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Row, ...]:

@@ -15,7 +15,7 @@ from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
 from epochcost.analysis.representatives import doubts_about, representatives
-from epochcost.analysis.rows import Mark
+from epochcost.analysis.rows import mark_of
 from epochcost.cost import Cost, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load
@@ -61,9 +61,9 @@ class ServingRow:
         return True
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> str:
         """How sure the figure is."""
-        return "measured, price assumed" if self.assumed else "measured"
+        return mark_of("measured", self.price)
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:

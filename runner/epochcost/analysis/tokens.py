@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.phases import TimedDecoder
-from epochcost.analysis.rows import Mark
+from epochcost.analysis.rows import mark_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.specs.api import MILLION, ApiPrice
@@ -140,9 +140,9 @@ class ServingOffer:
     full_apart: Apart
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> str:
         """How sure the figure is."""
-        return "measured, price assumed" if self.price.assumed else "measured"
+        return mark_of("measured", self.price)
 
 
 def serving_offers(
