@@ -14,7 +14,6 @@ from epochcost.report.charts.contest import (
 )
 from epochcost.report.charts.data import ChartData
 from epochcost.report.charts.figure import Chart
-from epochcost.report.charts.history import HistoryChart, HistoryPoint
 from epochcost.report.charts.prices import DatedPrice, PriceHistory
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
@@ -68,14 +67,6 @@ CHARTS: dict[str, Chart[Any]] = {
                 MonthPoint("b", "rented", "use", _NONE, _NONE),
                 MonthPoint("b", "rented", "use", Decimal(700), Decimal(500)),
                 MonthPoint("b", "rented", "break-even", Decimal(150), Decimal(102)),
-            )
-        )
-    ),
-    "history": HistoryChart(
-        ChartData(
-            (
-                HistoryPoint(HOSTILE, "2026-11-01T00:00:00+00:00", "x", _ONE, (1, 1, 1), False),
-                HistoryPoint(HOSTILE, "2026-11-02T00:00:00+00:00", "y", _ONE, (0.8, 0.9, 1), True),
             )
         )
     ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epochcost.analysis.history import Series, histories
-from epochcost.analysis.inputs import Inputs
-from epochcost.report.charts.history import step_history
+from epochcost.report.pages import changes
+from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
 
 STEADY = (0.0100, 0.0101) * 30
@@ -40,14 +40,10 @@ def test_a_step_is_marked_only_where_it_is_significant(series: Series) -> None:
     assert third.relative.mean == pytest.approx(1.5, rel=0.01)
 
 
-def test_the_figure_rings_the_steps(series: Series) -> None:
-    """The chart's points carry what the table says in words."""
-    figure = step_history([series], identifier="history-x")
-    assert figure is not None
-    assert [row[-1] for row in figure.table.rows] == ["no", "no", "yes"]
-    assert "circle" in str(figure.chart.spec())
-
-
-def test_what_was_measured_once_makes_no_figure(inputs: Inputs) -> None:
-    """There is nothing to draw against time."""
-    assert step_history(histories(inputs), identifier="x") is None
+def test_the_page_lists_what_was_measured_again(series: Series, report: Report) -> None:
+    """Work that was measured once is counted; nothing else is on the page of such a project."""
+    assert series.farthest == pytest.approx(0.5, rel=0.01)
+    _, page, *_ = changes.pages(report)
+    hosts = page.context["hosts"]
+    assert sum(host.once for host in hosts) == len(histories(report.inputs)) > 0
+    assert [host.again for host in hosts] == [[]] * len(hosts)

@@ -1,7 +1,7 @@
 """The pages of changes: "What changed" since the last publication, "History" and "Changelog".
 
-History shows each figure over time per host, steps marked only where they are significant; the
-changelog is the project's CHANGELOG.md, where it has one.
+History lists work that was measured several times on one host; a change of the step is marked if it
+is significant. The changelog is the project's CHANGELOG.md, if it has one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from epochcost.analysis.history import Series, histories
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.rows import group_by
 from epochcost.errors import InputError
-from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.history import step_history
-from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report, View
 from epochcost.report.tables import Column, Table
 
@@ -97,41 +94,34 @@ def _filled(view: ChangesView, changes: Difference) -> ChangesView:
 
 @dataclass(frozen=True)
 class Host:
-    """One host and device with what was measured there.
-
-    ``again`` was measured more often than once, what moved most first.
-    """
+    """One host and device: work that was measured several times, and how many works once."""
 
     machine: Machine
-    again: tuple[Series, ...]
+    again: Sequence[Series]
     once: int
-    figure: Figure | None
 
 
 def _history(report: Report) -> Page:
     by_machine = group_by(histories(report.inputs), lambda series: series.machine)
-    hosts = [_host(machine, series) for machine, series in by_machine.items()]
     return Page(
         uri="history.md",
         title="History",
         template="history.md.jinja",
-        description="Every measured step time over time, by machine.",
-        context={"hosts": hosts},
-        figures={host.figure.id: host.figure for host in hosts if host.figure},
+        description="Step times that were measured several times, by machine.",
+        context={"hosts": [_host(machine, series) for machine, series in by_machine.items()]},
     )
 
 
-def _host(machine: Machine, series: tuple[Series, ...]) -> Host:
-    again = sorted((one for one in series if len(one.runs) > 1), key=lambda one: -one.farthest)
-    name = file_stem(f"{machine.hardware}-{machine.host}-{machine.device}")
-    figure = step_history(series, identifier=f"history-{name}")
-    return Host(machine, tuple(again), len(series) - len(again), figure)
+def _host(machine: Machine, series: Sequence[Series]) -> Host:
+    """The largest change first."""
+    again = sorted((work for work in series if len(work.runs) > 1), key=lambda work: -work.farthest)
+    return Host(machine, again, len(series) - len(again))
 
 
 def changelog(report: Report) -> str:
-    """The text below its first heading; empty where there is no such file.
+    """The text below its first heading; empty without such a file.
 
-    Raises InputError where it is a link: that may lead to anything on the machine that builds.
+    Raises InputError for a link, which may lead to anything on the machine that builds.
     """
     path = report.catalogue.models_folder.parent / "CHANGELOG.md"
     if path.is_symlink():
