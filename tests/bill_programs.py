@@ -81,6 +81,7 @@ OPERATORS: Mapping[str, Callable[..., Decimal]] = MappingProxyType(
         "/": lambda left, right: left / right,
         "exp": lambda exponent: exponent.exp(),
         "expm1": lambda exponent: exponent if abs(exponent) < _TINY else exponent.exp() - 1,
+        "log": lambda value: value.ln(),
         "sqrt": lambda square: square.sqrt(),
         "ceil": lambda value: (value * (1 - _SLACK)).to_integral_value(ROUND_CEILING),
         "max": lambda *values: max(values),

@@ -13,6 +13,7 @@
     "/": function (a, b) { return a / b; },
     "exp": Math.exp,
     "expm1": Math.expm1,
+    "log": Math.log,
     "sqrt": Math.sqrt,
     "ceil": function (a) { return Math.ceil(a * (1 - SLACK)); },
     "max": Math.max,
@@ -53,5 +54,13 @@
     return { lines: lines, total: total, elapsed_seconds: of(program.elapsed_seconds) };
   }
 
-  window.epochcostBill = { run: run };
+  /* The answers of a program by name. */
+  function answers(program, inputs) {
+    var known = Object.assign({}, inputs);
+    return Object.fromEntries(Object.entries(program.answers).map(function (entry) {
+      return [entry[0], value(entry[1], program, known)];
+    }));
+  }
+
+  window.epochcostBill = { answers: answers, run: run };
 })();

@@ -1,74 +1,38 @@
-/* What a million tokens cost at the reader's traffic, on a decoder's page: the same capacity from
-   the same phases as analysis/tokens.py, which a test holds this to. The address keeps the question
-   as names and values of the form's fields. */
+/* What a million tokens cost at the reader's traffic, on a decoder's page, by the programs that
+   report/pages/decoder.py publishes. The address keeps the question as names and values of the form's
+   fields. */
 (function () {
   "use strict";
 
-  var HOUR = 3600, MILLION = 1e6, EXACT = 1 - 1e-12;
-  var shown = window.epochcostShown;
+  var shown = window.epochcostShown, answers = window.epochcostBill.answers;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
-
-  /* Low, mean and high of a phase, on the straight line between the lengths that were timed. */
-  function between(decoder, name, tokens, sequences) {
-    var timed = decoder.phases.filter(function (one) { return one[0] === name && one[2] === sequences; });
-    var exact = timed.find(function (one) { return one[1] === tokens; });
-    if (exact) { return exact.slice(3); }
-    var low = timed.filter(function (one) { return one[1] < tokens; }).pop();
-    var high = timed.find(function (one) { return one[1] > tokens; });
-    if (!low || !high) { return null; }
-    var share = (tokens - low[1]) / (high[1] - low[1]);
-    return low.slice(3).map(function (seconds, end) { return seconds + share * (high[3 + end] - seconds); });
-  }
-
-  function sum(one, other) { return one.map(function (seconds, end) { return seconds + other[end]; }); }
-
-  function times(factor, one) { return one.map(function (seconds) { return factor * seconds; }); }
-
-  /* With so many sequences in work, as `capacities` has it. */
-  function capacity(decoder, asked, sequences) {
-    var first = between(decoder, "prefill", asked.prompt, 1);
-    var step = between(decoder, "decode", asked.prompt + Math.floor(asked.output / 2), sequences);
-    if (!first || !step) { return null; }
-    return {
-      sequences: sequences,
-      first: first[1],
-      token: step[1] + (sequences - 1) / asked.output * first[1],
-      request: sum(first, times(asked.output / sequences, step))
-    };
-  }
-
-  /* That of the most requests which keeps the bounds; null where none does. */
-  function best(decoder, asked) {
-    var numbers = decoder.phases.filter(function (one) { return one[0] === "decode"; }).map(function (one) { return one[2]; });
-    return Array.from(new Set(numbers)).map(function (number) { return capacity(decoder, asked, number); }).filter(function (one) {
-      return one && one.first <= asked.first && one.token <= asked.token;
-    }).sort(function (one, other) { return one.request[1] - other.request[1]; })[0] || null;
-  }
-
-  function offer(decoder, plan, found, asked) {
-    var tokens = asked.prompt + asked.output, needed = times(asked.rate, found.request);
-    var machines = needed.map(function (count) { return Math.max(1, Math.ceil(count * EXACT)); });
-    var bills = times(plan.hour * MILLION / (asked.rate * tokens * HOUR), machines);
-    return {
-      decoder: decoder, plan: plan, capacity: found, machines: machines[1], low: bills[0], mean: bills[1],
-      high: bills[2], full: plan.hour * found.request[1] / HOUR * MILLION / tokens
-    };
-  }
 
   /* Paid for its whole term, busy or not: it stands behind what is paid by use. */
   function reserved(one) { return Number(Boolean(one.plan && one.plan.reserved)); }
 
+  /* At the number of sequences of the most requests which keeps the bounds; nothing where none does. */
+  function best(decoder, usage, asked) {
+    return decoder.capacities.map(function (one) {
+      return Object.assign({ sequences: one.sequences, program: one.program }, answers(one.program, usage));
+    }).filter(function (one) {
+      return one.timed && one.first <= asked.first && one.token <= asked.token;
+    }).sort(function (one, other) { return one.request - other.request; })[0];
+  }
+
   /* Every machine and plan that keeps the bounds, and every API, cheapest first. */
   function offers(data, asked) {
-    var found = [];
+    var usage = { rate: asked.rate, prompt: asked.prompt, output: asked.output, hour: 0, api_request: 0 };
+    var found = data.apis.map(function (api) {
+      var cost = answers(api.program, usage);
+      return Object.assign({ api: api, low: cost.mean, high: cost.mean }, cost);
+    }).sort(function (one, other) { return one.mean - other.mean; });
+    if (found.length) { usage.api_request = found[0].request; }
     data.decoders.forEach(function (decoder) {
-      var kept = best(decoder, asked);
-      if (kept) { decoder.plans.forEach(function (plan) { found.push(offer(decoder, plan, kept, asked)); }); }
-    });
-    data.apis.forEach(function (api) {
-      var request = (asked.prompt * api.input + asked.output * api.output) / MILLION;
-      var mean = request * MILLION / (asked.prompt + asked.output);
-      found.push({ api: api, request: request, low: mean, mean: mean, high: mean });
+      var kept = best(decoder, usage, asked);
+      (kept ? decoder.plans : []).forEach(function (plan) {
+        var known = Object.assign({}, usage, { hour: plan.hour });
+        found.push(Object.assign({ decoder: decoder, plan: plan, capacity: kept }, answers(kept.program, known)));
+      });
     });
     return found.sort(function (one, other) {
       return reserved(one) - reserved(other) || one.mean - other.mean || (one.full || 0) - (other.full || 0);
@@ -100,7 +64,7 @@
       return made;
     }
     cell(made, [String(one.machines)], true, one.machines);
-    cell(made, [(1 / one.capacity.request[1]).toPrecision(3)], true, 1 / one.capacity.request[1]);
+    cell(made, [(1 / one.capacity.request).toPrecision(3)], true, 1 / one.capacity.request);
     cell(made, [duration(one.capacity.first)], true, one.capacity.first);
     cell(made, [duration(one.capacity.token)], true, one.capacity.token);
     return made;
@@ -110,9 +74,8 @@
   function turn(found) {
     var api = found.find(function (one) { return one.api; }), own = found.find(function (one) { return one.plan; });
     if (!api || !own || api.api.currency !== own.plan.currency || !api.request) { return ""; }
-    var rate = own.plan.hour / HOUR / api.request;
-    return rate > 1 / own.capacity.request[1] ? " No number of these machines is cheaper than the cheapest API." :
-      " One such machine is cheaper than the cheapest API from " + rate.toPrecision(2) + " requests/s on.";
+    return own.turn * own.capacity.request > 1 ? " No number of these machines is cheaper than the cheapest API." :
+      " One such machine is cheaper than the cheapest API from " + own.turn.toPrecision(2) + " requests/s on.";
   }
 
   function verdict(found) {

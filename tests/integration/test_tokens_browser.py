@@ -41,7 +41,7 @@ def page_fixture() -> Iterator[Page]:
     """An empty page that knows what tokens cost."""
     with chromium() as browser:
         page = browser.new_page()
-        for name in ("shown", "tokens"):
+        for name in ("shown", "bill", "tokens"):
             page.add_script_tag(path=ROOT / f"site_templates/assets/{name}.js")
         yield page
 
@@ -130,7 +130,7 @@ def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> st
     assert found is not None
     scripts = "".join(
         f'<script src="{ROOT / "site_templates/assets" / name}.js"></script>'
-        for name in ("shown", "tables", "tokens")
+        for name in ("shown", "bill", "tables", "tokens")
     )
     (folder / "models").mkdir()
     page = folder / "models/page.html"

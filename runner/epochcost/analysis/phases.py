@@ -7,7 +7,7 @@ requests cost that are put together from phases is left to ``tokens``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -18,6 +18,7 @@ from epochcost.analysis.observations import Evidence, mean_time
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import group_by
 from epochcost.cost import Time
+from epochcost.cost.tracing import where
 from epochcost.plan.work import Phase
 from epochcost.results.rounds import summary_of
 from epochcost.specs.study import Precision
@@ -55,11 +56,11 @@ class TimedDecoder:
     software: str
     phases: tuple[PhaseTime, ...]
 
-    def prefill(self, prompt: int) -> Time | None:
+    def prefill(self, prompt: Decimal) -> Time | None:
         """The time to read one prompt; None where no longer and no shorter one was timed."""
         return self._between("prefill", prompt, 1)
 
-    def decode(self, context: int, sequences: int) -> Time | None:
+    def decode(self, context: Decimal, sequences: int) -> Time | None:
         """The time of one more token of all sequences, with so many tokens before it."""
         return self._between("decode", context, sequences)
 
@@ -77,29 +78,40 @@ class TimedDecoder:
             for name, own in named.items()
         }
 
-    def _between(self, name: str, tokens: int, sequences: int) -> Time | None:
-        timed = sorted(
-            (
-                (one.phase.tokens, one.step)
-                for one in self.phases
-                if one.phase.name == name and one.sequences == sequences
-            ),
-            key=lambda one: one[0],
+    def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
+        """The lengths of a phase that were timed of so many sequences, ascending, and the times."""
+        return tuple(
+            sorted(
+                (
+                    (one.phase.tokens, one.step)
+                    for one in self.phases
+                    if one.phase.name == name and one.sequences == sequences
+                ),
+                key=lambda pair: pair[0],
+            )
         )
-        for (low, fast), (high, slow) in itertools.pairwise(timed):
-            if low <= tokens <= high:
-                return _mixed(fast, slow, Decimal(tokens - low) / (high - low))
-        return next((step for length, step in timed if length == tokens), None)
+
+    def _between(self, name: str, tokens: Decimal, sequences: int) -> Time | None:
+        steps = self.steps(name, sequences)
+        if not steps or not steps[0][0] <= tokens <= steps[-1][0]:
+            return None
+        return Time(*(seconds_at(points, tokens) for points in ends_of(steps)))
 
 
-def _mixed(one: Time, other: Time, share: Decimal) -> Time:
-    """The time on the straight line between both, ``share`` of the way to the other."""
-    return Time(
-        *(
-            a + (b - a) * share
-            for a, b in ((one.low, other.low), (one.mean, other.mean), (one.high, other.high))
-        )
-    )
+def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
+    """The low ends by length, the means and the high ends."""
+    yield [(tokens, step.low) for tokens, step in steps]
+    yield [(tokens, step.mean) for tokens, step in steps]
+    yield [(tokens, step.high) for tokens, step in steps]
+
+
+def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
+    """A time on the straight lines between lengths that were timed; of a symbol the formula."""
+    seconds = points[0][1]
+    for (low, fast), (high, slow) in itertools.pairwise(points):
+        line = fast + (tokens - low) * (slow - fast) / (high - low)
+        seconds = where(tokens <= low, seconds, line)
+    return seconds
 
 
 def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:

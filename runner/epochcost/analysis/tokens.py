@@ -18,6 +18,7 @@ from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import mark_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.tracing import ceiling, maximum
 from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
@@ -80,20 +81,57 @@ def capacities(decoder: TimedDecoder, asked: Requests) -> Iterator[Capacity]:
     A token of a sequence waits for the prompts of those that come while it is written: each of the
     others brings one in the time of an answer.
     """
-    middle = asked.prompt + asked.output // 2
-    prefill = decoder.prefill(asked.prompt)
+    prompt, output = Decimal(asked.prompt), Decimal(asked.output)
+    prefill = decoder.prefill(prompt)
     for sequences in decoder.sequences:
-        decode = decoder.decode(middle, sequences)
+        decode = decoder.decode(middle_of(prompt, output), sequences)
         if prefill is None or decode is None:
             continue
-        written = decode.scaled(Decimal(asked.output) / sequences)
-        waiting = prefill.scaled(Decimal(sequences - 1) / asked.output) if sequences > 1 else None
-        yield Capacity(
-            sequences=sequences,
-            first=prefill,
-            written=written,
-            token=_sum(decode, waiting) if waiting else decode,
-        )
+        with exact_arithmetic():
+            ends = list(zip(ends_of_time(prefill), ends_of_time(decode), strict=True))
+            yield Capacity(
+                sequences=sequences,
+                first=prefill,
+                written=Time(*(written_seconds(step, output, sequences) for _, step in ends)),
+                token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
+            )
+
+
+def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
+    """The tokens before the one in the middle of an answer, whose time stands for all."""
+    return prompt + output / 2
+
+
+def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
+    """A machine's time for the tokens of one answer, a share of what is done for all at once."""
+    return output * step / sequences
+
+
+def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
+    """The time between two tokens, of which a step is one and the prompts of others the rest."""
+    return step + prefill * (sequences - 1) / output
+
+
+def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
+    """The machines side by side that so many requests a second need."""
+    return maximum(Decimal(1), ceiling(per_second * request_seconds))
+
+
+def rented_per_million(
+    hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
+) -> Decimal:
+    """What a million tokens cost of machines that are kept, busy or not."""
+    return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
+
+
+def busy_per_million(hour: Decimal, request_seconds: Decimal, tokens: Decimal) -> Decimal:
+    """What a million tokens cost of a machine that is never idle."""
+    return hour * request_seconds / _HOUR_SECONDS * MILLION / tokens
+
+
+def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
+    """The requests a second from which a machine costs less than they cost elsewhere."""
+    return hour / _HOUR_SECONDS / request_cost
 
 
 def best_capacity(decoder: TimedDecoder, asked: Requests) -> Capacity | None:
@@ -105,6 +143,11 @@ def best_capacity(decoder: TimedDecoder, asked: Requests) -> Capacity | None:
         and (asked.token_seconds is None or one.token.mean <= asked.token_seconds)
     ]
     return max(kept, key=lambda one: one.per_second, default=None)
+
+
+def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
+    """The low end, the mean and the high end."""
+    return time.low, time.mean, time.high
 
 
 def _sum(one: Time, other: Time) -> Time:
@@ -178,17 +221,16 @@ def _offer(
     if hour is None:
         return None
     with exact_arithmetic():
-        times = capacity.request.low, capacity.request.mean, capacity.request.high
-        machines = [_at_least_one(asked.per_second * seconds) for seconds in times]
-        one_machine = hour * MILLION / (asked.per_second * asked.tokens * _HOUR_SECONDS)
-        bills = [one_machine * count for count in machines]
-        full = [hour * seconds / _HOUR_SECONDS * MILLION / asked.tokens for seconds in times]
+        times, tokens = ends_of_time(capacity.request), Decimal(asked.tokens)
+        machines = [machines_for(asked.per_second, seconds) for seconds in times]
+        bills = [rented_per_million(hour, one, asked.per_second, tokens) for one in machines]
+        full = [busy_per_million(hour, seconds, tokens) for seconds in times]
     bill, whole = _estimate(price, bills), _estimate(price, full)
     return ServingOffer(
         decoder=decoder,
         price=price,
         capacity=capacity,
-        machines=machines[1],
+        machines=int(machines[1]),
         per_million=bill,
         full=whole,
         apart=_apart(capacity, asked, bill, owed=True),
@@ -218,10 +260,6 @@ def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool
     return replace(bill, low=min(low, mean), mean=mean, high=max(high, mean))
 
 
-def _at_least_one(machines: Decimal) -> int:
-    return max(1, int(machines.to_integral_value(rounding="ROUND_CEILING")))
-
-
 def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
     low, mean, high = ends
     return Estimate(low, mean, high, price.currency, price.id, price.assumed)
@@ -249,5 +287,5 @@ def break_even_per_second(offer: ServingOffer, api: ApiPrice, asked: Requests) -
     price = api.request(asked.prompt, asked.output)
     if hour is None or price <= 0 or api.currency != offer.price.currency:
         return None
-    rate = hour / _HOUR_SECONDS / price
+    rate = break_even_rate(hour, price)
     return rate if rate <= offer.capacity.per_second else None

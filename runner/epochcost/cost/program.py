@@ -3,9 +3,9 @@
 A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
 a reader may change. ``values`` name expressions that are used more than once, evaluated when asked
 for; ``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a
-list that begins with an operator: ``+ - * / exp expm1 sqrt ceil max min``, or ``if`` with a
+list that begins with an operator: ``+ - * / exp expm1 log sqrt ceil max min``, or ``if`` with a
 comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests hold it to
-another one and both to `cost.bill`.
+another one and both to `cost.bill`. Other formulas have named ``answers`` instead of lines.
 
 Free credit is left out: it changes who pays and not what a job costs.
 """
@@ -127,6 +127,16 @@ def _program(
 ) -> Program:
     amounts = tuple((line.label, line.amount) for line in lines)
     return Program(price.id, price.currency, {**_USAGE, **inputs}, amounts, elapsed_seconds)
+
+
+def answers_program(answers: Mapping[str, Decimal]) -> Json:
+    """A program of named ``answers`` in the place of a bill's lines, all of whose names are given.
+
+    Its figures are traced on symbols.
+    """
+    writer = _Writer(answers.values())
+    written = {name: writer.json(figure) for name, figure in answers.items()}
+    return {"answers": written, "values": writer.values}
 
 
 class _Writer:

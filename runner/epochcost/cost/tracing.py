@@ -173,6 +173,11 @@ def square_root(number: Decimal) -> Decimal:
     return _traced("sqrt", number) if is_traced(number) else number.sqrt()
 
 
+def logarithm(number: Decimal) -> Decimal:
+    """The natural logarithm."""
+    return _traced("log", number) if is_traced(number) else number.ln()
+
+
 def exponential(exponent: Decimal) -> Decimal:
     """The power of e; to be called inside `exact_arithmetic`, as the next two."""
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)

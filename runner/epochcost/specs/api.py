@@ -47,7 +47,7 @@ class ApiPrice(NamedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
-    def request(self, prompt: int, output: int) -> Decimal:
+    def request(self, prompt: Decimal | int, output: Decimal | int) -> Decimal:
         """What one request costs, nothing of its prompt seen before."""
         asked = prompt * self.input_per_million + output * self.output_per_million
         return asked / MILLION

@@ -1,7 +1,8 @@
 """The pages of decoders: tokens, their cost, APIs beside it, and phases as they were timed.
 
-For other traffic than the page's own the browser does the same (`tokens.js`) with what is published
-here as a script: times of phases, prices of an hour, prices of APIs.
+For other traffic than the page's own the browser (`tokens.js`) evaluates what is published here as
+a script: the formulas of `analysis.tokens`, traced for each number of sequences, prices of an hour
+and of APIs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.phases import TimedDecoder
+from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
 from epochcost.analysis.roofline import decoded_steps
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.served_tokens import ServedDecoder
@@ -22,22 +23,34 @@ from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,
     api_per_million,
+    break_even_rate,
+    busy_per_million,
     hour_of,
+    machines_for,
+    middle_of,
+    rented_per_million,
     serving_offers,
+    token_seconds,
+    written_seconds,
 )
+from epochcost.cost import Time
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.program import answers_program
+from epochcost.cost.tracing import symbol, where
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.tokens import cost_by_rate, pace_chart, step_bars, waiting_chart
 from epochcost.report.escape import one_line
 from epochcost.report.pages.model import AboutModel, ModelView
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
-from epochcost.specs.api import ApiPrice
+from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
 
 _FOLDER = "data/calculator/tokens"
 Json = dict[str, Any]
+_PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +149,15 @@ def token_files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _decoder(report: Report, timed: TimedDecoder) -> Json:
-    """Phases by length; a doubled digit would cost more than it tells."""
     machine = timed.machine
     prices = current_prices(report.catalogue.prices_of(machine.hardware))
     priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
-    phases = sorted(timed.phases, key=lambda one: one.phase.tokens)
     return {
         "machine": machine.hardware,
         "name": one_line(machine.name),
         "precision": timed.precision,
-        "phases": [
-            [
-                one.phase.name,
-                one.phase.tokens,
-                one.sequences,
-                *(float(f"{end:.9g}") for end in (one.step.low, one.step.mean, one.step.high)),
-            ]
-            for one in phases
+        "capacities": [
+            {"sequences": number, "program": _capacity(timed, number)} for number in timed.sequences
         ],
         "plans": [
             {
@@ -168,11 +173,56 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
     }
 
 
+def _capacity(timed: TimedDecoder, sequences: int) -> Any:
+    """What requests take and cost by their traced lengths and rate, and an hour's price.
+
+    ``timed`` is 1 for lengths between those that were timed, else 0.
+    """
+    prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
+    middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
+    firsts = [seconds_at(_short(points), _PROMPT) for points in ends_of(prefills)]
+    steps = [seconds_at(_short(points), middle) for points in ends_of(decodes)]
+    with exact_arithmetic():
+        requests = [
+            first + written_seconds(step, _OUTPUT, sequences)
+            for first, step in zip(firsts, steps, strict=True)
+        ]
+        machines = [machines_for(_RATE, seconds) for seconds in requests]
+        low, mean, high = (rented_per_million(_HOUR, one, _RATE, tokens) for one in machines)
+    return answers_program(
+        {
+            "timed": _within(prefills, _PROMPT) * _within(decodes, middle),
+            "first": firsts[1],
+            "token": token_seconds(firsts[1], steps[1], _OUTPUT, sequences),
+            "request": requests[1],
+            "machines": machines[1],
+            "low": low,
+            "mean": mean,
+            "high": high,
+            "full": busy_per_million(_HOUR, requests[1], tokens),
+            "turn": break_even_rate(_HOUR, symbol("api_request")),
+        }
+    )
+
+
+def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
+    """Times of nine digits: a doubled digit would cost more than it tells."""
+    return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
+
+
+def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
+    """1 where a length is not outside of those that were timed, else 0; of a symbol the formula."""
+    shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
+    at_most = where(tokens <= longest, Decimal(1), Decimal(0))
+    return where(tokens < shortest, Decimal(0), at_most)
+
+
 def _api(api: ApiPrice) -> Json:
+    request = api.request(_PROMPT, _OUTPUT)
+    cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
     return {
         "name": one_line(f"{api.provider}, {api.name}"),
         "as_of": str(api.as_of),
         "currency": api.currency,
-        "input": float(api.input_per_million),
-        "output": float(api.output_per_million),
+        "program": answers_program(cost),
     }
