@@ -16,7 +16,6 @@ from epochcost.report.charts.data import ChartData
 from epochcost.report.charts.figure import Chart
 from epochcost.report.charts.prices import DatedPrice, PriceHistory
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
-from epochcost.report.charts.roofline import RoofLine, RooflineChart, RoofPoint
 from epochcost.report.charts.tokens import (
     Pace,
     PaceChart,
@@ -112,11 +111,5 @@ CHARTS: dict[str, Chart[Any]] = {
                 WithheldTime("b", 8, "m", "x", "y", 1.0, (0.1, 0.2, 0.5), (0.1, 0.2, 0.5), "m"),
             )
         )
-    ),
-    "roofline": RooflineChart(
-        ChartData(
-            (RoofPoint(HOSTILE, "training", 32, "measured", 50.0, 0.5, None, 9.0, 0.1, None, 20.0),)
-        ),
-        roofs=(RoofLine("peak", 1e11, 5e9, measured=False),),
     ),
 }

@@ -72,14 +72,6 @@ def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> No
     assert page.evaluate("location.search") == ""
 
 
-def test_an_address_of_the_page_that_compared_leads_here(site: Site) -> None:
-    """With the two machines that it names behind the #."""
-    page = site.tab()
-    page.goto(f"{site.address}compare.html#what=machines&a=local&b=box")
-    wait_until(page, _SETTLED)
-    assert [page.locator(f"[name={side}]").input_value() for side in "ab"] == ["local", "box"]
-
-
 def test_what_misses_a_constraint_is_said(site: Site) -> None:
     """A deadline that nothing meets: the closest is named, and every machine is marked."""
     page = ask(site, "?deadline=0.0000001")

@@ -248,7 +248,7 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
             text = text.replace("2026-07-01", f"2026-{day}")
             (folder / f"specs/prices/{own}.toml").write_text(text, "utf-8")
     site = build(inputs_of(folder), folder / "site_templates")
-    names = [*site.pages, *site.files, *site.embedded, *site.results]
+    names = [*site.pages, *site.files, *site.results]
     assert max(len(part) for name in names for part in name.split("/")) < 250
     assert sum(identifier.startswith("prices-history-") for identifier in site.figures) == 5
 

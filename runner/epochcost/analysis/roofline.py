@@ -55,9 +55,8 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """What some threads of one host did at most; ``name`` tells it from others of the machine."""
+    """What some threads of one host did at most."""
 
-    name: str
     ceiling: Ceiling
     stored: StoredCeilings
 
@@ -74,7 +73,7 @@ class MeasuredRoof:
 
 @dataclass(frozen=True)
 class AchievedRate:
-    """What a timed work achieved; ``intensity`` is its operations per least byte moved.
+    """What a timed work achieved.
 
     ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
     figure.
@@ -83,7 +82,6 @@ class AchievedRate:
     observed: Observation
     flops_per_second: float
     least_bytes_per_second: float
-    intensity: float
     roof: Roof
     measured: tuple[MeasuredRoof, ...] = ()
 
@@ -153,30 +151,17 @@ def _achieved(
             rates = (flops / seconds, least / seconds)
             every = roofs_of_host(inputs, observed.machine)
             own = tuple(one for one in every if one.ceiling.precision == "fp32")
-            yield AchievedRate(observed, *rates, flops / least, roof, own)
+            yield AchievedRate(observed, *rates, roof, own)
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
     """Those of every host of a machine, by host and then by threads."""
-    stored = [
-        one
-        for one in inputs.ceilings
-        if (one.ceilings.hardware, one.ceilings.provider) == (hardware.id, device)
-    ]
-    hosts = {one.ceilings.environment.fingerprint for one in stored}
     return tuple(
-        MeasuredRoof(_name(one, ceiling, only_host=len(hosts) == 1), ceiling, one)
-        for one in stored
-        for ceiling in one.ceilings.ceilings
+        MeasuredRoof(ceiling, stored)
+        for stored in inputs.ceilings
+        if (stored.ceilings.hardware, stored.ceilings.provider) == (hardware.id, device)
+        for ceiling in stored.ceilings.ceilings
     )
-
-
-def _name(stored: StoredCeilings, ceiling: Ceiling, *, only_host: bool) -> str:
-    threads = "1 thread" if ceiling.threads == 1 else f"{ceiling.threads} threads"
-    if stored.ceilings.provider != "cpu":
-        threads = ceiling.precision
-    host = "" if only_host else f" (host {stored.ceilings.environment.fingerprint[:4]})"
-    return f"measured, {threads}{host}"
 
 
 def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:

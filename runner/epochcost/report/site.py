@@ -13,8 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
-
 from epochcost.analysis.difference import publication as publishing
 from epochcost.analysis.difference.publication import Publication
 from epochcost.analysis.inputs import Inputs
@@ -40,7 +38,7 @@ from epochcost.report.pages import (
     workload,
 )
 from epochcost.report.pages.decoder import token_files
-from epochcost.report.pages.page import Page, Report, html
+from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Table, as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
@@ -85,7 +83,6 @@ class Site:
     results: Mapping[str, Path]
     figures: Mapping[str, Figure]
     sections: tuple[Section, ...]
-    embedded: Mapping[str, str]
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
@@ -114,7 +111,6 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             Section(title, {page.uri: page.title for page in group})
             for title, group in groups.items()
         ),
-        embedded=dict(_embedded(made, pages)),
     )
 
 
@@ -123,16 +119,6 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
     for one in catalogue.observations.values():
         beside = catalogue.files[f"observations/{one.id}"]
         yield f"data/observations/{one.table}", beside.with_name(one.table)
-
-
-def _embedded(made: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """A page for each figure that shows nothing else and leads back to where it stands."""
-    template = made.get_template("pages/embed.html.jinja")
-    for page in pages:
-        for figure in page.figures.values():
-            if figure is not None:
-                text = template.render(figure=figure, page=html(page.uri), title=page.title)
-                yield f"embed/{figure.id}.html", text
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:

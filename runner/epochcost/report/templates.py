@@ -24,7 +24,7 @@ from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
 from epochcost.report.list_prices import owned_hour
-from epochcost.report.pages.page import Page, html, machine_uri, workload_uri
+from epochcost.report.pages.page import Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
@@ -162,7 +162,6 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "table": _table,
-    "html": html,
     "workload_uri": _workload_address,
     "time": wording.time_words,
     "time_range": wording.time_range,

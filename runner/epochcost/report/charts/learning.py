@@ -1,4 +1,4 @@
-"""Learning curves of real trainings against time and money."""
+"""Learning curves of real trainings against time."""
 
 from __future__ import annotations
 
@@ -30,21 +30,15 @@ class LearningPoint:
 
 @dataclass(frozen=True)
 class LearningCurve(Chart[LearningPoint]):
-    """A line for each training over the logarithm of ``along``, in the band of its repeats."""
+    """A line for each training over the logarithm of time, in the band of its repeats."""
 
-    along: str
-    title: str
     picks = "training"
-
-    @property
-    def summary(self) -> str:
-        """What the chart is of."""
-        return f"Held-out accuracy by {self.title}, with the band of all repeats."
+    summary = "Held-out accuracy by time of steps, with the band of all repeats."
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands, lines and points."""
         base = self.marks(alt).encode(
-            x=axes.log_axis(alt.X, self.data, self.along, self.title),
+            x=axes.log_axis(alt.X, self.data, "time", "time of steps"),
             color=theme.colour_by(alt, self.data, "training"),
         )
         y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title="held-out accuracy")
@@ -59,27 +53,20 @@ class LearningCurve(Chart[LearningPoint]):
         ]
 
 
-def learning_curve(
-    trainings: Sequence[AccuracyTraining], *, identifier: str, money: bool = False
-) -> Figure | None:
-    """Curves of trainings of one model against time, or ``money``; None where there is none."""
-    rows = [row for one in trainings for row in _points(one)]
-    currencies = {one.price.currency for one in trainings if one.price}
-    if not rows or (money and (len(currencies) != 1 or any(row.cost is None for row in rows))):
+def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
+    """Curves of trainings of one model against time; None where there is none."""
+    rows = tuple(row for one in trainings for row in _points(one))
+    if not rows:
         return None
-    chart = LearningCurve(
-        ChartData(tuple(rows), next(iter(currencies), "USD")),
-        "cost" if money else "time",
-        "cost of steps" if money else "time of steps",
-    )
+    currency = next((one.price.currency for one in trainings if one.price), "USD")
     return Figure(
         id=identifier,
-        title=f"Held-out accuracy against {'money' if money else 'time'}",
+        title="Held-out accuracy against time",
         description=(
             "The mean of all repeats, in the band from the lowest to the highest; time and money "
             "are of the steps, without evaluations."
         ),
-        chart=chart,
+        chart=LearningCurve(ChartData(rows, currency)),
     )
 
 

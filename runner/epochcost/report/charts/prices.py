@@ -1,12 +1,12 @@
-"""Charts of the price of an hour: by machine, and over its dates."""
+"""The price of an hour over its dates, by plan."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, MachineName, PlanName, Shown
@@ -19,17 +19,6 @@ from epochcost.specs.price import Price
 # Of the first, the second and the third eight lines: colours repeat, dashes do not.
 _DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
 _CURRENCY = "USD"
-
-
-@dataclass(frozen=True, slots=True)
-class HourlyPrice:
-    """What an hour costs under one plan of a machine."""
-
-    machine: MachineName
-    price_plan: PlanName
-    figure: Annotated[str, Shown("Price", place="chart")]
-    as_of: Annotated[str, Shown("Date")]
-    hour: Annotated[Decimal, Shown("One hour", "money")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,51 +59,6 @@ class PriceHistory(Chart[DatedPrice]):
             base.mark_line(interpolate="step-after", strokeWidth=2).encode(strokeDash=dash),
             base.mark_point(size=60, filled=True).encode(tooltip=self.data.tooltips(alt)),
         ]
-
-
-@dataclass(frozen=True)
-class HourlyPrices(Chart[HourlyPrice]):
-    """A row for each machine over a logarithmic axis."""
-
-    summary = "Price of one hour, by machine."
-    height: ClassVar = {"step": 28}
-
-    def layers(self, alt: Any) -> list[Any]:
-        """The dots."""
-        order = list(dict.fromkeys(self.data.values_of("machine")))
-        points = self.marks(alt).mark_point(size=110, strokeWidth=2)
-        dots = points.encode(
-            x=axes.log_axis(alt.X, self.data, "hour", "price of one hour"),
-            y=alt.Y("machine:N", sort=order, title=None, axis=alt.Axis(grid=True)),
-            color=alt.ColorValue("var(--ec-series-1)"),
-            shape=theme.shape_by_kind(alt, self.data),
-            tooltip=self.data.tooltips(alt),
-        )
-        return [dots]
-
-
-def hourly_prices(prices: Iterable[tuple[str, Price]], *, identifier: str) -> Figure | None:
-    """The price of an hour of each machine's plans in US dollars; None below two plans."""
-    found = [
-        HourlyPrice(one_line(machine), price.plan_words, _price_kind(price), str(price.as_of), hour)
-        for machine, price in prices
-        if price.currency == "USD" and (hour := hourly(price)) is not None
-    ]
-    if len(found) < 2:
-        return None
-    data = ChartData(tuple(sorted(found, key=lambda one: one.hour)))
-    return Figure(
-        id=identifier,
-        title="Price of an hour, by machine",
-        description="Current prices, before any billing step; the table has their dates.",
-        chart=HourlyPrices(data),
-    )
-
-
-def _price_kind(price: Price) -> str:
-    if price.assumed:
-        return "assumed price"
-    return price.plan if price.plan in {"on-demand", "spot"} else "list price"
 
 
 def price_history(prices: Sequence[tuple[str, Price]], *, identifier: str) -> Figure | None:

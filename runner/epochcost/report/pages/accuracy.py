@@ -75,7 +75,6 @@ def _figures(group: Sequence[AccuracyTraining]) -> Iterator[tuple[str, Figure | 
     name = _id(group[0])
     curves = [one for one in group if one.whole] or group
     yield f"time-{name}", learning_curve(curves, identifier=f"learning-time-{name}")
-    yield f"money-{name}", learning_curve(curves, identifier=f"learning-money-{name}", money=True)
 
 
 def _id(training: AccuracyTraining) -> str:

@@ -38,12 +38,6 @@ _EXAMPLES = (
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
     ("ResNet-50 served at 10 requests a second", "resnet50", "job=serve&rate=10"),
 )
-# Where the page "Compare" was, whose addresses named two machines behind the #.
-_MOVED = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Calculator</title>
-<script>location.replace("calculator.html?" + location.hash.slice(1));</script>
-<p>Two machines are compared by the <a href="calculator.html">calculator</a>.</p></html>
-"""
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -86,7 +80,6 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in known.items():
         yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
-    yield "compare.html", _MOVED
 
 
 def _usual(report: Report, hardware: str) -> Json:

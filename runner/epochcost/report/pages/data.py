@@ -1,4 +1,4 @@
-"""The pages of data: the files of all figures with their columns, and how to cite and embed."""
+"""The pages of data: the files of all figures with their columns, and how to cite them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The page of data, and that about citing and embedding."""
+    """The one page."""
     yield Page(
         uri="data.md",
         title="Data",
@@ -20,11 +20,4 @@ def pages(report: Report) -> Iterator[Page]:
             "lines": report.lines,
             "stored": report.inputs.stored,
         },
-    )
-    yield Page(
-        uri="sharing.md",
-        title="Cite, embed, link",
-        template="sharing.md.jinja",
-        description="Charts to embed, and how to cite the results of the site.",
-        context={},
     )

@@ -11,11 +11,9 @@ from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.odds import Odds, scenarios
-from epochcost.analysis.roofline import AchievedRate, MeasuredRoof, achieved_rates, measured_roofs
+from epochcost.analysis.roofline import achieved_rates, measured_roofs
 from epochcost.analysis.rows import Row, group_by
 from epochcost.report.charts.batch_size import time_by_batch_on_machine
-from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.roofline import roofline
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
@@ -23,8 +21,6 @@ from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-
-_DEVICES = ("cuda", "cpu")
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,6 @@ def _page(
     current = current_prices(prices)
     observed = [one for one in observations if one.kind != "predicted"]
     reached = achieved_rates(report.inputs, hardware, observed)
-    roofs = {one: measured_roofs(report.inputs, hardware, one) for one in _DEVICES}
     jobs = sorted(_jobs(report, hardware), key=lambda one: (not one.here.answers, one.factor))
     return Page(
         uri=machine_uri(hardware.id),
@@ -113,15 +108,11 @@ def _page(
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
             "achieved": reached,
-            "roofs": roofs["cpu"],
+            "roofs": measured_roofs(report.inputs, hardware, "cpu"),
             "hosts": _hosts(report, hardware),
             "elsewhere": _elsewhere(report, hardware),
         },
         figures={
-            **{
-                f"roofline_{device}": _roofline(hardware, device, reached, roofs[device])
-                for device in _DEVICES
-            },
             "time_batch": time_by_batch_on_machine(
                 observed, identifier=f"machine-{hardware.id}-time-batch"
             ),
@@ -154,13 +145,6 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
                 quickest = here is found.fastest
                 machines = len(found.machines)
                 yield JobHere(workload, job, here, found.cheapest, quickest, machines, found.odds)
-
-
-def _roofline(
-    hardware: Hardware, device: str, reached: Sequence[AchievedRate], roofs: Sequence[MeasuredRoof]
-) -> Figure | None:
-    mine = [one for one in reached if one.roof.device == device]
-    return roofline(mine, roofs, identifier=f"machine-{hardware.id}-roofline-{device}")
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:

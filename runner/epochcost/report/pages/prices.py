@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.prices import hourly_prices, price_history
+from epochcost.report.charts.prices import price_history
 from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
@@ -50,23 +50,15 @@ def pages(report: Report) -> Iterator[Page]:
             ],
         },
         figures={
-            **{f"{one.id}-hourly": _hourly(one) for one in providers},
             **{f"{one.id}-history": _history(one) for one in providers},
         },
     )
 
 
-def _hourly(provider: Provider) -> Figure | None:
-    return hourly_prices(_named(provider.current), identifier=f"prices-hourly-{provider.id}")
-
-
 def _history(provider: Provider) -> Figure | None:
-    prices = _named((*provider.current, *provider.earlier))
+    priced = (*provider.current, *provider.earlier)
+    prices = [(hardware.name, price) for hardware, price in priced]
     return price_history(prices, identifier=f"prices-history-{provider.id}")
-
-
-def _named(priced: Sequence[PricedMachine]) -> list[tuple[str, Price]]:
-    return [(hardware.name, price) for hardware, price in priced]
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
