@@ -43,6 +43,13 @@ def run(program: Json, usage: Mapping[str, Decimal]) -> Bill:
         return Bill(lines, _value(program["elapsed_seconds"], names))
 
 
+def answers(program: Json, inputs: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    """Evaluate a program of named answers."""
+    with exact_arithmetic():
+        names = _Names(program["values"], inputs)
+        return {name: _value(figure, names) for name, figure in program["answers"].items()}
+
+
 class _Names:
     """Named values, each evaluated when it is first asked for: a branch not taken costs nothing."""
 

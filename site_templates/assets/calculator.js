@@ -14,12 +14,12 @@
 (function () {
   "use strict";
 
-  var HOUR = 3600, MILLION = 1e6;
+  var HOUR = 3600;
   var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
-  var small = shown.small, odds = window.epochcostOdds;
+  var small = shown.small, odds = window.epochcostOdds, answers = window.epochcostBill.answers;
 
   /* By its own name only: a form also knows its fields by number, and itself has a length. */
   function fields(form) {
@@ -49,7 +49,6 @@
       b: form.elements.b.value,
       every: every,
       times: Math.max(1, Math.round(number(form, "runs", 1))) * times[every],
-      monthHours: monthHours,
       epochs: number(form, "epochs", data.epochs),
       deadline: number(form, "deadline", Infinity) * HOUR,
       rate: number(form, "rate", 10),
@@ -75,42 +74,26 @@
   }
 
   /* One training with the failures to be expected, which takes as long as a run that succeeds. */
-  function trained(question, timing, plan, seconds) {
+  function trained(question, timing, plan, seconds, programs) {
     var one = bill(plan.bill, { seconds: seconds * question.epochs, vcpus: timing.vcpus }, question.known);
-    var failures = question.failed / (1 - question.failed) * one.total;
-    if (failures > 0) { one.lines.push({ label: "failed runs, expected", amount: failures }); }
-    return {
-      lines: one.lines,
-      each: one.total + failures,
-      total: (one.total + failures) * question.times,
-      seconds: one.elapsed_seconds,
-      machines: question.every === "once" ? 1 : Math.ceil(one.elapsed_seconds * question.times / question.monthHours / HOUR)
-    };
-  }
-
-  /* Within which time 99 % are answered, of requests that arrive at random: after those that queue
-     and, where a batch takes all who wait, after the batch before. For batches of any size the
-     bound lies above what a simulated queue gives, by a third at most. */
-  function answered(seconds, batch, load) {
-    if (load >= 1) { return Infinity; }
-    var queue = Math.max(0, 1 - 0.01 / load, Math.log(100 * load) / (2 * (1 - load)));
-    return seconds * (1 + queue / batch + (batch > 1 ? 1 : 0));
+    var job = answers(programs.training, {
+      total: one.total, elapsed: one.elapsed_seconds, failed: question.failed, times: question.times
+    });
+    if (job.failures > 0) { one.lines.push({ label: "failed runs, expected", amount: job.failures }); }
+    return Object.assign(job, {
+      lines: one.lines, seconds: one.elapsed_seconds, machines: question.every === "once" ? 1 : job.machines
+    });
   }
 
   /* As many machines as keep each below the load that is allowed, for a month. */
-  function served(question, timing, plan, seconds) {
-    var capacity = timing.batch / seconds;
-    var machines = Math.max(1, Math.ceil(question.rate / capacity / question.busy * (1 - 1e-12)));
-    var month = bill(plan.share, { seconds: question.month, count: machines, vcpus: timing.vcpus }, question.known);
-    var load = question.rate / capacity / machines;
-    return {
-      lines: month.lines,
-      each: month.total / (question.rate * question.month) * MILLION,
-      total: month.total,
-      seconds: answered(seconds, timing.batch, load),
-      machines: machines,
-      load: load
-    };
+  function served(question, timing, plan, seconds, programs) {
+    var job = answers(programs.serving, { rate: question.rate, seconds: seconds, batch: timing.batch, busy: question.busy });
+    var usage = { seconds: question.month, count: job.machines, vcpus: timing.vcpus };
+    var month = bill(plan.share, usage, question.known);
+    var costs = answers(programs.million, { total: month.total, rate: question.rate, month: question.month });
+    return Object.assign(job, costs, {
+      lines: month.lines, total: month.total, seconds: job.load < 1 ? job.seconds : Infinity
+    });
   }
 
   function wanted(question, plan) {
@@ -131,9 +114,9 @@
     return found.total > question.budget ? "over budget" : "";
   }
 
-  function candidate(question, timing, plan) {
+  function candidate(question, timing, plan, programs) {
     var price = question.job === "train" ? trained : served;
-    var ends = timing.seconds.map(function (seconds) { return price(question, timing, plan, seconds); });
+    var ends = timing.seconds.map(function (seconds) { return price(question, timing, plan, seconds, programs); });
     return {
       timing: timing, plan: plan, low: ends[0], mean: ends[1], high: ends[2],
       apart: reserve(question, timing, plan), misses: miss(question, ends[1])
@@ -147,15 +130,15 @@
   }
 
   /* Of each machine the cheapest way that fits, and what stands apart of it; best first. */
-  function candidates(question, data, plans, stack) {
+  function candidates(question, data, known, stack) {
     var found = [], best = new Map();
     data[question.job].forEach(function (timing) {
       if (timing.stack !== stack) { return; }
       if ((question.a || question.b) && ![question.a, question.b].includes(timing.machine)) { return; }
       timing.plans.forEach(function (id) {
-        var plan = plans[id], program = question.job === "train" ? plan.bill : plan.share;
+        var plan = known.plans[id], program = question.job === "train" ? plan.bill : plan.share;
         if (program === null || !(plan.assumed || wanted(question, plan))) { return; }
-        found.push(candidate(question, timing, plan));
+        found.push(candidate(question, timing, plan, known.jobs));
       });
     });
     found.filter(function (one) { return isFinite(one.mean.total); }).sort(better).forEach(function (one) {
@@ -310,7 +293,7 @@
   function show(form, place, data, known) {
     var question = asked(form, data, known.month_hours);
     /* Of the software whose answer is known best among those that have one. */
-    var ways = question.stacks.map(function (stack) { return candidates(question, data, known.plans, stack); });
+    var ways = question.stacks.map(function (stack) { return candidates(question, data, known, stack); });
     var found = ways.find(function (list) { return list.some(function (one) { return !one.apart; }); }) || ways[0] || [];
     var main = found.filter(function (one) { return !one.apart; });
     var apart = found.filter(function (one) { return one.apart; });

@@ -16,6 +16,7 @@ from typing import Any
 from epochcost.analysis.observations import Goal, Observation, Workload
 from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack, group_by
+from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.escape import one_line
@@ -76,6 +77,11 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         "shapes": dict(SHAPES),
         "machines": usual,
         "month_hours": HOURS_PER_BILLED_MONTH,
+        "jobs": {
+            "training": training_program(),
+            "serving": serving_program(),
+            "million": million_program(),
+        },
     }
     yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
     for key, rows in known.items():
