@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from onnxstep.mixed_precision import LossScaling, Precision
     from onnxstep.objective import Term, keep_term_outputs, terms_of
     from onnxstep.optimizers import Adadelta, Adagrad, Adam, Momentum, RmsProp, Sgd
+    from onnxstep.options import StepOptions
     from onnxstep.passes.recompute import Rematerialisation
     from onnxstep.step import (
         Accumulation,
-        StepOptions,
         TrainingStep,
         evaluation_graph,
         first_values,
@@ -38,10 +38,10 @@ _MODULES = {
     "mixed_precision": ("LossScaling", "Precision"),
     "objective": ("Term", "keep_term_outputs", "terms_of"),
     "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
+    "options": ("StepOptions",),
     "passes.recompute": ("Rematerialisation",),
     "step": (
         "Accumulation",
-        "StepOptions",
         "TrainingStep",
         "evaluation_graph",
         "first_values",

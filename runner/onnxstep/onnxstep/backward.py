@@ -47,7 +47,7 @@ def pull_back(
         named = list(proto.output)
         while not named[-1]:  # as if the last outputs were not written: "" leaves them out too
             named.pop()
-        received = [_total(sums, name) for name in named if not name or _is_float(op, name)]
+        received = [_total(sums, name) for name in named if not name or op.values[name].is_float]
         if any(value is not None for value in received):
             node = Node(op, proto, dependent)
             for name, value in _node_cotangents(node, received, nodes, targets):
@@ -65,10 +65,6 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
         ):
             reached.update(name for name in proto.output if name and op.values[name].is_float)
     return frozenset(reached)
-
-
-def _is_float(op: Builder, name: str) -> bool:
-    return op.values[name].is_float
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:

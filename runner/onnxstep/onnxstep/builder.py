@@ -354,7 +354,10 @@ class Builder:
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
         names = [name for name in node.input if name]
-        types = {name: _type_proto(self.values[name]) for name in names}
+        types = {
+            name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
+            for name, value in ((name, self.values[name]) for name in names)
+        }
         if contrib.is_known(node):
             return contrib.output_types(node, types)
         schema = self.schema(node)
@@ -392,7 +395,3 @@ def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
     return (
         None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)
     )
-
-
-def _type_proto(value: Value) -> onnx.TypeProto:
-    return helper.make_tensor_type_proto(value.elem_type, list(value.shape))

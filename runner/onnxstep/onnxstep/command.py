@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +24,8 @@ from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_parameters
 from onnxstep.graphs.peak_memory import peak_activation_bytes
 from onnxstep.objective import keep_term_outputs
-from onnxstep.step import StepOptions, TrainingStep, evaluation_graph, first_values, training_step
+from onnxstep.options import StepOptions
+from onnxstep.step import TrainingStep, evaluation_graph, first_values, training_step
 from onnxstep.trained_set import LeftOut
 
 _INTERRUPTED_CODE = 130
@@ -32,7 +33,6 @@ _NO_BF16_ON_CPUS = (
     "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernel of a product, and opens no "
     "session for such a graph; for a GPU add --provider cuda"
 )
-_PATTERN_HELP = ", or a pattern such as '*.bias'; repeatable"
 
 
 def main() -> None:
@@ -68,66 +68,47 @@ def _warning_line(
     return _standard_warning(message, category, filename, lineno, line)
 
 
+_CHOSEN = {
+    "--loss": "softmax_cross_entropy (default), sigmoid_cross_entropy, nll, mse, l1, huber or "
+    "own_output",
+    "--optimizer": "sgd (default), momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw",
+    "--output": "the output that the loss is taken of",
+}
+_PATTERN = ", or a pattern such as '*.bias'"
+_REPEATABLE = {
+    "--dim": "size of a symbolic dimension: batch=32",
+    "--freeze": f"a parameter that is not trained{_PATTERN}",
+    "--wrt": f"train this and nothing else{_PATTERN}",
+    "--train": f"a constant or buffer of the file to train, too{_PATTERN}",
+    "--carry": "an input that is an output in the next step: h0=hn",
+}
+_LISTED = {
+    "--precision": (("fp32", "fp16", "bf16"), "what it computes in; weights and update stay fp32"),
+    "--rematerialise": (("none", "sqrt"), "sqrt: recompute activations, for less memory"),
+    "--format": (("text", "json"), "for a person or for a program"),
+}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="onnxstep",
         description="Write a model's training step as one ONNX graph.",
         epilog="example: onnxstep model.onnx --dim batch=32 --optimizer adam -o step.onnx",
     )
-    parser.add_argument("model", type=Path, help="any ONNX file, with weights or weightless")
     add = parser.add_argument
+    add("model", type=Path, help="any ONNX file, with weights or weightless")
     add("-o", "--out", type=_destination, required=True, help="the step to write, .onnx")
-    add(
-        "--loss",
-        default="softmax_cross_entropy",
-        help="softmax_cross_entropy (default), sigmoid_cross_entropy, nll, mse, l1, huber or "
-        "own_output",
-    )
-    add(
-        "--optimizer",
-        default="sgd",
-        help="sgd (default), momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw",
-    )
-    add("--output", help="the output that the loss is taken of")
-    repeatable: dict[str, Any] = {"action": "append", "default": []}
-    add("--dim", **repeatable, help="size of a symbolic dimension: batch=32; repeatable")
-    add("--freeze", **repeatable, help=f"a parameter that is not trained{_PATTERN_HELP}")
-    add("--wrt", **repeatable, help=f"train this and nothing else{_PATTERN_HELP}")
-    add(
-        "--train",
-        **repeatable,
-        help=f"a constant or buffer of the file to train, too{_PATTERN_HELP}",
-    )
-    add(
-        "--carry",
-        **repeatable,
-        help="an input that is an output in the next step: h0=hn; repeatable",
-    )
-    add(
-        "--provider",
-        choices=("cpu", "cuda"),
-        help="where it will run; without it the step runs on any provider",
-    )
-    add(
-        "--blocked-convolutions",
-        action="store_true",
-        help="with --provider cpu: the processor is an x86-64, which convolves faster in blocks",
-    )
+    for name, text in _CHOSEN.items():
+        add(name, default=argparse.SUPPRESS, help=text)
+    for name, text in _REPEATABLE.items():
+        add(name, action="append", default=[], help=f"{text}; repeatable")
+    for name, (choices, text) in _LISTED.items():
+        add(name, choices=choices, default=choices[0], help=text)
+    add("--provider", choices=("cpu", "cuda"), help="where it will run (default: anywhere)")
+    text = "with --provider cpu: it is an x86-64, which convolves faster in blocks"
+    add("--blocked-convolutions", action="store_true", help=text)
     add("--clip-norm", type=float, help="bound of the gradients' global norm")
     add("--seed", type=int, help="makes Dropout and first values repeatable")
-    add(
-        "--precision",
-        choices=("fp32", "fp16", "bf16"),
-        default="fp32",
-        help="what it computes in; weights, loss and update stay fp32",
-    )
-    add(
-        "--rematerialise",
-        choices=("none", "sqrt"),
-        default="none",
-        help="sqrt: compute segments of the forward pass again, to keep less of it",
-    )
-    add("--format", choices=("text", "json"), default="text")
     return parser
 
 
@@ -154,21 +135,11 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> StepOptions:
-    return StepOptions(
-        loss=arguments.loss,
-        optimizer=arguments.optimizer,
-        output=arguments.output,
-        freeze=arguments.freeze,
-        wrt=arguments.wrt,
-        dimensions=_dimensions(arguments.dim),
-        seed=arguments.seed,
-        clip_norm=arguments.clip_norm,
-        provider=arguments.provider,
-        blocked_convolutions=arguments.blocked_convolutions,
-        carry=_pairs("--carry", arguments.carry, "h0=hn"),
-        precision=arguments.precision,
-        rematerialise=arguments.rematerialise,
-    )
+    names = {field.name for field in fields(StepOptions)}
+    given = {name: value for name, value in vars(arguments).items() if name in names}
+    given["dimensions"] = _dimensions(arguments.dim)
+    given["carry"] = _pairs("--carry", arguments.carry, "h0=hn")
+    return StepOptions(**given)
 
 
 def _dimensions(options: Sequence[str]) -> dict[str, int]:

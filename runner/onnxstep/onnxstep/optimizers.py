@@ -197,12 +197,10 @@ class Adam(Optimizer):
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
         length = pace.rate * c / c_1
-        kept = w * (1.0 - pace.rate * self.weight_decay) if self._shrinks else w
+        kept = (
+            w * (1.0 - pace.rate * self.weight_decay) if self.decoupled and self.weight_decay else w
+        )
         return Update(kept - first / spread * length, (first, second))
-
-    @property
-    def _shrinks(self) -> bool:
-        return self.decoupled and self.weight_decay != 0
 
 
 def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:

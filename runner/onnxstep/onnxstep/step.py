@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,10 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxstep.backward import pull_back
-from onnxstep.builder import Builder, Provider, Value
+from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.forward import Forward, close_model, names, open_model
-from onnxstep.graphs.choices import choose, match_names, unknown_name
+from onnxstep.graphs.choices import match_names, unknown_name
 from onnxstep.graphs.contrib import ML_DOMAIN
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.parameters import (
@@ -35,15 +35,14 @@ from onnxstep.graphs.precision import in_mixed_precision
 from onnxstep.losses import LossFunction
 from onnxstep.mixed_precision import (
     TYPE_OF_PRECISION,
-    LossScaling,
     MixedBuilder,
-    Precision,
     Scale,
     all_finite,
     loss_scale_of,
 )
 from onnxstep.objective import Objective, Term, keep_term_outputs, objective, terms_of
-from onnxstep.optimizers import OPTIMIZERS, Optimizer
+from onnxstep.optimizers import Optimizer
+from onnxstep.options import StepOptions
 from onnxstep.passes import lower, prepare, recompute, upgrade
 from onnxstep.passes.recompute import Rematerialisation, recompute_segments
 from onnxstep.passes.training_mode import in_inference_mode, in_training_mode
@@ -62,56 +61,6 @@ _OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
     "none": upgrade.OLDEST_OPSET,
     "sqrt": recompute.OLDEST_OPSET,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepOptions:
-    """How a model is trained, and where its step will run.
-
-    ``output`` is what the loss is taken of (default: the only float output); several losses are a
-    list of terms. Names of parameters take shell patterns in ``freeze``, ``wrt`` and
-    ``no_weight_decay``: parameters that stay as they are (and running statistics, which their
-    BatchNormalization then normalizes by), the only ones that are trained, and constants or
-    buffers of the file to train too, and parameters that the optimizer does not decay.
-
-    ``dimensions`` binds symbolic dimensions, ``seed`` makes Dropout repeatable, ``clip_norm``
-    bounds the global norm of the gradients before they are decayed. With ``micro_batches`` above
-    one the gradients of so many runs are averaged before each update. ``carry`` maps inputs to the
-    outputs that they are in the next step, such as a recurrent state, which starts at zeros; no
-    gradient flows from one step to another.
-
-    ``provider`` allows forms that only that execution provider runs; without it any can.
-    ``blocked_convolutions`` says that the CPU provider convolves images in blocks of channels, as
-    ONNX Runtime's builds for x86-64 do.
-
-    ``precision`` fp16 or bf16 computes in half precision what ``graphs.precision`` does not keep
-    in float32; weights, loss, gradients' sums and update are float32, and the loss of fp16 is
-    scaled as ``loss_scaling`` says (default: as PyTorch's GradScaler does). ``rematerialise``
-    "sqrt" keeps only some values of the forward pass and computes the others again in the backward
-    pass: less memory for more time.
-    """
-
-    loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"
-    optimizer: str | Optimizer = "sgd"
-    output: str | None = None
-    freeze: Collection[str] = ()
-    wrt: Collection[str] = ()
-    no_weight_decay: Collection[str] = ()
-    dimensions: Mapping[str, int] | None = None
-    seed: int | None = None
-    clip_norm: float | None = None
-    micro_batches: int = 1
-    provider: Provider | None = None
-    blocked_convolutions: bool = False
-    carry: Mapping[str, str] = field(default_factory=dict)
-    precision: Precision = "fp32"
-    loss_scaling: LossScaling | None = None
-    rematerialise: Rematerialisation = "none"
-
-    @property
-    def terms(self) -> Sequence[Term]:
-        """The terms of the loss."""
-        return terms_of(self.loss, self.output)
 
 
 _DEFAULTS = StepOptions()
@@ -244,7 +193,7 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     file leaves in doubt what its author trains. Raises ModelError for unknown names and for what
     cannot be differentiated.
     """
-    model = with_parameters("wrt", separated(model), options.wrt)
+    rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
     forward = _opened(model, tensors, options)
     op, scale = forward.op, loss_scale_of(forward.op, options.precision, options.loss_scaling)
@@ -255,7 +204,6 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
         recompute_segments(op, forward_nodes)
     sums = accumulate(op, pulled.gradients) if options.micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    rule = _optimizer(options.optimizer)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
     held, kept = tensors.held, tensors.untrained
     account = trained_set(model, held, kept, pulled.gradients, tensors.frozen)
@@ -427,7 +375,3 @@ def _accumulation(pulled: _Pulled, sums: Mapping[str, Transition]) -> Accumulati
         loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
     )
-
-
-def _optimizer(optimizer: str | Optimizer) -> Optimizer:
-    return choose("optimizer", OPTIMIZERS, optimizer) if isinstance(optimizer, str) else optimizer

@@ -188,7 +188,9 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
     dz, dh0, dc0 = _backward_steps(view, saved, *received)
     by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
     both = list(zip(by_direction, saved.given, strict=True))
-    dx = [view.sequence(index, _rows(d, run)) for index, (d, run) in enumerate(both)]
+    dx = [
+        view.sequence(index, d.op.Gemm(d, run.w, transA=1)) for index, (d, run) in enumerate(both)
+    ]
     return (
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
         view.stacked([op.Gemm(d, run.x) for d, run in both]),
@@ -267,11 +269,6 @@ def _sum(one: Value | None, other: Value | None) -> Value | None:
     if one is None or other is None:
         return one if other is None else other
     return one + other
-
-
-def _rows(dz: Value, run: DirectionInputs) -> Value:
-    """The cotangent of x [T·B, I] from that of its products [4·H, T·B]."""
-    return dz.op.Gemm(dz, run.w, transA=1)
 
 
 def _summed(dz: Value) -> Value:

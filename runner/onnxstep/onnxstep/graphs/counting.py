@@ -121,10 +121,6 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
     return _convolved(node, shapes, kernel=1)
 
 
-def _quantized_conv(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return _convolved(node, shapes, kernel=3)
-
-
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
     """Kernels [features, channels / group, ...]; positions over padding count like the others."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
@@ -213,7 +209,7 @@ _STANDARD: Mapping[str, Count] = {
     **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     "ConvTranspose": _conv_transpose,
-    "QLinearConv": _quantized_conv,
+    "QLinearConv": functools.partial(_convolved, kernel=3),
     "Einsum": _einsum,
     "Attention": _attention,
 }

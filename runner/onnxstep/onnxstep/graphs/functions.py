@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import onnx
@@ -41,7 +41,7 @@ def check_calls(model: onnx.ModelProto) -> None:
     if not model.functions:
         return
     written = _written(model.graph.node)
-    bodies = {_function_key(function): function for function in model.functions}
+    bodies = {(body.domain, body.name, body.overload): body for body in model.functions}
     sizes: dict[_Key, _Size] = {}
     for key, function in bodies.items():
         _measure(key, bodies, sizes, ())
@@ -92,20 +92,10 @@ def _measure(
         )
     if key in sizes:
         return
-    for callee in _callees(bodies[key], bodies):
-        _measure(callee, bodies, sizes, (*callers, key))
+    for callee in dict.fromkeys(map(_call_key, nested_nodes(bodies[key].node))):
+        if callee in bodies:
+            _measure(callee, bodies, sizes, (*callers, key))
     sizes[key] = _called(bodies[key].node, sizes)
-
-
-def _callees(
-    function: onnx.FunctionProto, bodies: dict[_Key, onnx.FunctionProto]
-) -> Iterator[_Key]:
-    keys = map(_call_key, nested_nodes(function.node))
-    return (key for key in dict.fromkeys(keys) if key in bodies)
-
-
-def _function_key(function: onnx.FunctionProto) -> _Key:
-    return function.domain, function.name, function.overload
 
 
 def _call_key(node: onnx.NodeProto) -> _Key:

@@ -194,7 +194,7 @@ def _initial(where: str, entry: Any) -> Initial:
     if not isinstance(distribution, str) or distribution not in DISTRIBUTIONS:
         choices = ", ".join(DISTRIBUTIONS)
         raise ModelError(f"{where}: distribution: expected {choices}, got {distribution!r:.80}")
-    if not _is_scale(scale):
+    if type(scale) not in (int, float) or not abs(scale) <= MAX_SCALE:  # NaN is not
         raise ModelError(
             f"{where}: scale: expected a number within ±{MAX_SCALE:g}, got {scale!r:.80}"
         )
@@ -203,7 +203,3 @@ def _initial(where: str, entry: Any) -> Initial:
             f"{where}: seed: expected an integer from 0 to 2**64 - 1, got {seed!r:.80}"
         )
     return Initial(distribution, float(scale), seed)
-
-
-def _is_scale(scale: Any) -> bool:
-    return type(scale) in (int, float) and abs(scale) <= MAX_SCALE  # false for NaN

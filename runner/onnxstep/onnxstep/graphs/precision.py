@@ -238,7 +238,8 @@ class _Rewriting:
         """Whether the node stays fp32 whatever its schema allows."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
-        return node.op_type in self._wide or looks_up or of_angles or _typed_by_attribute(node)
+        typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
+        return node.op_type in self._wide or looks_up or of_angles or typed
 
     def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
         version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
@@ -292,10 +293,6 @@ def _angles(graph: onnx.GraphProto) -> set[str]:
                     ahead += makers[name].input if name in makers else ()
             found |= behind if fed.isdisjoint(behind) else set()
     return found
-
-
-def _typed_by_attribute(node: onnx.NodeProto) -> bool:
-    return any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
 
 
 def _retype(node: onnx.NodeProto, half: int) -> None:

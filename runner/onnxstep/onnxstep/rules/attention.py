@@ -116,13 +116,13 @@ def _past(node: Node) -> int:
     return 0 if past is None else past.shape[2]
 
 
-def _heads(node: Node, place: int) -> int:
-    return int(node.attribute("kv_num_heads" if place else "q_num_heads"))
-
-
 def _by_heads(node: Node, x: Value, place: int) -> Value:
     """Queries (place 0), keys or values as [B, heads, length, width]."""
-    return x if x.rank == _BY_HEADS else split_heads(x, _heads(node, place))
+    return (
+        x
+        if x.rank == _BY_HEADS
+        else split_heads(x, int(node.attribute("kv_num_heads" if place else "q_num_heads")))
+    )
 
 
 def _as_given(node: Node, place: int, cotangent: Value) -> Value:

@@ -45,7 +45,9 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     _demand_exact_scale(node)
     factors = _repeats(node)
     if factors is not None:
-        return _summed(op, dy, factors)
+        # The sum over each block of copies; pooling does it fastest.
+        mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
+        return mean * float(math.prod(factors))
     for axis in sorted(_resized(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
         dy = matmul_along_axis(_interpolation(op, node, axis), dy, axis)
     return dy
@@ -65,12 +67,6 @@ def _demand_exact_scale(node: Node) -> None:
                 f"{node.label}: keep_aspect_ratio_policy {policy!r} rounds the length of axis "
                 f"{axis} to {node.y.shape[axis]}; that is not differentiated; give scales instead"
             )
-
-
-def _summed(op: Builder, dy: Value, factors: list[int]) -> Value:
-    """The sum over each block of copies; pooling does it fastest."""
-    mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
-    return mean * float(math.prod(factors))
 
 
 def _repeats(node: Node) -> list[int] | None:
