@@ -171,8 +171,6 @@ def _limit(result: Result) -> BatchLimit:
         reason="batch 128 ran out of memory",
         sizes=(32, 64),
         failed=(FailedSize(batch_size=128, words="bad_alloc", of_memory=True),),
-        needed_bytes=2**29,
-        available_bytes=2**28,
         environment=result.environment,
     )
 

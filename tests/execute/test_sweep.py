@@ -74,7 +74,6 @@ def test_memory_ends_in_earnest(
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
     (limit,) = load_limits(tmp_path).records.values()
     assert limit.cause == "memory"
-    assert limit.available_bytes == 320 * MIB
     assert "ran out of memory of 320.0 MiB; batch" in limit.reason
     largest, failed = limit.largest_that_ran, min(one.batch_size for one in limit.failed)
     assert largest is not None
@@ -89,9 +88,6 @@ def test_memory_ends_in_earnest(
     held = [peak_bytes(stored[size]) for size in limit.sizes]
     # The limit is of a process's own data; what it held has pages of libraries too.
     assert all(one is not None and one < 1.2 * 320 * MIB for one in held)
-    assert limit.needed_bytes is not None
-    assert held[-1] is not None
-    assert limit.needed_bytes > held[-1]
     assert [event.limit for event in events if isinstance(event, Swept)] == [limit]
 
     again: list[Event] = []

@@ -37,8 +37,6 @@ def limit_fixture(make_result: MakeResult) -> BatchLimit:
         reason="batch 128 ran out of memory of 320.0 MiB",
         sizes=(32, 64, 120),
         failed=(FailedSize(batch_size=128, words="bad_alloc", of_memory=True),),
-        needed_bytes=2**29,
-        available_bytes=2**28,
         environment=result.environment,
     )
 

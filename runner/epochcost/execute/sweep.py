@@ -78,7 +78,6 @@ def _limit(
     end: SweepEnd,
 ) -> BatchLimit:
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
-    needed = expected_bytes(results, failed[0].batch_size) if failed else None
     of_memory = end.cause == "memory"
     return BatchLimit(
         limit_version=LIMIT_VERSION,
@@ -93,8 +92,6 @@ def _limit(
             FailedSize(batch_size=p.batch_size, words=p.reason, of_memory=p.of_memory)
             for p in failed
         ),
-        needed_bytes=needed,
-        available_bytes=room_bytes,
         environment=detect_environment(),
     )
 
@@ -112,12 +109,3 @@ def peak_bytes(result: Result) -> int | None:
     if result.trial.provider == "cpu":
         return measured.peak_memory_bytes
     return None if measured.conditions is None else measured.conditions.device_memory_bytes
-
-
-def expected_bytes(results: Sequence[Result], batch_size: int) -> int | None:
-    """The memory of a size if it grows on as between the two largest sizes that ran."""
-    peaks = [(result.trial.batch_size, peak) for result in results if (peak := peak_bytes(result))]
-    if len(peaks) < 2:
-        return None
-    (smaller, less), (larger, more) = peaks[-2:]
-    return more + max(0, more - less) * (batch_size - larger) // (larger - smaller)

@@ -17,7 +17,7 @@ from pydantic import model_validator
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, HexDigits, Record, Timestamp
+from epochcost.results.fields import Count, Former, HexDigits, Record, Timestamp
 from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
 
 LIMIT_VERSION = 1
@@ -38,10 +38,7 @@ class FailedSize(Record):
 class BatchLimit(Sidecar):
     """How a sweep ended on one machine; ``trial`` is that of its smallest size.
 
-    ``sizes`` ran, in ascending order; ``reason`` is for people. ``available_bytes`` is what a
-    trial might take when the sweep began: of the host, or of the device for CUDA.
-    ``needed_bytes`` is what the peaks of the two largest sizes that ran let expect of the smallest
-    one that failed; both are None where they are not known.
+    ``sizes`` ran, in ascending order; ``reason`` is for people, and says the memory that ended.
     """
 
     limit_version: int
@@ -52,8 +49,8 @@ class BatchLimit(Sidecar):
     reason: str
     sizes: tuple[Count, ...]
     failed: tuple[FailedSize, ...] = ()
-    needed_bytes: Count | None = None
-    available_bytes: Count | None = None
+    needed_bytes: Former = None
+    available_bytes: Former = None
     environment: Environment
 
     @property
