@@ -11,7 +11,8 @@ import pytest
 from epochcost.analysis import arithmetic
 from epochcost.analysis.arithmetic import (
     Arithmetic,
-    arithmetic_of,
+    Graph,
+    arithmetic_of_graphs,
     forward_shares,
     is_whole_pass,
     step_parts,
@@ -20,6 +21,13 @@ from epochcost.graphs.profile import Profile
 from epochcost.report.pages.page import Report
 from report_project import inputs_of, make_result, write_project
 from tiny_project import linear_model
+
+
+def arithmetic_of(
+    path: Path, dimensions: dict[str, int], kept: Path | None = None
+) -> Arithmetic | None:
+    """The count of one graph."""
+    return arithmetic_of_graphs([Graph.of(path, dimensions)], kept)[0]
 
 
 def test_one_example_is_counted(tmp_path: Path) -> None:

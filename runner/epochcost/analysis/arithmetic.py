@@ -37,17 +37,6 @@ _KEPT = Keep(
 )
 
 
-def arithmetic_of(
-    path: Path, dimensions: Mapping[str, int], kept_in: Path | None = None
-) -> Arithmetic | None:
-    """Count a graph; None where it is not there or cannot be counted.
-
-    ``dimensions`` sizes the graph's dimensions other than the batch. What was counted is kept under
-    ``kept_in``, if given, by all that it follows from.
-    """
-    return _counted([_Graph.of(path, dimensions)], kept_in)[0]
-
-
 def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
@@ -62,14 +51,14 @@ def arithmetic_of_models(
     graphs = {
         model.id: None
         if model.graph is None
-        else _Graph.of(catalogue.graph_path(model), model.dimensions)
+        else Graph.of(catalogue.graph_path(model), model.dimensions)
         for model in models
     }
-    return dict(zip(graphs, _counted(list(graphs.values()), cache), strict=True))
+    return dict(zip(graphs, arithmetic_of_graphs(list(graphs.values()), cache), strict=True))
 
 
 @dataclass(frozen=True)
-class _Graph:
+class Graph:
     """A content, whose copies are counted once, and the sizes of its dimensions."""
 
     digest: str
@@ -77,7 +66,7 @@ class _Graph:
     path: Path = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, path: Path, dimensions: Mapping[str, int]) -> _Graph | None:
+    def of(cls, path: Path, dimensions: Mapping[str, int]) -> Graph | None:
         """None where the file cannot be read."""
         try:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -87,25 +76,30 @@ class _Graph:
 
 
 _COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
-_memory: dict[_Graph, Arithmetic | None] = {}
+_memory: dict[Graph, Arithmetic | None] = {}
 
 
-def _counted(graphs: Sequence[_Graph | None], kept_in: Path | None) -> list[Arithmetic | None]:
-    """As they were counted for an earlier page or build, else anew."""
+def arithmetic_of_graphs(
+    graphs: Sequence[Graph | None], kept_in: Path | None = None
+) -> list[Arithmetic | None]:
+    """Count graphs; None for one that is not there or cannot be counted.
+
+    The counts are kept under ``kept_in``, if given, by all that they follow from.
+    """
     new = [one for one in dict.fromkeys(graphs) if one and one not in _memory]
     _memory.update((one, kept) for one in new if (kept := _KEPT.read(kept_in, one)))
     _count([one for one in new if one not in _memory], kept_in)
     return [None if one is None else _memory[one] for one in graphs]
 
 
-def _count(graphs: Sequence[_Graph], kept_in: Path | None) -> None:
+def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
     """Count graphs in a copy of this process, whose answers are lines of JSON."""
     if not graphs:
         return
     # With onnx, which who finds all counts kept does without.
     from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
-    def counted_line(graph: _Graph) -> bytes:
+    def counted_line(graph: Graph) -> bytes:
         return _COUNTED.dump_json(arithmetic_of_file(graph.path, dict(graph.dimensions)))
 
     lines = computed_in_copies([partial(counted_line, one) for one in graphs])

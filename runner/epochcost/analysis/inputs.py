@@ -92,31 +92,27 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """The ratios of a file; none where there is no file. Raises as ``parse_ratios`` does."""
-    return parse_ratios(path.read_bytes(), path) if path.is_file() else StepRatios()
+    """The ratios of a file; none without a file. Raises ResultError on a file of another form.
 
-
-def parse_ratios(data: bytes, path: Path) -> StepRatios:
-    """The ratios that a file holds.
-
-    Against PyTorch's fastest mode our ratio is the largest, so the largest is kept. Raises
-    ResultError, naming ``path``, on a file of another form.
+    Against PyTorch's fastest mode our ratio is the largest, so the largest is kept.
     """
+    if not path.is_file():
+        return StepRatios()
     try:
-        file = _File.model_validate_json(data)
+        file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ResultError(
             f"{path}: expected ratios as benchmarks/training_step.py writes them, got {error}"
         ) from None
     worst = {
-        model: {size: known for size, counts in batches.items() if (known := _worst(counts))}
+        model: {
+            size: known
+            for size, counts in batches.items()
+            if (known := {count: max(modes.values()) for count, modes in counts.items() if modes})
+        }
         for model, batches in file.models.items()
     }
     return StepRatios(worst, file.dimensions)
-
-
-def _worst(counts: Mapping[int, Mapping[str, Decimal]]) -> Threads:
-    return {count: max(modes.values()) for count, modes in counts.items() if modes}
 
 
 class GraphFacts(BaseModel):

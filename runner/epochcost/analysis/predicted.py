@@ -152,7 +152,7 @@ def predict_times(
     if not catalogue.observations:
         return Predictions((), ())
     chosen = tuple(models)
-    profiles = _profiles(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
+    profiles = profiles_of(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
@@ -188,13 +188,8 @@ def _refusal(kind: str, profile: Profile | None) -> str:
     return f"on {_KINDS[kind]}, no kin: too few published times of a {like} whose graph is known"
 
 
-def known_of_cpus(inputs: Inputs) -> tuple[tuple[Placed, ...], Devices]:
-    """The rates that times on CPUs are predicted from; raises as ``predict_times`` does."""
-    return cpu_rates(inputs, _profiles(inputs, models_on_cpus(inputs)), _words(RUNTIME))
-
-
-def _profiles(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """What the graphs of these models ask for, by model id, where that can be counted."""
+def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
+    """Profiles of the models' graphs, by model id, of those that can be counted."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)

@@ -18,7 +18,6 @@ and their features are made by ``design``; this module knows arrays only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -205,10 +204,9 @@ def held_out(
     design: Design,
     scales: Scales,
     groups: Labels,
-    only: Sequence[int] | None = None,
     inverse: Matrix | None = None,
 ) -> tuple[Held, ...]:
-    """Each group of rows predicted from the rows of all others; all groups, or ``only`` some.
+    """Each group of rows predicted from the rows of all others.
 
     ``inverse`` is that of ``with_noise``, if it is there already.
     """
@@ -217,8 +215,7 @@ def held_out(
         inverse = inverted(with_noise(design, scales))
     weighted = inverse @ centred
     return tuple(
-        _held(inverse, weighted, np.flatnonzero(groups == group))
-        for group in (np.unique(groups) if only is None else only)
+        _held(inverse, weighted, np.flatnonzero(groups == group)) for group in np.unique(groups)
     )
 
 
