@@ -34,7 +34,7 @@ def design(tmp_path: Path) -> Design:
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
     """Mean and covariance equal the textbook's posterior given the other rows."""
     scales = Scales()
-    held = held_out(design, scales, design.group, (3,))[0]
+    held = held_out(design, scales, design.group)[3]
     inside = design.group == 3
     matrix = covariance(design, design, scales) + scales.noise**2 * np.eye(len(inside))
     truth = design.rate - roofline(design)
