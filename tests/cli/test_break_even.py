@@ -79,7 +79,10 @@ def test_another_kind_of_machine_by_its_speed(run: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--own", "mine", "--rent", "other"), "other: expected the speed of its machine beside"),
+        (
+            ("--own", "mine", "--rent", "other"),
+            "other: expected a machine with the accelerators of mine",
+        ),
         (("--own", "theirs"), "theirs: expected an owned plan, got one of plan 'on-demand'"),
         (("--own", "mime"), "unknown price"),
         (("--own", "mine", "--speed", "2"), "break-even: --speed demands --rent"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,23 +12,21 @@ from epochcost.cost.break_even import (
     BreakEven,
     MonthlyCost,
     Rent,
-    Substitutes,
     break_even,
     crossing,
-    measured_speed,
     monthly_owned,
     monthly_rented,
     payback,
+    rent_at,
+    rents_alike,
 )
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
-from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment
 from price_plans import figures, owned, plan, rented
-from report_project import make_result
 
 ZERO = Decimal(0)
 monthly = figures("0", "5000")
@@ -210,93 +207,27 @@ PRICES = (
 )
 
 
-def substitutes(results: Sequence[Result] = ()) -> Substitutes:
-    """What may replace the machine `local` of the owned plan."""
-    own = owned()
-    catalogue = Catalogue(
-        root=Path(),
-        hardware={one.id: one for one in MACHINES},
-        prices={one.id: one for one in (*PRICES, own)},
-        models={},
-        studies={},
-        published={},
-    )
-    return Substitutes(catalogue, own, results)
+OWN = owned()
+CATALOGUE = Catalogue(
+    root=Path(),
+    hardware={one.id: one for one in MACHINES},
+    prices={one.id: one for one in (*PRICES, OWN)},
+    models={},
+    studies={},
+    published={},
+)
 
 
 def test_the_same_accelerators_make_a_substitute() -> None:
     """By name and number, in the same currency; neither fewer of them nor the plan itself."""
-    (found,) = substitutes().rents()
+    (found,) = rents_alike(CATALOGUE, OWN)
     assert (found.price.id, found.speed, found.why) == ("of-same", 1, "the same kind of machine")
-
-
-def test_a_machine_that_did_the_same_work_is_a_substitute() -> None:
-    """At its measured speed, whatever it is made of, which goes before its kind."""
-    results = [
-        make_result(hardware="local", samples=(0.1, 0.1)),
-        make_result(hardware="plain", samples=(0.2, 0.2)),
-        make_result(hardware="same", samples=(0.05, 0.05)),
-    ]
-    found = {rent.price.id: rent for rent in substitutes(results).rents()}
-    assert set(found) == {"of-same", "of-plain"}
-    assert abs(found["of-plain"].speed - Decimal("0.5")) < Decimal("1e-9")
-    assert found["of-same"].why == "measured 2 times as fast on 1 equal trial"
 
 
 def test_a_named_plan_needs_a_speed() -> None:
     """Known by kind, or declared; otherwise it is refused."""
-    assert substitutes().rent("of-same").speed == 1
-    assert substitutes().rent("of-plain", Decimal("0.50")).why == "declared as 0.5 times as fast"
-    with pytest.raises(InputError, match=r"^of-plain: expected the speed of its machine beside"):
-        substitutes().rent("of-plain")
-
-
-SLOW, FAST = (0.2, 0.2), (0.1, 0.1)
-
-
-def test_half_the_time_is_twice_the_speed() -> None:
-    """Of trials that both measured; a third that one alone measured says nothing."""
-    results = [
-        make_result(hardware="own", samples=SLOW),
-        make_result(hardware="own", samples=SLOW, batch_size=64),
-        make_result(hardware="own", samples=(9.0, 9.0), batch_size=128),
-        make_result(hardware="rented", samples=FAST),
-        make_result(hardware="rented", samples=FAST, batch_size=64),
-    ]
-    found = measured_speed(results, "own", "rented")
-    assert found is not None
-    assert found.trials == 2
-    assert abs(found.ratio - 2) < Decimal("1e-9")
-
-
-def test_hosts_of_one_kind_are_not_pooled() -> None:
-    """The host that measured last speaks for its kind."""
-    results = [
-        make_result(hardware="own", samples=SLOW),
-        make_result(hardware="rented", samples=(9.0, 9.0), fingerprint="a" * 16, day=1),
-        make_result(hardware="rented", samples=FAST, fingerprint="b" * 16, day=2),
-    ]
-    found = measured_speed(results, "own", "rented")
-    assert found is not None
-    assert abs(found.ratio - 2) < Decimal("1e-9")
-
-
-def test_no_work_in_common() -> None:
-    """Then nothing is known, and neither of a machine beside itself."""
-    results = [make_result(hardware="own"), make_result(hardware="rented", batch_size=64)]
-    assert measured_speed(results, "own", "rented") is None
-    assert measured_speed(results, "own", "own") is None
-
-
-def test_a_machine_is_as_fast_as_its_plain_trials() -> None:
-    """A trial on one CPU of both machines says nothing of the machines."""
-    results = [
-        make_result(hardware="own", samples=SLOW),
-        make_result(hardware="rented", samples=FAST),
-        make_result(hardware="own", samples=(9.0, 9.0), vcpus=1),
-        make_result(hardware="rented", samples=FAST, vcpus=1),
-    ]
-    found = measured_speed(results, "own", "rented")
-    assert found is not None
-    assert found.trials == 1
-    assert abs(found.ratio - 2) < Decimal("1e-9")
+    assert rent_at(CATALOGUE, OWN, "of-same").speed == 1
+    slower = rent_at(CATALOGUE, OWN, "of-plain", Decimal("0.50"))
+    assert slower.why == "declared as 0.5 times as fast"
+    with pytest.raises(InputError, match=r"^of-plain: expected a machine with the accelerators"):
+        rent_at(CATALOGUE, OWN, "of-plain")

@@ -83,7 +83,6 @@ interruptions = st.builds(
     checkpoint_seconds=plans.figures("0", "300", "0.5"),
     checkpoint_interval_seconds=st.none() | plans.figures("60", "7200", "1"),
     restart_seconds=plans.figures("0", "600", "0.5"),
-    interrupted_period_free=st.booleans(),
 )
 
 

@@ -102,21 +102,16 @@ def test_parts_add_up(name: str) -> None:
     assert time.forced >= 0
 
 
-def billed_beyond_running(run: SimulatedRun, rule: Billing, *, free: bool) -> float:
-    """The time that rounding adds to each start of a run, or that free periods take off."""
-    step = float(rule.increment_seconds)
-    billed = [
-        ended // step * step if cut and free else float(billed_seconds(Decimal(repr(ended)), rule))
-        for ended, cut in run.starts
-    ]
+def billed_beyond_running(run: SimulatedRun, rule: Billing) -> float:
+    """The time that rounding adds to each start of a run."""
+    billed = (float(billed_seconds(Decimal(repr(ended)), rule)) for ended, _ in run.starts)
     return math.fsum(billed) - run.running
 
 
 @pytest.mark.parametrize("rule", ["whole-hour", "ten-minutes", "per-second"])
-@pytest.mark.parametrize("free", [False, True])
 @each_job
-def test_rounding_as_played_out(name: str, rule: BillingName, *, free: bool) -> None:
-    """The time that steps add, or free periods take off: within a step, and a tenth a start.
+def test_rounding_as_played_out(name: str, rule: BillingName) -> None:
+    """The time that steps add: within half a step, and a tenth a start.
 
     The last start is taken to end anywhere in a step, and an interrupted one as if the job had no
     end.
@@ -124,9 +119,9 @@ def test_rounding_as_played_out(name: str, rule: BillingName, *, free: bool) -> 
     job, steps = JOBS[name], BILLING_RULES[rule]
     with exact_arithmetic():
         time = expected_time(job)
-        added = float(rounding_seconds(job, time, steps, free=free))
+        added = float(rounding_seconds(job, time, steps))
     runs = simulate(job, RUNS, SEED)
-    played, error = mean(runs, lambda run: billed_beyond_running(run, steps, free=free))
+    played, error = mean(runs, lambda run: billed_beyond_running(run, steps))
     step = float(max(steps.increment_seconds, steps.minimum_seconds / 20))
     assert abs(added - played) <= error + step * (0.5 + 0.1 * float(time.starts))
 
@@ -187,19 +182,6 @@ def test_notice_saves_work() -> None:
     unwarned = quote(spot(**terms, notice_seconds=59), Usage(10 * HOUR))
     assert "compute, rework expected" not in [line.label for line in warned.lines]
     assert warned.total < unwarned.total
-
-
-def test_interrupted_periods_are_free() -> None:
-    """EC2 until 2017 in whole hours: the hours that it broke off come off the bill."""
-    terms = {"rate_per_hour": 1, "checkpoint_seconds": 10, "restart_seconds": 60}
-    paid = quote(spot(billing="whole-hour", **terms), Usage(10 * HOUR))
-    free = quote(
-        spot(billing="whole-hour", interrupted_period_free=True, **terms), Usage(10 * HOUR)
-    )
-    assert paid.lines[-1].label == "compute, billed but unused"
-    assert free.lines[-1].label == "interrupted periods, free"
-    assert free.lines[-1].amount < 0 < free.total < paid.total
-    assert free.elapsed_seconds == paid.elapsed_seconds
 
 
 def test_a_lifetime_bounds_the_interval() -> None:
@@ -308,7 +290,6 @@ terms_of_all_kinds = st.fixed_dictionaries(
         "checkpoint_seconds": figures("0", "5000"),
         "restart_seconds": figures("0", "5000"),
         "notice_seconds": figures("0", "200"),
-        "interrupted_period_free": st.booleans(),
     },
     optional={"checkpoint_interval_seconds": figures("0.001", "1e6", "0.001")},
 )
@@ -327,11 +308,6 @@ def bills_or_a_sentence(price: Price, usage: Usage) -> list[Quote]:
     return bills if len(bills) == 3 else []
 
 
-def price_is_free(price: Price) -> bool:
-    """Whether interrupted periods are."""
-    return price.interruptions is not None and price.interruptions.interrupted_period_free
-
-
 @given(
     terms_of_all_kinds,
     figures("0.001", "1e6", "0.001"),
@@ -346,7 +322,7 @@ def test_any_terms_make_a_bill_or_a_sentence(
     lifetime: Decimal | None,
     billed: bool,
 ) -> None:
-    """Lines add up, no time is negative, and only free periods make it cheaper than the list."""
+    """Lines add up, no line is negative, and no end is below the other."""
     start = {"seconds": Decimal(90), "billed": billed}
     price = plan(
         plan="spot",
@@ -362,9 +338,8 @@ def test_any_terms_make_a_bill_or_a_sentence(
         assert sum(line.amount for line in bill.lines) == bill.total
         assert bill.total >= 0
         assert bill.elapsed_seconds >= listed.elapsed_seconds
-        negative = {line.label for line in bill.lines if line.amount < 0}
-        assert negative <= ({"interrupted periods, free"} if price_is_free(price) else set())
-    if bills and not price_is_free(price):
+        assert all(line.amount >= 0 for line in bill.lines)
+    if bills:
         assert bills[1].total <= bills[2].total
 
 

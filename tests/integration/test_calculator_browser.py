@@ -76,7 +76,6 @@ def drawn_plan(draw: random.Random) -> Price:
         "checkpoint_seconds": save,
         "checkpoint_interval_seconds": draw.choice((None, Decimal(600), Decimal(3600))),
         "restart_seconds": Decimal(draw.choice((0, 90))),
-        "interrupted_period_free": draw.random() < 0.5,
     }
     return plans.plan(
         plan="spot",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from epochcost.cli.bundled import catalogue_to_read, results_to_read
+from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import (
-    RESULTS,
     ExactFigures,
     WideTable,
     ids,
@@ -20,9 +18,8 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
-from epochcost.cost.break_even import Alternative, Comparison, Rent, Substitutes, compare
+from epochcost.cost.break_even import Alternative, Comparison, Rent, compare, rent_at, rents_alike
 from epochcost.errors import InputError, UsageError
-from epochcost.results.store import load_all
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal
@@ -51,7 +48,6 @@ def break_even(
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of results, for speeds.")] = RESULTS,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
@@ -62,7 +58,7 @@ def break_even(
     catalogue = catalogue_to_read()
     price = catalogue.price(own)
     hardware = catalogue.machine(price.hardware)
-    rents = _rents(catalogue, price, rent or (), _number(speed, "speed"), results)
+    rents = _rents(catalogue, price, rent or (), _number(speed, "speed"))
     comparison = compare(
         price,
         rents,
@@ -80,22 +76,17 @@ def _number(text: str | None, name: str) -> Decimal | None:
 
 
 def _rents(
-    catalogue: Catalogue,
-    own: Price,
-    named: Sequence[str],
-    speed: Decimal | None,
-    results: Path,
+    catalogue: Catalogue, own: Price, named: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
     """The named plans, or all current ones of the same kind; each with its speed."""
     if speed is not None and not named:
         raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
-    substitutes = Substitutes(catalogue, own, load_all(results_to_read(results)).results)
-    rents = [substitutes.rent(identifier, speed) for identifier in named]
-    rents = rents or list(substitutes.rents())
+    rents = [rent_at(catalogue, own, identifier, speed) for identifier in named]
+    rents = rents or list(rents_alike(catalogue, own))
     if not rents:
         raise InputError(
-            f"{own.id}: expected a rented plan of a machine with the same accelerators, or results "
-            "of the same trial on both, found none: name one with --rent, and its --speed"
+            f"{own.id}: expected a rented plan of a machine with the same accelerators, found "
+            "none: name one with --rent, and its --speed"
         )
     return rents
 

@@ -7,10 +7,9 @@ which rented plans could do its work, how fast their machines are, and the answe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from statistics import fmean, geometric_mean
 from typing import Literal
 
 from epochcost.cost.bill import share
@@ -24,8 +23,6 @@ from epochcost.cost.owned import (
     running_per_month,
 )
 from epochcost.errors import InputError
-from epochcost.results.records import Result
-from epochcost.results.store import newest
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
@@ -90,10 +87,9 @@ class Payback:
 
 @dataclass(frozen=True, slots=True)
 class Rent:
-    """A rented plan as the owned machine's substitute.
+    """A rented plan in the owned machine's place.
 
-    ``speed`` is how fast the rented machine is, the owned one being 1; ``why`` says how that is
-    known, in words.
+    ``speed`` is that of the rented machine, the owned one being 1; ``why`` is its source in words.
     """
 
     price: Price
@@ -225,13 +221,6 @@ def check_hours(hours: Decimal) -> None:
         )
 
 
-def same_accelerators(
-    accelerators: Sequence[tuple[str, int]], others: Sequence[tuple[str, int]]
-) -> bool:
-    """Whether both machines have the same accelerators, by name and number, and have some."""
-    return bool(accelerators) and sorted(accelerators) == sorted(others)
-
-
 def _owned(price: Price) -> Owned:
     if price.owned is None:
         raise InputError(f"{price.id}: expected an owned plan, got one of plan {price.plan!r}")
@@ -250,90 +239,36 @@ def _demand_one_currency(own: Price, rented: Price) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """``ratio`` above 1: the other machine is the faster; of ``trials`` that both measured."""
+def rent_at(
+    catalogue: Catalogue, own: Price, identifier: str, speed: Decimal | None = None
+) -> Rent:
+    """A rented plan by its id, at a declared speed or, if both machines are alike, at the same.
 
-    ratio: Decimal
-    trials: int
-
-
-def measured_speed(results: Iterable[Result], machine: str, other: str) -> Speed | None:
-    """The geometric mean of the times' ratios over equal trials; None where there is none.
-
-    Of hosts of one kind only the one that measured last speaks: figures of hosts are never pooled.
+    Raises InputError if the machines differ and no speed is declared.
     """
-    latest = newest(results)
-    own, others = _means(latest, machine), _means(latest, other)
-    ratios = [own[trial] / others[trial] for trial in own if trial in others]
-    if machine == other or not ratios:
-        return None
-    return Speed(Decimal(repr(geometric_mean(ratios))), len(ratios))
+    price = catalogue.price(identifier)
+    if speed is not None:
+        return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
+    if not _are_alike(catalogue, own, price):
+        raise InputError(
+            f"{identifier}: expected a machine with the accelerators of {own.id}, or its --speed, "
+            "found neither"
+        )
+    return Rent(price)
 
 
-def _means(results: Iterable[Result], hardware: str) -> Mapping[str, float]:
-    """Mean seconds of a step by plain trial, of the host that measured last.
-
-    Variants, such as those on some of the CPUs, do not tell how fast the whole machine is.
-    """
-    found = [
-        result for result in results if result.hardware == hardware and not result.trial.variant
-    ]
-    last = max(found, key=lambda result: result.measurement.started_at, default=None)
-    return {
-        result.trial_id: fmean(result.measurement.samples_seconds)
-        for result in found
-        if last
-        and result.measurement.served is None
-        and result.environment.fingerprint == last.environment.fingerprint
-    }
+def rents_alike(catalogue: Catalogue, own: Price) -> Iterator[Rent]:
+    """The current rented plans of machines like the owned one, in the owned plan's currency."""
+    plans = [price for price in catalogue.prices.values() if price.owned is None]
+    for price in current_prices(plans):
+        if price.currency == own.currency and _are_alike(catalogue, own, price):
+            yield Rent(price)
 
 
-@dataclass(frozen=True)
-class Substitutes:
-    """What may take the place of the owned machine of a plan."""
-
-    catalogue: Catalogue
-    own: Price
-    results: Sequence[Result] = ()
-
-    def rent(self, identifier: str, speed: Decimal | None = None) -> Rent:
-        """A plan by its id, at a declared speed or at what is known of its machine.
-
-        Raises InputError where nothing is known and none is declared.
-        """
-        price = self.catalogue.price(identifier)
-        if speed is not None:
-            return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
-        rent = self._known(price)
-        if rent is None:
-            raise InputError(
-                f"{identifier}: expected the speed of its machine beside that of {self.own.id}: "
-                "the same accelerators, results of the same trial on both, or --speed, found none"
-            )
-        return rent
-
-    def rents(self) -> Iterator[Rent]:
-        """The current rented plans of machines whose speed is known, in the owned plan's currency.
-
-        Of one kind with the owned machine, or measured on the same work.
-        """
-        plans = [price for price in self.catalogue.prices.values() if price.owned is None]
-        for price in current_prices(plans):
-            if price.currency == self.own.currency and (rent := self._known(price)):
-                yield rent
-
-    def _known(self, price: Price) -> Rent | None:
-        speed = measured_speed(self.results, self.own.hardware, price.hardware)
-        if speed is not None:
-            trials = "1 equal trial" if speed.trials == 1 else f"{speed.trials} equal trials"
-            words = f"measured {float(speed.ratio):.3g} times as fast on {trials}"
-            return Rent(price, speed.ratio, words)
-        own, other = self._accelerators(self.own), self._accelerators(price)
-        if price.hardware == self.own.hardware or same_accelerators(own, other):
-            return Rent(price)
-        return None
-
-    def _accelerators(self, price: Price) -> tuple[tuple[str, int], ...]:
-        machine = self.catalogue.machine(price.hardware)
-        return tuple((one.name, one.count) for one in machine.accelerators)
+def _are_alike(catalogue: Catalogue, own: Price, other: Price) -> bool:
+    """Whether the machines are one, or have the same accelerators, by name and number."""
+    bought, rented = (
+        sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
+        for price in (own, other)
+    )
+    return own.hardware == other.hardware or (bool(bought) and bought == rented)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
-from epochcost.cost.tracing import is_zero, maximum
+from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
@@ -157,7 +157,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
-    """What follows the work, each with the time billed until then; free time takes some back."""
+    """The uses of time that follow the work, each with the time billed until its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -168,13 +168,8 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
         if not is_zero(seconds):
             so_far += seconds
             yield label, so_far
-    if is_zero(schedule.billed_seconds - so_far):
-        return
-    most = maximum(schedule.billed_seconds, so_far)
-    if not is_zero(most - so_far):
-        yield "compute, billed but unused", most
-    if not is_zero(schedule.billed_seconds - most):
-        yield "interrupted periods, free", schedule.billed_seconds
+    if not is_zero(schedule.billed_seconds - so_far):
+        yield "compute, billed but unused", schedule.billed_seconds
 
 
 def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:

@@ -169,19 +169,18 @@ def _schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
 ) -> Schedule:
     """The seconds of a job under a plan; ``restarts`` scales what is expected of them."""
-    start, pauses = price.start, price.interruptions
-    assert pauses is not None, "an interrupted job has interruptions"
+    start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None
     saving = quantized(time.saving * (restarts if on_notice else 1))
     rework = quantized(time.rework)
     again = quantized(maximum(time.starting - first, _ZERO) * restarts)
     running = work + first + saving + rework + again
-    shown = rounding_seconds(job, time, rule, free=pauses.interrupted_period_free)
+    shown = rounding_seconds(job, time, rule)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
     calm = is_zero(time.interruptions) and is_zero(time.forced)
-    billed = round_up(running, rule) if calm else quantized(maximum(running + shown, _ZERO))
+    billed = round_up(running, rule) if calm else quantized(running + shown)
     return Schedule(
         work,
         first,

@@ -230,8 +230,8 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
     return where(used_seconds <= least, least, billed) if least else billed
 
 
-def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool) -> Decimal:
-    """The expected billed time beyond the running time; negative if interrupted periods are free.
+def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
+    """The expected billed time beyond the running time.
 
     Each start is rounded by itself: an interrupted one after an exponential time, a forced one at
     its lifetime; the last one ends as the undisturbed job does if nothing happened, else anywhere
@@ -239,7 +239,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool)
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
-    added = time.interruptions * _added_to_interrupted(job.rate, rule, free=free)
+    added = time.interruptions * _added_to_interrupted(job.rate, rule)
     if job.lifetime is not None:
         added += time.forced * (round_up(job.lifetime, rule) - job.lifetime)
     calm = exponential(-job.rate * job.undisturbed)
@@ -247,16 +247,14 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing, *, free: bool)
     return added + calm * last + (1 - calm) * rule.increment_seconds / 2
 
 
-def _added_to_interrupted(rate: Decimal, rule: Billing, *, free: bool) -> Decimal:
+def _added_to_interrupted(rate: Decimal, rule: Billing) -> Decimal:
     """The mean of the time that rounding adds to an exponential time of a rate.
 
-    In steps h its mean 1 / r becomes h / (1 - exp(-r h)), and h less if the last one is ``free``. A
-    minimum m of whole steps is billed until it is over, and has then no memory of the time before.
+    In steps h its mean 1 / r becomes h / (1 - exp(-r h)). A minimum of whole steps is billed until
+    it is over, and the time beyond it has no memory of it.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
-    if free:
-        return stepped - step
     below = least - one_minus_exp(rate * least) / rate
     return below + exponential(-rate * least) * stepped
 

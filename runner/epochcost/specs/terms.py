@@ -52,8 +52,7 @@ BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
 
 # The named rules: `billing = "per-second"` in a price, `--billing` on the command line.
 # - whole-hour: EC2 until 2017-10-01, on demand and reserved, each start by itself (AWS pricing as
-#   quoted by exchangetuts.com and serverfault.com). Of its spot machines of that time the hour that
-#   AWS interrupted was free: `interruptions.interrupted_period_free`.
+#   quoted by exchangetuts.com and serverfault.com).
 # - per-second: EC2 since 2017-10-02, Linux on demand, reserved and spot (aws.amazon.com, What's
 #   New, October 2017, "Announcing Amazon EC2 per second billing"); GCE since 2017-09-26,
 #   preemptible too (itpro.com, itnews.com.au; cloud.google.com/compute/vm-instance-pricing).
@@ -256,9 +255,6 @@ class Interruptions(Spec):
         Decimal(0),
         description="Billed time beyond a start until work goes on, in seconds.",
         examples=[60],
-    )
-    interrupted_period_free: bool = Field(
-        False, description="Whether the billing period that an interruption ends is free."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.cost.break_even import Substitutes, compare
+from epochcost.cost.break_even import compare, rents_alike
 from epochcost.report.charts.rent_or_buy import rent_or_buy
 from epochcost.report.pages.page import Page, Report
 
@@ -12,9 +12,8 @@ from epochcost.report.pages.page import Page, Report
 def pages(report: Report) -> Iterator[Page]:
     """The one page."""
     bought = [price for price in report.catalogue.prices.values() if price.owned]
-    results = [stored.result for stored in report.inputs.stored]
     compared = [
-        compare(price, Substitutes(report.catalogue, price, results).rents())
+        compare(price, rents_alike(report.catalogue, price))
         for price in bought
         if price.owned and not price.owned.per_vcpu
     ]
