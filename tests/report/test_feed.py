@@ -6,8 +6,7 @@ import datetime as dt
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.difference.changes import Difference, Publication
 from epochcost.analysis.difference.revision import Revision
 from epochcost.report.escape import page_title
 from epochcost.report.feed import feed

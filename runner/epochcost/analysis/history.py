@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from epochcost.analysis.difference.pairs import changed_keys, step_change
+from epochcost.analysis.difference.causes import changed_keys, step_change
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.analysis.observations import Workload, in_floats, mean_time

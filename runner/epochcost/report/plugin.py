@@ -24,8 +24,8 @@ from mkdocs.structure.files import File, Files, get_files
 from mkdocs.structure.pages import Page
 from mkdocs.utils import CountHandler
 
-from epochcost.analysis.difference.publication import publication
-from epochcost.analysis.difference.repository import earlier_revision
+from epochcost.analysis.difference.changes import publication
+from epochcost.analysis.difference.revision import earlier_revision
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import CapabilityError, EpochcostError, InputError

@@ -13,8 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from epochcost.analysis.difference import publication as publishing
-from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.difference.changes import PUBLICATION_URI, Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report import feed
@@ -136,7 +135,7 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield from calculator.files(report)
     yield from token_files(report)
     yield home.URI, home.script(report)
-    yield publishing.URI, report.publication.file()
+    yield PUBLICATION_URI, report.publication.file()
     for figure in figures.values():
         yield from _table_files(f"data/figures/{figure.id}", figure.table)
 

@@ -1,10 +1,14 @@
 """The changes between two revisions: costs with their causes, cheapest choices and results.
 
 Both sides are computed in full by this version of epochcost, and their published tables compared.
+A site is compared with the revision that was published before it: whoever publishes names that one,
+else it is the last tag or the parent commit. The site names its own in ``data/publication.json``,
+where the next publication reads it.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +16,21 @@ from pathlib import Path
 
 from epochcost.analysis.difference.causes import ChangedCost, explain, price_changes
 from epochcost.analysis.difference.results import ResultChanges, result_changes
-from epochcost.analysis.difference.revision import Revision, Snapshot, read_revision
+from epochcost.analysis.difference.revision import (
+    Revision,
+    Snapshot,
+    at_commit,
+    commit_id,
+    read_revision,
+)
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Row, answer, group_by
 from epochcost.analysis.table.lines import EstimatedLine, Line, values_of
+from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import supersedes
+
+PUBLICATION_URI = "data/publication.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +116,7 @@ def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
 
 
 def _order(change: ChangedCost) -> tuple[str, ...]:
-    """By workload, goal and machine: the changes that a reader looks for stand together."""
+    """The key that sorts by workload, goal and machine, as a reader looks for them."""
     job = change.figure.job
     size = f"{job.batch_size or 0:09}"
     place = (job.hardware, job.host or "", size, str(job))
@@ -156,3 +169,43 @@ def _is_another(was: Figure | None, now: Figure | None, before: Revision, after:
 
 def _place(job: Job) -> tuple[object, ...]:
     return job.hardware, job.host, job.device, job.batch_size
+
+
+@dataclass(frozen=True)
+class Publication:
+    """``revision`` is the commit that the site is built from, None if that is not known.
+
+    ``since`` is the revision to compare with, empty if there is none; ``reason`` says why.
+    """
+
+    project: Path = Path()
+    revision: str | None = None
+    since: str = ""
+    reason: str = "the project has no tag and no commit before this one"
+
+    def file(self) -> str:
+        """The revision as JSON, for the next publication."""
+        return json.dumps({"revision": self.revision}) + "\n"
+
+    def changes(self, now: Revision) -> Difference | str:
+        """The changes since the last publication, or the reason why they are not known.
+
+        A site is not to fail for its past.
+        """
+        if not self.since or self.revision is None:
+            return self.reason
+        try:
+            with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
+                snapshot = at_commit(self.project, self.since)
+                before = read_revision(snapshot, Path(folder), now.inputs.cache)
+                return compare_revisions(before, now)
+        except EpochcostError as error:
+            return str(error)
+
+
+def publication(project: Path, since: str) -> Publication:
+    """The project's commit, and the revision that was published before it."""
+    try:
+        return Publication(project, commit_id(project, "HEAD"), since)
+    except EpochcostError as error:
+        return Publication(project, since=since, reason=str(error))

@@ -1,32 +1,40 @@
-"""A project at one revision: its inputs, and every figure priced by this version of epochcost."""
+"""A project at one revision: its files, read through git's objects, its inputs and all its figures.
+
+Neither the working tree nor the index is touched. This version of epochcost prices every revision.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from epochcost.analysis.difference.repository import (
-    DOCS,
-    RESULTS,
-    Files,
-    commit_id,
-    committed_files,
-    working_files,
-)
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
-from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
+from epochcost.analysis.inputs import RATIOS_FILE, RESULTS_URI, Inputs, StoredResult, read_inputs
 from epochcost.analysis.observations import observe, observe_variants
 from epochcost.analysis.predicted import predict_times
 from epochcost.analysis.rows import Row, price_rows
 from epochcost.analysis.serving import serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
-from epochcost.errors import InputError
+from epochcost.errors import CapabilityError, EpochcostError, InputError
+from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
 WORKING_TREE = "working tree"
 _SHORT = 10
+_DOCS = "docs"
+_RESULTS = f"{_DOCS}/{RESULTS_URI}"
+_READ = ("specs", "models", _RESULTS, f"{_DOCS}/{RATIOS_FILE}")
+_REGULAR = ("100644", "100755")
+# Parts of a path that would lead out of the folder that it is written below.
+_OUTSIDE = ("", ".", "..")
+
+Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Revision:
         root = f"{self.catalogue.root.absolute()}/"
         return tuple(problem.replace(root, "") for problem in self.inputs.problems)
 
-    @property
+    @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
         """Every result by its address, which is a measured line's evidence."""
         return {result.uri: result for result in self.inputs.stored}
@@ -75,12 +83,12 @@ def at_commit(project: Path, revision: str) -> Snapshot:
     """
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
-    return Snapshot(label, committed_files(project, commit))
+    return Snapshot(label, _committed_files(project, commit))
 
 
 def in_working_tree(project: Path) -> Snapshot:
     """The project as it stands: tracked files and new ones that git does not ignore."""
-    return Snapshot(WORKING_TREE, working_files(project))
+    return Snapshot(WORKING_TREE, _working_files(project))
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
@@ -93,7 +101,7 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
     try:
-        inputs = read_inputs(load_catalogue(folder), [folder / RESULTS], folder / DOCS, cache)
+        inputs = read_inputs(load_catalogue(folder), [folder / _RESULTS], folder / _DOCS, cache)
         return priced_revision(snapshot.label, inputs)
     except InputError as error:
         lines = str(error).replace(f"{folder}/", "").splitlines()
@@ -110,3 +118,86 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
         catalogue, rows, observe_variants(inputs), serving_rows(inputs), estimated
     )
     return Revision(label, inputs, rows, estimated, lines)
+
+
+def _git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
+    """Output of git; raises CapabilityError without it, and InputError if it refuses."""
+    # No lock is taken, no index is refreshed and nothing is fetched, whatever else runs there.
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+    command = ["git", "-c", "core.quotePath=false", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=os.environ | quiet, input=given, capture_output=True,
+            check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise CapabilityError("expected git to read revisions, found no such program") from None
+    if done.returncode != 0:
+        reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+        raise InputError(f"{folder.resolve().name}: expected a git repository, got: {reason:.300}")
+    return done.stdout
+
+
+def earlier_revision(folder: Path) -> str:
+    """The last tag before the commit that is checked out, else its parent; empty without either."""
+    for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
+        with contextlib.suppress(EpochcostError):
+            return _git(folder, *command, "HEAD^").decode(errors="replace").strip()
+    return ""
+
+
+def commit_id(project: Path, revision: str) -> str:
+    """Full id of the commit that a revision names; raises InputError if it names none."""
+    named = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        return _git(project, "rev-parse", *named).decode().strip()
+    except InputError:
+        _git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
+        raise InputError(
+            f"{revision!r:.80}: expected a commit, branch or tag of this repository, found none of "
+            "that name: in a shallow clone, `git fetch` it first"
+        ) from None
+
+
+def _committed_files(project: Path, commit: str) -> Files:
+    """Specs, models, results and ratios of a commit by path; links and huge files are left out."""
+    blobs = dict(_tree(project, commit))
+    return dict(zip(blobs, _contents(project, blobs), strict=True))
+
+
+def _working_files(project: Path) -> Files:
+    """The same of the working tree: tracked files and new ones that git does not ignore."""
+    kept = ("--cached", "--others", "--exclude-standard")
+    listed = os.fsdecode(_git(project, "ls-files", "-z", *kept, "--", *_READ))
+    paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
+    return {path: (project / path).read_bytes() for path in paths}
+
+
+def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
+    listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
+    for line in filter(None, os.fsdecode(listed).split("\0")):
+        about, _, path = line.partition("\t")
+        mode, _, blob, size = about.split()
+        inside = not any(part in _OUTSIDE for part in path.split("/"))
+        if inside and mode in _REGULAR and int(size) <= MAX_FILE_BYTES:
+            yield path, blob
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES
+
+
+def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[bytes]:
+    """The bytes of blobs by path, in their order, from one process of git."""
+    wanted = "".join(f"{blob}\n" for blob in blobs.values()).encode()
+    data = _git(project, "cat-file", "--batch", given=wanted) if blobs else b""
+    begin = 0
+    for path in blobs:
+        end_of_line = data.index(b"\n", begin)
+        about = data[begin:end_of_line].decode()
+        if about.endswith("missing"):
+            raise InputError(f"{path}: expected its content, which git lacks: `git fetch` it first")
+        begin = end_of_line + 1
+        size = int(about.rsplit(" ", 1)[1])
+        yield data[begin : begin + size]
+        begin += size + 1

@@ -25,7 +25,7 @@ _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "vari
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work on one machine, to one end, as columns of the table name it.
+    """A piece of work on one machine, to one end, as columns of the table name it.
 
     ``kind`` is measured, published, predicted or estimated. ``source`` tells figures that nobody
     here measured from each other; empty for measured ones. ``threads`` 0: all cores. Estimates have

@@ -96,7 +96,7 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """One line: how many costs rise, fall, come or go, and what else changes."""
+    """A line that counts the costs that rise, fall, come or go, and all other changes."""
     costs = shown_costs(difference.costs)
     relatives = [cost.relative for cost in costs]
     counts = {

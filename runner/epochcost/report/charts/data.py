@@ -25,7 +25,6 @@ _MOST_DRAWN = 5
 _ENCODINGS: Mapping[Form, tuple[str, str]] = {
     "text": ("N", ""),
     "date": ("T", "%Y-%m-%d"),
-    "time": ("T", "%Y-%m-%d %H:%M"),
 }
 
 

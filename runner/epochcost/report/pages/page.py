@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.publication import Publication
+from epochcost.analysis.difference.changes import Difference, Publication
 from epochcost.analysis.difference.revision import WORKING_TREE, Revision
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import Inputs

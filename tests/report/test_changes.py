@@ -7,9 +7,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.publication import publication
-from epochcost.analysis.difference.repository import earlier_revision
+from epochcost.analysis.difference.changes import Difference, publication
+from epochcost.analysis.difference.revision import earlier_revision
 from epochcost.report.pages.page import Report
 from epochcost.report.site import build
 from report_project import REPOSITORY, inputs_of, write_project
