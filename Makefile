@@ -71,7 +71,6 @@ lock: $(VENV)/dev.installed  ## pin all requirements again, for all platforms
 	$(COMPILE) --extra gpu -c requirements/dev.txt -o requirements/gpu.txt
 	$(COMPILE) --extra site -c requirements/dev.txt -o requirements/site.txt
 	$(COMPILE) --extra run --extra site -c requirements/dev.txt -o requirements/report.txt
-	$(LOCK) requirements/cuda12.in -c requirements/site.txt -o requirements/cuda12.txt
 
 models:  ## export the models again (TORCH_PYTHON: an interpreter with the packages of their headers)
 	set -e; for exporter in models/export_*.py; do $(or $(TORCH_PYTHON),uv run) $$exporter; done

@@ -43,7 +43,6 @@ from generation_engines import Case
 from steps.ceilings import measure_ceilings
 
 from epochcost.execute.decoding import decoder_size
-from epochcost.specs.study import DECODER_WEIGHT_BITS
 from onnxstep.graphs.loading import load_model
 
 # Seconds by phase, one figure a round.
@@ -188,8 +187,7 @@ def _times(mine: Sequence[float], theirs: Sequence[float]) -> str:
 def _share(case: Case, seconds: Sequence[float], copied: float) -> str:
     """The bytes that our decode moves at least, over the ``copied`` of a copy as long."""
     size = decoder_size(case.spec, load_model(case.graph))
-    bits = DECODER_WEIGHT_BITS.get(case.precision)
-    moved = size.decode_bytes(case.batch, case.middle + 1, bits=bits)
+    moved = size.decode_bytes(case.batch, case.middle + 1, int4=case.precision == "int4")
     rate = moved / statistics.median(seconds)
     return f"{rate / copied:.0%} of {copied / 1e9:.0f} GB/s"
 

@@ -30,7 +30,7 @@ from epochcost.plan.work import Phase
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
+from epochcost.specs.study import Precision
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise
 
@@ -206,8 +206,8 @@ def _write_for_genai(case: Case, folder: Path) -> None:
         return
     folder.mkdir()
     model = load_model(case.graph)
-    if bits := DECODER_WEIGHT_BITS.get(case.precision):
-        model = in_few_bits(model, bits, integer_activations=True)
+    if case.precision == "int4":
+        model = in_few_bits(model, integer_activations=True)
     values = {**materialise(model, _SEED), **draw_codes(model, _SEED)}
     for value in [value for value in model.graph.input if value.name in values]:
         model.graph.input.remove(value)

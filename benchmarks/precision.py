@@ -1,10 +1,10 @@
 """Which models of the catalogue run in which precision on this machine, and how far from fp32.
 
     python benchmarks/precision.py [--mode training] [--models gpt2,mnist-mlp]
-                                   [--precisions fp16,bf16,int8]
+                                   [--precisions fp16,bf16]
 
 One row for each model and precision, as Markdown; times are rough, for they take a second each.
-Training compares the first losses and knows no int8.
+Training compares the first losses.
 Run it in the folder that holds specs/ and models/. The whole catalogue takes half an hour.
 """
 
@@ -67,18 +67,17 @@ def row(catalogue: Catalogue, trial: Trial) -> str:
         found = measured(catalogue, trial)
     except EpochcostError as error:
         reason = str(error).removeprefix("worker: ").removeprefix(f"{trial.precision}: ")
-        return f"| {trial.model} | {trial.precision} | refused: {reason.split(';')[0]} | | |"
+        return f"| {trial.model} | {trial.precision} | refused: {reason.split(';')[0]} | |"
     milliseconds = 1000 * statistics.median(found.samples_seconds)
     return f"| {trial.model} | {trial.precision} | {milliseconds:.3g} ms | {far(found.agreement)} |"
 
 
 def far(agreement: Agreement | None) -> str:
-    """How far the first output is from fp32, and how int8 was made."""
+    """How far the first output is from fp32."""
     if agreement is None:
-        return "| "
+        return ""
     first = agreement.outputs[0]
-    relative = "" if first.relative_to_norm is None else f"{first.relative_to_norm:.2g}"
-    return f"{relative} | {agreement.quantization or ''}"
+    return "" if first.relative_to_norm is None else f"{first.relative_to_norm:.2g}"
 
 
 def does(model: Model, mode: str) -> bool:
@@ -95,10 +94,10 @@ def main() -> None:
     parser.add_argument("--provider", default="cpu")
     asked = parser.parse_args()
     catalogue = load_catalogue(Path())
-    known = "fp32,fp16,bf16" if asked.mode == "training" else "fp32,fp16,bf16,int8"
+    known = "fp32,fp16,bf16"
     every = [model.id for model in catalogue.models.values() if does(model, asked.mode)]
-    print("| model | precision | batch of 4 | relative to fp32 | int8 is |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| model | precision | batch of 4 | relative to fp32 |")
+    print("| --- | --- | --- | --- |")
     for name in asked.models.split(",") if asked.models else sorted(every):
         for precision in (asked.precisions or known).split(","):
             trial = trial_of(catalogue, name, asked.mode, precision, asked.provider)

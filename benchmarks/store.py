@@ -31,7 +31,7 @@ from made_trials import made_trial
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.rows import price_rows
-from epochcost.results.conditions import Conditions, Energy
+from epochcost.results.conditions import Conditions
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.format import FORMAT_VERSION, serialise_result
 from epochcost.results.plausibility import contradictions
@@ -92,7 +92,6 @@ def _measurement(batch: int, chance: random.Random) -> Measurement:
         conditions=Conditions(
             seconds=sum(samples), others_cpus=0.1, steal_share=0.0, frozen_seconds=0, throttles=()
         ),
-        energy=Energy(unknown={"RAPL": "this kernel shows no powercap"}),
     )
 
 

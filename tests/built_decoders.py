@@ -22,7 +22,7 @@ _CONTRIBUTED = "com.microsoft"
 def built_decoder(*, four_bits: bool = False, rotary: bool = True) -> onnx.ModelProto:
     """The model with its weights stored in it; without ``rotary`` it is fed its positions."""
     drawn = tiny_decoder(rotary=rotary, deviation=0.05)
-    model = in_few_bits(drawn, 4, integer_activations=True) if four_bits else drawn
+    model = in_few_bits(drawn, integer_activations=True) if four_bits else drawn
     _store(model, {**materialise(model), **draw_codes(model)})
     graph = model.graph
     _score_every_token(graph)
@@ -92,7 +92,7 @@ def _feed_positions(graph: onnx.GraphProto) -> None:
 
 def _look_up_codes(graph: onnx.GraphProto) -> None:
     (table,) = (tensor for tensor in graph.initializer if tensor.name == "embed.weight")
-    codes, scales = quantise(numpy_helper.to_array(table), 4)
+    codes, scales = quantise(numpy_helper.to_array(table))
     graph.initializer.remove(table)
     shape = np.array([VOCABULARY, WIDTH // 2])
     for name, values in (("codes", codes), ("scales", scales), ("flat", shape)):

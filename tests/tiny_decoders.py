@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from epochcost.graphs.weight_bits import Bits, draw_codes, in_few_bits, scale_inputs
+from epochcost.graphs.weight_bits import draw_codes, in_few_bits, scale_inputs
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.parameters import materialise
 from onnxstep.graphs.precision import in_half_precision
@@ -90,18 +90,18 @@ class Runner:
         self,
         model: onnx.ModelProto,
         *,
-        bits: Bits | None = None,
+        few_bits: bool = False,
         half: bool = False,
         seed: int = 0,
     ) -> None:
-        self.model, self._bits, self._half, self._seed = model, bits, half, seed
+        self.model, self._few_bits, self._half, self._seed = model, few_bits, half, seed
 
     def bound(self, batch: int, new: int, length: int, room: int) -> onnx.ModelProto:
         """The graph of these sizes in its precision, the cache as long going in as coming out."""
         sizes = {"batch_size": batch, "sequence_length": new, "total_sequence_length": length}
         graph = bind_dimensions(self.model, sizes | {"past_sequence_length": room})
-        if self._bits is not None:
-            graph = in_few_bits(graph, self._bits, integer_activations=False)
+        if self._few_bits:
+            graph = in_few_bits(graph, integer_activations=False)
         if self._half:
             past = [one.name for one in graph.graph.input if one.name.startswith("past")]
             cache = {name: name.replace("past_key_values", "present") for name in past}

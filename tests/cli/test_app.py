@@ -132,7 +132,6 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
         "new price --help",
         "prices import --help",
         "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
-        "runtimes list",
         "schema --help",
     ],
 )

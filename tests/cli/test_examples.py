@@ -16,7 +16,7 @@ import pytest
 
 from built_decoders import built_decoder, save_built
 from epochcost.cli.app import COMMANDS, load_command
-from fake_runtimes import use_index, write_index
+from fake_engines import use_index, write_index
 from revisions import commit, git
 from tiny_project import linear_model
 
@@ -41,7 +41,7 @@ ENDLESS = {"serve"}
 # It asks a publisher on the network; tested with one on this machine.
 FETCHING = {"data fetch"}
 # What takes long by its nature; each has quick tests of its own.
-LONG = {"build", "ceilings", "plan", "run", "runtimes install", "trust"}
+LONG = {"build", "ceilings", "plan", "run", "trust", "engine"}
 LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
 # What has a default is left at it, for all else an answer follows.
 ANSWERS = b"\nmade up for a test\n" * 9

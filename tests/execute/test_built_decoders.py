@@ -31,7 +31,7 @@ id = "brief"
 name = "Brief"
 models = ["stored", "codes", "drawn", "placed"]
 modes = ["inference"]
-precisions = ["fp32", "int8", "int4"]
+precisions = ["fp32", "int4"]
 rounds = 1
 
 [sampling]
@@ -82,7 +82,7 @@ def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
     assert found == {
         "stored": {"fp32"},
         "codes": {"int4"},
-        "drawn": {"fp32", "int8", "int4"},
+        "drawn": {"fp32", "int4"},
         "placed": {"fp32"},
     }
     reasons = {left.what.split()[0]: left.reason for left in plan.left_out}
@@ -110,9 +110,9 @@ def test_a_phase_is_timed(
 
 
 def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Weights of 4 bits never stand under fp32 or int8, whoever asks, behind an engine neither."""
+    """Weights of 4 bits never stand under another precision, behind an engine neither."""
     trial, model = trial_of(catalogue, "codes", "int4", "prefill"), catalogue.model("codes")
-    for precision in ("fp32", "int8"):
+    for precision in ("fp32", "fp16"):
         plain = trial.model_copy(update={"precision": precision})
         behind = plain.model_copy(update={"work": ASKED})
         for one in (plain, behind):

@@ -45,7 +45,7 @@ def test_a_token_of_smollm2_by_hand(catalogue: Catalogue) -> None:
 def test_weights_of_four_bits_move_a_sixth(catalogue: Catalogue) -> None:
     """Half a byte and an eighth for scales, of four bytes."""
     size = size_of(catalogue, "qwen2.5-0.5b")
-    moved = size.decode_bytes(1, 1, bits=4) - size.cache_bytes_per_token
+    moved = size.decode_bytes(1, 1, int4=True) - size.cache_bytes_per_token
     assert moved / size.read_bytes == pytest.approx(0.625 / 4, rel=0.01)
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.build import build_job
+from epochcost.execute.engines import find_environment, python_of, requirements
 from epochcost.execute.planning import RunRequest, plan_run
 from epochcost.execute.requests import PROMPTS, draw_lengths, draw_requests
-from epochcost.execute.runtimes import find_environment, python_of, requirements
 from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure import start
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
@@ -75,7 +75,7 @@ def project(folder: Path, study: str) -> Catalogue:
 @pytest.fixture
 def trial(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Trial:
     """The trial in fp32, as if the engine had an environment."""
-    monkeypatch.setattr("epochcost.execute.runtimes.find_environment", lambda _: object())
+    monkeypatch.setattr("epochcost.execute.engines.find_environment", lambda _: object())
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     return next(one for one in trials if one.precision == "fp32")
 
@@ -84,7 +84,6 @@ def trial(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Trial:
 def job(catalogue: Catalogue, trial: Trial, tmp_path: Path, monkeypatch: Any) -> Job:
     """Its job, in a folder of its own."""
     monkeypatch.setattr("epochcost.execute.build.interpreter", lambda _: None)
-    monkeypatch.setattr("epochcost.execute.build.require_readable", lambda *_: None)
     model = catalogue.model("tiny")
     return build_job(trial, model, catalogue.graph_path(model), tmp_path)
 
@@ -104,7 +103,7 @@ def test_without_the_engine_its_command_is_named(
     plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
     assert not plan.trials
     assert len(plan.left_out) == 2
-    assert all(f"epochcost runtimes install {ENGINE}" in one.reason for one in plan.left_out)
+    assert all(f"epochcost engine {ENGINE}" in one.reason for one in plan.left_out)
 
 
 def test_a_trial_is_of_the_engine(trial: Trial) -> None:
@@ -126,7 +125,7 @@ def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path)
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
-    assert reason == "requests to an engine are answered in fp32, int8, int4"
+    assert reason == "requests to an engine are answered in fp32, int4"
 
 
 def test_a_gpu_is_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -46,7 +46,6 @@ def test_equal_outputs_differ_by_nothing(
                 "largest_changed": 0.0,
             },
         ),
-        "quantization": None,
     }
 
 

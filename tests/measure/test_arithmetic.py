@@ -83,33 +83,6 @@ def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
         prove_arithmetic((shape,), "fp16", "cuda")
 
 
-def test_integer_kernels_prove_int8() -> None:
-    """A product of two activations beside them may be in fp32."""
-    nodes = (node("DynamicQuantizeMatMul", "float", "int8"), node("MatMul", "float", "float"))
-    prove_arithmetic(nodes, "int8", "cpu")
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        node("MatMul", "float", "float", reads_weights=True),
-        node("MatMul", "float"),
-        node("GRU", "float", "float"),
-    ],
-    ids=["stored", "packed", "recurrent"],
-)
-def test_weights_multiplied_in_fp32_are_refused(left: ExecutedNode) -> None:
-    """Weights in the graph, those that ONNX Runtime packed away, and those of recurrent layers."""
-    with pytest.raises(CapabilityError, match=f"no integer kernel for {left.operator} as"):
-        prove_arithmetic((node("QLinearConv", "uint8", "int8"), left), "int8", "cpu")
-
-
-def test_int8_without_integer_kernels_is_refused() -> None:
-    """A graph in which nothing was quantised is not int8."""
-    with pytest.raises(CapabilityError, match="no integer kernel for any operator"):
-        prove_arithmetic((node("Relu", "float"),), "int8", "cpu")
-
-
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])
 def test_fp32_needs_no_proof(precision: Precision) -> None:
     """TF32 is an option of fp32 kernels, which a profile does not show."""

@@ -13,8 +13,7 @@ import onnxruntime
 import pytest
 
 from epochcost.errors import CapabilityError
-from epochcost.measure.probe import runtime_support
-from epochcost.measure.runtime import RuntimeSupport, require_runtime, runtime_name, software
+from epochcost.measure.runtime import require_runtime, runtime_name, software
 from epochcost.measure.start import module_command
 
 
@@ -50,20 +49,12 @@ def test_another_runtime_than_the_demanded_one_is_refused() -> None:
         require_runtime("onnxruntime==1.20.1", "onnxruntime-gpu==1.20.1")
 
 
-def test_a_runtime_tells_what_it_reads() -> None:
-    """No limit below what the models here are written in, and one that the runtime keeps to."""
-    found = runtime_support()
-    assert found.opset >= 18
-    assert found.ir_version >= 10
-    assert found.software == software(onnxruntime)
-
-
 def test_an_interpreter_without_the_package_runs_its_modules(tmp_path: Path) -> None:
     """Found by its place, whatever folder one stands in and whatever PYTHONPATH names."""
     (tmp_path / "onnxruntime.py").write_text("raise SystemExit('the wrong one')")
-    command = module_command(Path(sys.executable), "epochcost.measure.probe", "support")
+    command = module_command(Path(sys.executable), "epochcost.measure.probe", "cuda")
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
-    assert RuntimeSupport.model_validate(json.loads(done.stdout)).software.runtime == runtime_name()
+    assert isinstance(json.loads(done.stdout), list)

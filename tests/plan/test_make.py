@@ -26,12 +26,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Cuda, Sampling, Study
 
-HOST = HostCapabilities(
-    hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0", no_cuda={}
-)
-CPU_ONLY = HostCapabilities(
-    HOST.hardware, HOST.runtime, HOST.producer, no_cuda={HOST.runtime: "no GPU was found"}
-)
+HOST = HostCapabilities(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0")
+CPU_ONLY = HostCapabilities(HOST.hardware, HOST.runtime, HOST.producer, no_cuda="no GPU was found")
 GRAPHS = {"mlp": "a" * 64, "cnn": "b" * 64}
 
 
@@ -77,30 +73,6 @@ def study(**changes: Any) -> Study:
 
 
 BOTH = catalogue(model("mlp"), model("cnn"))
-
-
-def test_runtimes_are_trials_of_their_own_and_a_missing_one_is_left_out() -> None:
-    """The installed runtime's trial is the plain one; one that is not prepared has its reason."""
-    asked = study(
-        models=["mlp"],
-        modes=["inference"],
-        providers=["cpu"],
-        runtimes=["onnxruntime==1.31.1", "onnxruntime==1.20.1", "onnxruntime==1.19.2"],
-    )
-    host = replace(
-        HOST,
-        runtime="onnxruntime==1.31.1",
-        missing_runtimes={"onnxruntime==1.19.2": "it is not prepared"},
-    )
-    plan = plan_study(BOTH, asked, host, graphs=GRAPHS)
-    assert {trial.runtime: trial.variant for trial in plan.trials} == {
-        "onnxruntime==1.31.1": "",
-        "onnxruntime==1.20.1": "onnxruntime 1.20.1",
-    }
-    what = "mlp inference cpu batch 1, onnxruntime 1.19.2"
-    assert plan.left_out == (LeftOut(what, "it is not prepared"),)
-    plain = plan_study(BOTH, study(models=["mlp"]), host, graphs=GRAPHS)
-    assert {trial.id for trial in plan.trials if not trial.variant} <= {t.id for t in plain.trials}
 
 
 def titles(plan: Plan) -> list[str]:
@@ -158,7 +130,7 @@ def test_a_batch_larger_than_an_epoch_is_left_out() -> None:
 
 def test_other_hardware_leaves_the_study_out() -> None:
     """A study is measured on the hardware it lists; one for `local` on any that is at hand."""
-    host = HostCapabilities("p2.xlarge", HOST.runtime, HOST.producer, {})
+    host = HostCapabilities("p2.xlarge", HOST.runtime, HOST.producer)
     plan = plan_study(BOTH, study(hardware=["g6.xlarge"]), host, graphs=GRAPHS)
     assert plan.trials == ()
     assert plan.left_out == (
@@ -331,14 +303,6 @@ def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str
     planned = plan_study(BOTH, asked, HOST, graphs=GRAPHS)
     assert {trial.work.scenario for trial in planned.trials} == {"batch"}
     assert {left.reason.find(reason) >= 0 for left in planned.left_out} == {True}
-
-
-def test_quantization_is_of_int8_alone() -> None:
-    """The key sets int8 apart and leaves the other precisions' trials what they are."""
-    asked = study(modes=["inference"], quantization="static", precisions=["fp32", "int8"])
-    trials = plan_study(BOTH, asked, CPU_ONLY, graphs=GRAPHS).trials
-    found = {(trial.precision, trial.quantization) for trial in trials}
-    assert found == {("fp32", None), ("int8", "static")}
 
 
 def test_a_sweep_is_planned_from_the_smallest_size() -> None:

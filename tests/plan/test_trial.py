@@ -47,14 +47,6 @@ def test_the_id_stays_what_it_was() -> None:
     assert trial().id == "4fd90bfdb5a08dcb"
 
 
-def test_another_runtime_is_a_variant_and_the_installed_one_is_not() -> None:
-    """The words name the runtime that a study asked for beside the installed one."""
-    assert trial(runtime="onnxruntime==1.20.1").variant == ""
-    other = trial(runtime="onnxruntime==1.20.1", other_runtime=True)
-    assert other.variant == "onnxruntime 1.20.1"
-    assert other.title.endswith(", onnxruntime 1.20.1")
-
-
 def test_equal_numbers_give_equal_ids() -> None:
     """How a study writes a number says nothing about the work."""
     written = {"relative_half_width": Decimal("0.020"), "budget_seconds": Decimal("2e1")}
@@ -100,7 +92,14 @@ def test_every_field_is_part_of_the_id() -> None:
         prompt=Lengths(tokens=(8,)), answer=Lengths(tokens=(4,)), first_token_ms=9, token_ms=3
     )
     kinds = (Load(scenario="offline"), Phase(name="decode", tokens=8), requests)
-    former = {"graph_optimization", "spinning", "denormals_as_zero", "input_copy"}
+    former = {
+        "quantization",
+        "graph_optimization",
+        "spinning",
+        "denormals_as_zero",
+        "input_copy",
+        "other_runtime",
+    }
     stored = set(json.loads(trial().model_dump_json()))
     assert set(changes) - former == stored - {"load", "phase", "requests"}
     ids = {trial(**{name: value}).id for name, value in changes.items()} | {trial().id}

@@ -33,15 +33,10 @@ def test_a_study_that_says_nothing_has_the_plain_variant() -> None:
 
 
 def test_every_combination_is_a_variant() -> None:
-    """Two precisions, two runtimes and three counts of CPUs are 12 trials."""
-    asked = study(
-        precisions=["fp32", "int8"],
-        vcpus=[1, 2, 4],
-        runtimes=["onnxruntime==1.20.1", "onnxruntime-gpu==1.31.1"],
-    )
-    found = tuple(variants(asked, "cpu"))
-    assert len(found) == len(set(found)) == 12
-    assert found[0] == Variant("fp32", "onnxruntime==1.20.1", 1)
+    """Two precisions and three counts of CPUs are 6 trials."""
+    found = tuple(variants(study(precisions=["fp32", "int4"], vcpus=[1, 2, 4]), "cpu"))
+    assert len(found) == len(set(found)) == 6
+    assert found[0] == Variant("fp32", 1)
 
 
 def test_all_cpus_are_the_plain_variant() -> None:
@@ -63,12 +58,9 @@ def test_pinning_is_of_the_cpu_provider() -> None:
         (Variant("fp16"), "training", "cuda", None),
         (Variant("bf16"), "training", "cpu", "no bf16 kernel"),
         (Variant("bf16"), "inference", "cuda", None),
-        (Variant("int8"), "training", "cpu", "inference"),
-        (Variant(runtime="onnxruntime==1.20.1"), "inference", "cuda", "built for the CPU alone"),
-        (Variant(runtime="onnxruntime==1.20.1"), "inference", "cpu", None),
-        (Variant(runtime="onnxruntime-gpu==1.20.1"), "inference", "cuda", None),
+        (Variant("int4"), "training", "cpu", "inference"),
+        (Variant("int4"), "inference", "cpu", "int4 is of decoders"),
         (Variant("tf32"), "training", "cuda", None),
-        (Variant("int8"), "inference", "cpu", None),
     ],
 )
 def test_what_no_machine_does(variant: Variant, mode: Any, provider: Any, reason: Any) -> None:
@@ -123,7 +115,7 @@ def test_the_reason_says_what_else_there_is() -> None:
     """An older package where it has kernels, and that there is none for the oldest GPUs."""
     volta = missing_kernels("onnxruntime-gpu==1.31.1", "7.0")
     assert volta is not None
-    assert volta.endswith(f"`epochcost runtimes install {CUDA_12_RUNTIME}`")
+    assert f"install epochcost with {CUDA_12_RUNTIME}" in volta
     assert "7.5 to 9.0, 12.0, got one of 7.0" in volta
     kepler = missing_kernels("onnxruntime-gpu==1.31.1", "3.7")
     assert kepler is not None

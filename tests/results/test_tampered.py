@@ -113,7 +113,7 @@ TAMPERED: dict[str, tuple[Callable[[Document], None], str]] = {
     "format as text": (_set("format_version", to="2"), "format_version"),
     "format as a decimal": (_set("format_version", to=2.0), "format_version"),
     "a number as text": (_set("measurement", "wall_seconds", to="1.5"), "valid number"),
-    "a truth as a number": (_set("trial", "other_runtime", to=1), "valid boolean"),
+    "a truth as a number": (_set("trial", "stored_weights", to=1), "valid boolean"),
     "negative nodes": (_nodes("Gemm", -5), "greater than 0"),
     "operators of nobody": (_nodes("Teleport", 3), "placement: expected operators of ONNX"),
     "no operator": (_nodes("<b>", 3), "match pattern"),

@@ -107,8 +107,6 @@ BROKEN = [
     (PUBLISHED, "epochs = 25\n", 'epochs = 25\n[[timings]]\nid = "one"\nhardware = "box"\n'
      'price = "box-2026"\nbatch_size = 1\nseconds_per_epoch = 1\nepochs = 1\n',
      '9:3: timings: should name each item once, got "one" twice'),
-    (STUDY, 'hardware =', 'runtimes = ["onnxruntime==latest"]\nhardware =', "4:13: runtimes[0]: "
-     'should be a runtime and its release, such as onnxruntime==1.20.1, got "onnxruntime==latest"'),
     # references
     (STUDY, '["mlp"]', '["mpl"]', '3:11: models[0]: should be the id of a spec in models/, got '
      '"mpl"; did you mean "mlp"?'),

@@ -31,16 +31,16 @@ from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
 from epochcost.errors import InputError
 from epochcost.graphs.profile import Arithmetic
-from epochcost.graphs.weight_bits import bytes_per_weight
+from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
+from epochcost.specs.study import Precision
 
 _HALF_BYTES = 2
 _WEIGHT_BYTES: dict[Precision, float] = {
     "fp32": BYTES_PER_NUMBER, "fp16": _HALF_BYTES, "bf16": _HALF_BYTES,
-    **{precision: bytes_per_weight(bits) for precision, bits in DECODER_WEIGHT_BITS.items()},
+    "int4": BYTES_PER_WEIGHT,
 }  # fmt: skip
 
 
@@ -219,7 +219,7 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     rate = max(roof.bytes_per_second for roof in roofs)
     # Weights of few bits have half precision around them on a GPU.
     single = timed.precision == "fp32" or (
-        timed.precision in DECODER_WEIGHT_BITS and timed.machine.device == "cpu"
+        timed.precision == "int4" and timed.machine.device == "cpu"
     )
     number = BYTES_PER_NUMBER if single else _HALF_BYTES
     token = number * model.decoder.cached_numbers_per_token

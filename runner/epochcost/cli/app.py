@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "check": "Validate specs, results or budgets; say where each fault is.",
         "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",
+        "engine": "Fetch the engine that serves language models.",
         "estimate": "Price a training from its operations alone, as a range.",
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
@@ -50,7 +51,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "weightless": "Write an ONNX file without its weights, which are drawn.",
         "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Take over price tables of others as specs.",
-        "runtimes": "Install other runtimes, each in its own environment.",
     }
 )
 # The module and the function or app of those whose own name does not tell it.
@@ -61,7 +61,6 @@ _PLACES = {
     "serve": ("build", "serve"),
     "new": ("new", "app"),
     "prices": ("prices", "app"),
-    "runtimes": ("runtimes", "app"),
 }
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.

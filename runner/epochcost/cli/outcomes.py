@@ -86,11 +86,10 @@ def show_agreements(results: Iterable[Result]) -> None:
     for result in results:
         agreement = result.measurement.agreement
         for output in agreement.outputs if agreement else ():
-            made = f", {agreement.quantization}" if agreement and agreement.quantization else ""
             relative, changed = output.relative_to_norm, output.largest_changed
             rows.append(
                 (
-                    f"{result.trial.title}{made}",
+                    result.trial.title,
                     output.output,
                     "-" if relative is None else f"{relative:.2%}",
                     f"{output.maximum_absolute:.3g}",

@@ -278,7 +278,9 @@ def _decoders(catalogue: Catalogue, models: Iterable[Model]) -> Iterator[Decoder
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
     """The operations and bytes of a token, and the memory of sequences at once."""
-    moved, moved_int4 = (memory(size.decode_bytes(1, size.length, bits=bits)) for bits in (None, 4))
+    moved, moved_int4 = (
+        memory(size.decode_bytes(1, size.length, int4=int4)) for int4 in (False, True)
+    )
     yield (
         f"{size.model}, at {size.length} tokens in fp32: "
         f"{scientific(size.prefill_flops_per_token)} FLOPs to read a token and "

@@ -99,10 +99,9 @@ def _failure(outcome: Failed) -> Mapping[str, str]:
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    """The providers of the trials under this runtime, each with the device of its first."""
+    """The providers of the trials, each with the device of its first."""
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
-    own = [trial for trial in trials if not trial.other_runtime]
-    devices = {trial.provider: trial.session.device for trial in reversed(own)}
+    devices = {trial.provider: trial.session.device for trial in reversed(trials)}
     return tuple(sorted(devices.items()))
 
 

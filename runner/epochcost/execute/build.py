@@ -16,6 +16,7 @@ import onnx
 from threadpoolctl import threadpool_limits
 
 from epochcost.errors import ModelError
+from epochcost.execute.engines import interpreter
 from epochcost.execute.job_files import (
     bound_state,
     fp32_reference,
@@ -26,7 +27,6 @@ from epochcost.execute.job_files import (
 )
 from epochcost.execute.loads import load_files
 from epochcost.execute.requests import request_files
-from epochcost.execute.runtimes import interpreter, require_readable
 from epochcost.execute.step import carried_values, write_evaluation, write_step
 from epochcost.measure.job import CarriedValue, Job, JobFiles, SamplingRule
 from epochcost.measure.pinning import choose_pinning
@@ -54,7 +54,7 @@ def build_job(
 
     Raises MemoryError if its batches do not fit in ``room_bytes``; ModelError if the graph cannot
     be read, bound or differentiated, does not fit the spec, or is not the file that the trial was
-    planned for; CapabilityError if the trial has to be pinned and cannot be, or its runtime is not
+    planned for; CapabilityError if the trial has to be pinned and cannot be, or its engine is not
     prepared.
     """
     # A second thread of BLAS would wait in a loop between the small products that draw the data, on
@@ -97,7 +97,6 @@ def trial_pinning(trial: Trial) -> Pinning | None:
 
 def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     graph = load_model(path)
-    require_readable(graph, path, trial.runtime)
     if hashlib.sha256(path.read_bytes()).hexdigest() != trial.graph_sha256:
         raise ModelError(f"{path}: the file changed after the run was planned; run again")
     return graph
@@ -137,7 +136,7 @@ def _inference(work: _BoundTrial) -> JobFiles:
     cache = {carried.input: carried.output for carried in work.carried if carried.in_place}
     state = {carried.output for carried in work.carried}
     return JobFiles(
-        graph=graph_in_precision(trial, work.graph, plain, batches, cache),
+        graph=graph_in_precision(trial, work.graph, plain, cache),
         batches=batches,
         reference=fp32_reference(trial, work.graph, plain, batches),
         carried=work.carried,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.weight_bits import Bits, bytes_per_weight
+from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.plan.binding import bind_model
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.plan.work import Phase
@@ -42,13 +42,13 @@ class DecoderSize:
     idle_bytes: int = 0
     chosen_share: float = 1.0
 
-    def decode_bytes(self, sequences: int, length: int, *, bits: Bits | None = None) -> int:
+    def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
         """Bytes that a step of decoding moves at least: weights once, the cache of each sequence.
 
         Of experts those that any sequence chooses, as if each chose at random.
         """
         idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
-        share = 1.0 if bits is None else bytes_per_weight(bits) / _FLOAT_BYTES
+        share = BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1.0
         weights = (self.read_bytes + idle) * share
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 

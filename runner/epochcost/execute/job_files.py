@@ -1,8 +1,7 @@
 """The files of a job: graphs in the trial's precision, and .npz archives of arrays of any name.
 
 How a graph becomes half precision is known in ``graphs.precision``, how the weights
-of a decoder get few bits in ``graphs.weight_bits``, how other models become int8 in
-``measure.quantise``.
+of a decoder get few bits in ``graphs.weight_bits``.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ from epochcost.errors import ModelError
 from epochcost.graphs.weight_bits import in_exact_products, in_few_bits, scale_inputs, stored_bits
 from epochcost.measure.job import CarriedValue, Reference
 from epochcost.measure.placement import HALF_TYPES
-from epochcost.measure.quantise import QuantizationRequest, quantise_apart, suggested_quantization
 from epochcost.plan.binding import carried_state
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
 from epochcost.specs.model import Model
-from epochcost.specs.study import DECODER_WEIGHT_BITS, Precision
+from epochcost.specs.study import Precision
 from onnxstep.graphs.initial import listed_parameters
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.graphs.precision import in_half_precision
@@ -70,41 +68,29 @@ def graph_in_precision(
     trial: Trial,
     graph: onnx.ModelProto,
     plain: Path,
-    batches: Path,
     cache: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
     """The file of an inference graph in the trial's precision.
 
-    ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it. ``batches``
-    is an .npz ``[pool, batch, ...]`` by input, to calibrate on. ``cache`` maps the inputs of a
-    decoder's cache to their outputs. Raises ModelError for a graph that cannot be rewritten,
-    TrialFailed where the quantiser gives up.
+    ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it.
+    ``cache`` maps the inputs of a decoder's cache to their outputs. Raises ModelError for a graph
+    that cannot be rewritten.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
         raise ModelError(f"model {trial.model}: {reason}")
     if trial.precision in HALF_TYPES:
         return save_graph(in_half_precision(graph, HALF_TYPES[trial.precision], cache), target)
-    if trial.work.decodes and trial.precision in DECODER_WEIGHT_BITS:
+    if trial.work.decodes and trial.precision == "int4":
         if stored_bits(graph):
             return plain
         # The CPU multiplies integers fastest; a GPU's kernels take half precision.
-        on_cpu, bits = trial.provider == "cpu", DECODER_WEIGHT_BITS[trial.precision]
-        codes = in_few_bits(graph, bits, integer_activations=on_cpu)
+        on_cpu = trial.provider == "cpu"
+        codes = in_few_bits(graph, integer_activations=on_cpu)
         half = HALF_TYPES["fp16"]
         if on_cpu:
             return save_graph(codes, target)
         return save_graph(in_half_precision(codes, half, cache, scale_inputs(codes)), target)
-    if trial.precision == "int8":
-        return quantise_apart(
-            QuantizationRequest(
-                graph=plain,
-                seed=trial.seed,
-                batches=batches,
-                quantization=trial.quantization or suggested_quantization(graph),
-                target=target,
-            )
-        )
     return plain
 
 
@@ -115,7 +101,7 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
             f"its file stores weights of 4 bits, and not in {precision}: name int4 in the study's "
             "precisions, and for others build it with -p fp32"
         )
-    drawn = precision in DECODER_WEIGHT_BITS and not stored_bits(graph)
+    drawn = precision == "int4" and not stored_bits(graph)
     if drawn and listed_parameters(graph) is None:
         return (
             f"its file stores weights in fp32, and {precision} draws them: make the file "
@@ -134,21 +120,17 @@ def fp32_reference(
     """
     if trial.precision == "fp32":
         return None
-    if trial.work.decodes and (bits := DECODER_WEIGHT_BITS.get(trial.precision)):
+    if trial.work.decodes and trial.precision == "int4":
         # The same codes, multiplied as the numbers that they stand for.
         stored = bool(stored_bits(graph))
         exact = (
-            in_exact_products(graph)
-            if stored
-            else in_few_bits(graph, bits, integer_activations=False)
+            in_exact_products(graph) if stored else in_few_bits(graph, integer_activations=False)
         )
         path = save_graph(exact, plain.with_name("reference.onnx"))
         return Reference(graph=path, batches=batches, examples=trial.batch_size, provider="cpu")
-    int8 = trial.precision == "int8"
     return Reference(
         graph=plain,
         batches=batches,
         examples=trial.batch_size,
         provider="cpu" if isinstance(trial.work, Phase) else None,
-        quantization=(trial.quantization or suggested_quantization(graph)) if int8 else None,
     )

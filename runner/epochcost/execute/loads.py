@@ -45,9 +45,9 @@ def load_files(
     files: dict[int, Path] = {}
     for size, each in bound.items():
         plain = save_graph(each, folder / f"serving-{size}.onnx")
-        first = _first_batch(examples, size, folder)
-        files[size] = graph_in_precision(trial, each, plain, first)
+        files[size] = graph_in_precision(trial, each, plain)
     # Sizes ascend: the last of the loop is the largest.
+    first = _first_batch(examples, size, folder)
     return JobFiles(
         graph=files[trial.batch_size],
         reference=fp32_reference(trial, each, plain, first),

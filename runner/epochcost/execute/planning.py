@@ -20,8 +20,8 @@ import onnx
 from epochcost import __version__
 from epochcost.errors import CapabilityError, InputError, ModelError
 from epochcost.execute.decoding import decoder_size
+from epochcost.execute.engines import missing_engines
 from epochcost.execute.job_files import why_unmeasured
-from epochcost.execute.runtimes import find_environment, missing_runtimes
 from epochcost.execute.sizes import footprints
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
@@ -42,7 +42,7 @@ from epochcost.plan.make import (
     plan_study,
 )
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import missing_kernels, supports_cuda
+from epochcost.plan.variant import missing_kernels
 from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
@@ -55,22 +55,13 @@ from epochcost.units import memory
 from onnxstep.graphs.loading import external_files, load_model
 
 
-def cuda_obstacles(study: Study, machine: Hardware) -> Mapping[str, str]:
-    """Why CUDA cannot be run here, by each runtime of the study under which it cannot."""
+def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
+    """Why CUDA cannot be run here by a study; None if it can."""
     capability = _capability(machine, study.cuda.device)
-    reasons = {one: _unusable(one, capability) for one in study.runtimes or (runtime_name(),)}
-    return {runtime: reason for runtime, reason in reasons.items() if reason is not None}
-
-
-def _unusable(runtime: str, capability: str | None) -> str | None:
-    """None also for a runtime that is not here, or that is built for the CPU alone."""
-    if reason := missing_kernels(runtime, capability):
+    if reason := missing_kernels(runtime_name(), capability):
         return reason
-    found = None if runtime == runtime_name() else find_environment(runtime)
-    if runtime != runtime_name() and (found is None or not supports_cuda(runtime)):
-        return None
     try:
-        require_cuda(None if found is None else found.python)
+        require_cuda()
     except CapabilityError as error:
         return str(error)
     return None
@@ -121,11 +112,11 @@ def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
 # which every other precision is compared. Of int4 that has codes too: peaks of three decoders were
 # 0.48 to 0.68 of those in fp32.
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
-    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int8": 1.25, "int4": 0.65}
+    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int4": 0.65}
 )
 # A GPU holds weights once as they were fed and once as kernels read them; fp32 stays with the host.
 _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
-    {"fp16": 0.5, "bf16": 0.5, "int8": 0.4, "int4": 0.25}
+    {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
 )
 
 
@@ -228,15 +219,14 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
     no_cuda = [_no_cuda(study, machine, request) for study in studies]
-    _require_cuda(studies, no_cuda, request)
+    _require_cuda(no_cuda, request)
     require_device(request.device)
     require_plausible(machine, detect_environment(), as_is=request.as_is)
     host = HostCapabilities(
         request.hardware,
         runtime_name(),
         __version__,
-        {},
-        missing_runtimes=missing_runtimes(studies),
+        missing_engines=missing_engines(studies),
         no_loadgen=missing_loadgen(),
         cpus=pinnable_cpus(),
         no_pinning=why_not_pinned(),
@@ -252,9 +242,9 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     graphs = graph_digests(catalogue, named & set(request.models) if request.models else named)
     asked = merge_plans(
         plan_study(
-            catalogue, study, replace(host, no_cuda=reasons), graphs=graphs, selection=selection
+            catalogue, study, replace(host, no_cuda=reason), graphs=graphs, selection=selection
         )
-        for study, reasons in zip(studies, no_cuda, strict=True)
+        for study, reason in zip(studies, no_cuda, strict=True)
     )
     unreadable = _unreadable(catalogue, graphs)
     readable = leave_out(asked, lambda trial: unreadable.get(trial.model))
@@ -318,24 +308,15 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     return tuple(study.model_copy(update=asked) for study in studies)
 
 
-def _no_cuda(study: Study, machine: Hardware, request: RunRequest) -> Mapping[str, str]:
-    """By runtime, why CUDA cannot be run under it; CUDA is not tried where nobody asks for it."""
+def _no_cuda(study: Study, machine: Hardware, request: RunRequest) -> str | None:
+    """Why CUDA cannot be run; it is not tried where nobody asks for it."""
     asked = not request.providers or "cuda" in request.providers or request.device is not None
-    return cuda_obstacles(study, machine) if asked else {}
+    return cuda_obstacle(study, machine) if asked else None
 
 
-def _require_cuda(
-    studies: Sequence[Study], no_cuda: Sequence[Mapping[str, str]], request: RunRequest
-) -> None:
+def _require_cuda(no_cuda: Sequence[str | None], request: RunRequest) -> None:
     """Raise CapabilityError where CUDA is asked for by name and no study can be run on it."""
-    if "cuda" not in request.providers and request.device is None:
-        return
-    absent = missing_runtimes(studies)
-    usable = (
-        supports_cuda(runtime) and runtime not in {*reasons, *absent}
-        for study, reasons in zip(studies, no_cuda, strict=True)
-        for runtime in study.runtimes or (runtime_name(),)
-    )
-    refused = [reason for reasons in no_cuda for reason in reasons.values()]
-    if refused and not any(usable):
+    refused = [reason for reason in no_cuda if reason is not None]
+    asked = "cuda" in request.providers or request.device is not None
+    if asked and refused and len(refused) == len(no_cuda):
         raise CapabilityError(refused[0])

@@ -46,7 +46,7 @@ def request_files(
         draw_requests(requests, model.decoder.vocabulary, trial.seed), folder / "prompts.npz"
     )
     return JobFiles(
-        graph=graph_in_precision(trial, whole, plain, prompts),
+        graph=graph_in_precision(trial, whole, plain),
         batches=prompts,
         serving=AskedDecoder(form=model.decoder, requests=requests),
     )

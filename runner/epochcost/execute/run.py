@@ -34,9 +34,9 @@ from epochcost.execute.assignment import (
     Waiting,
 )
 from epochcost.execute.build import build_job, trial_pinning
+from epochcost.execute.engines import interpreter
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
-from epochcost.execute.runtimes import interpreter
 from epochcost.execute.sweep import is_out_of_memory, run_sizes, trial_room_bytes
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed

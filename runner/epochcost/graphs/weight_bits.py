@@ -1,8 +1,8 @@
-"""The same decoder with weights of few bits: a code for each number, a scale for each block of 32.
+"""The same decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
 
 Products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it reads;
-all else stays fp32. The codes are those of the nearest of 15 levels in 4 bits, of 255 in 8, between
-the largest number of a block and its opposite, of the very numbers that the graph in fp32 would
+all else stays fp32. The codes are those of the nearest of 15 levels between the largest number of a
+block and its opposite, of the very numbers that the graph in fp32 would
 draw. A parameter that is also looked up, as tied embeddings are, stays beside its codes.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
@@ -24,10 +24,12 @@ from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, on_all_cpus
 from onnxstep.graphs.nodes import copied, is_standard, node_attributes
 from onnxstep.graphs.parameters import Parameter, parameters
 
-Bits = Literal[4, 8]
 BLOCK = 32
-_BITS_A_BYTE = 8
-_BYTES_A_SCALE = 4
+_BITS = 4
+_BYTES_A_BLOCK = BLOCK * _BITS // 8
+_ZERO = 8
+# A code, and a part of the scale in fp32.
+BYTES_PER_WEIGHT = (_BYTES_A_BLOCK + 4) / BLOCK
 # Weights that are rounded at once: their scratch space stays in a cache.
 _AT_ONCE = 2**16
 _KEY = "epochcost.weight_bits"
@@ -52,40 +54,31 @@ class _Product:
         return self.weight.shape[int(not self.turned)]
 
 
-def bytes_per_weight(bits: Bits) -> float:
-    """Its code, and its part of the scale in fp32."""
-    return bits / _BITS_A_BYTE + _BYTES_A_SCALE / BLOCK
-
-
-def in_few_bits(
-    model: onnx.ModelProto, bits: Bits, *, integer_activations: bool
-) -> onnx.ModelProto:
+def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
     """The weightless model with codes and scales as inputs; raises ModelError where none fits.
 
     ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
-        raise ModelError(
-            f"int{bits}: expected products alone, got experts: measure this model in fp32"
-        )
+        raise ModelError("int4: expected products alone, got experts: measure this model in fp32")
     quantised = copied(model)
     products = list(_products(quantised))
     if not products:
         raise ModelError(
-            f"int{bits}: expected products with a listed parameter whose inner axis is a multiple "
+            "int4: expected products with a listed parameter whose inner axis is a multiple "
             f"of {BLOCK}, found none: measure this model in fp32"
         )
     for product in products:
-        _replace(product, bits, _INTEGER_ACTIVATIONS if integer_activations else 0)
+        _replace(product, _INTEGER_ACTIVATIONS if integer_activations else 0)
     weights = {product.weight.name: product for product in products}
     read = _drop_unread(quantised.graph, weights)
     for name, product in weights.items():
-        codes = [product.features, product.inner // BLOCK, BLOCK * bits // _BITS_A_BYTE]
+        codes = [product.features, product.inner // BLOCK, _BYTES_A_BLOCK]
         fed = {"codes": (TensorProto.UINT8, codes), "scales": (TensorProto.FLOAT, codes[:2])}
         quantised.graph.input.extend(
             helper.make_tensor_value_info(f"{name}.{part}", *kind) for part, kind in fed.items()
         )
-    _list(quantised, bits, weights, read)
+    _list(quantised, weights, read)
     if all(entry.domain != DOMAIN for entry in quantised.opset_import):
         quantised.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return quantised
@@ -136,24 +129,22 @@ def _products(model: onnx.ModelProto) -> Iterator[_Product]:
                 yield product
 
 
-def _replace(product: _Product, bits: Bits, accuracy_level: int) -> None:
+def _replace(product: _Product, accuracy_level: int) -> None:
     node, name = product.node, product.weight.name
     node.op_type, node.domain = "MatMulNBits", DOMAIN
     node.input[1] = f"{name}.codes"
     node.input.append(f"{name}.scales")
-    said = {"K": product.inner, "N": product.features, "bits": bits, "block_size": BLOCK}
+    said = {"K": product.inner, "N": product.features, "bits": _BITS, "block_size": BLOCK}
     for key, value in (said | {"accuracy_level": accuracy_level}).items():
         node.attribute.append(helper.make_attribute(key, value))
 
 
-def _list(
-    model: onnx.ModelProto, bits: Bits, weights: Mapping[str, _Product], read: set[str]
-) -> None:
+def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
     """Say in the metadata how codes are drawn, and no longer how weights are that nobody reads."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
-        name: drawn[name] | {"bits": bits, "shape": product.weight.shape, "turned": product.turned}
+        name: drawn[name] | {"bits": _BITS, "shape": product.weight.shape, "turned": product.turned}
         for name, product in weights.items()
     }
     kept = {name: entry for name, entry in drawn.items() if name in read}
@@ -183,55 +174,41 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
     for name, entry in _listed_codes(model).items():
         first = Initial(entry["distribution"], entry["scale"], entry["seed"])
         weights = draw(first, tuple(entry["shape"]), np.dtype(np.float32), seed)
-        codes, scales = quantise(weights if entry["turned"] else weights.T, entry["bits"])
+        codes, scales = quantise(weights if entry["turned"] else weights.T)
         kind = helper.tensor_dtype_to_np_dtype(kinds[f"{name}.scales"])
         found |= {f"{name}.codes": codes, f"{name}.scales": scales.astype(kind)}
     return found
 
 
-def quantise(
-    weights: NDArray[np.float32], bits: Bits
-) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Weights [features, inner] as codes [features, blocks, bytes] and scales [features, blocks].
 
-    A block of 32 codes has 32 bytes, of 4 bits 16: two in a byte, the first one low. All CPUs of
-    this process round.
+    A block of 32 codes has 16 bytes: two codes in a byte, the first one low. All CPUs of this
+    process round.
     """
     features, inner = weights.shape
-    codes = np.empty((features, inner // BLOCK, BLOCK * bits // _BITS_A_BYTE), np.uint8)
+    codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)
     scales = np.empty((features, inner // BLOCK), np.float32)
     rows = max(1, _AT_ONCE // inner)
 
     def round_rows(begin: int) -> None:
         part = slice(begin, begin + rows)
-        codes[part], scales[part] = _rounded(weights[part], bits)
+        codes[part], scales[part] = _rounded(weights[part])
 
     on_all_cpus(round_rows, range(0, features, rows))
     return codes, scales
 
 
-def _rounded(
-    weights: NDArray[np.float32], bits: Bits
-) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    zero = _zero(bits)
+def _rounded(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     blocks = np.ascontiguousarray(weights).reshape(len(weights), -1, BLOCK)
-    scales = np.abs(blocks).max(axis=2) / np.float32(zero - 1)
+    scales = np.abs(blocks).max(axis=2) / np.float32(_ZERO - 1)
     steps = blocks / np.where(scales > 0, scales, 1)[:, :, None]
-    codes = (np.rint(steps) + zero).astype(np.uint8)
-    if bits == 4:
-        codes = codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4)
-    return codes, scales
+    codes = (np.rint(steps) + _ZERO).astype(np.uint8)
+    return codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4), scales
 
 
 def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
     """The weights [features, inner] that codes and scales stand for."""
-    bits: Bits = 8 if codes.shape[2] == BLOCK else 4
-    if bits == 4:
-        codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
-    steps = codes.astype(np.float32) - _zero(bits)
+    codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
+    steps = codes.astype(np.float32) - _ZERO
     return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)
-
-
-def _zero(bits: Bits) -> int:
-    """The code of zero; levels are as many on either side, so that the lowest code is unused."""
-    return 1 << (bits - 1)

@@ -43,9 +43,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
         raise JobError(
             f"{job.graph}: expected an output of floats to compare with fp32, found none"
         )
-    return Agreement(
-        examples=job.reference.examples, outputs=compared, quantization=job.reference.quantization
-    )
+    return Agreement(examples=job.reference.examples, outputs=compared)
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:

@@ -185,7 +185,7 @@ def _genai() -> Any:
     except ImportError as error:
         raise CapabilityError(
             f"{ENGINE}: expected the engine in the environment of this worker, got {error}: "
-            f"`epochcost runtimes install {ENGINE}==…` makes one"
+            f"`epochcost engine {ENGINE}==…` makes one"
         ) from None
     return genai
 

@@ -21,7 +21,6 @@ from epochcost.specs.study import (
     Mode,
     Precision,
     Provider,
-    Quantization,
 )
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
@@ -111,13 +110,12 @@ class Reference(_Frozen):
     """The same work in fp32, with whose first step that of the trial is compared.
 
     ``batches`` is an .npz as a job's; of its pool the first batch counts, of ``examples``.
-    ``quantization`` is how the int8 of the trial was made; ``provider`` None is the trial's.
+    ``provider`` None is the trial's.
     """
 
     graph: Path
     batches: Path
     examples: Annotated[int, Field(ge=1)]
-    quantization: Quantization | None = None
     provider: Provider | None = None
 
 

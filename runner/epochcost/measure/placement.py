@@ -138,12 +138,6 @@ def _refuse(misplaced: list[ExecutedNode]) -> None:
         )
 
 
-INTEGER_OPERATORS = frozenset(
-    {
-        "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger",
-        "MatMulIntegerToFloat", "QAttention", "QGemm", "QLinearConv", "QLinearMatMul",
-    }
-)  # fmt: skip
 _FLOATING = (HEAVY_OPERATORS - {"MatMulNBits"}) | {"NhwcConv", "NhwcFusedConv"}
 _PRODUCTS_OF_TWO = frozenset(
     {"Einsum", "FusedGemm", "FusedMatMul", "Gemm", "MatMul", "MultiHeadAttention"}
@@ -186,18 +180,14 @@ def prove_arithmetic(
 
     Half precision: every heavy node read a number of that type, and so did every node of the names
     in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
-    int8: integer kernels ran, and no heavy node multiplied weights in another type; a product of
-    two activations, as in attention, may. int4, and int8 of a decoder: every product of two was
-    with weights of few bits. Nothing is proved of TF32, whose numbers are fp32 wherever they can be
-    seen.
+    int4: every product of two was with weights of few bits. Nothing is proved of TF32, whose
+    numbers are fp32 wherever they can be seen.
     """
     every = tuple(nodes)
     if precision in _HALVES:
         _prove_half(every, precision, provider, declared)
-    elif precision == "int4" or (precision == "int8" and any(map(_of_few_bits, every))):
-        _prove_few_bits(every, precision, provider)
-    elif precision == "int8":
-        _prove_int8(every, provider)
+    elif precision == "int4":
+        _prove_few_bits(every, provider)
 
 
 @contextlib.contextmanager
@@ -237,37 +227,14 @@ def _prove_half(
         )
 
 
-def _prove_int8(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    wrong = [node for node in nodes if node.operator in _FLOATING and not _of_activations(node)]
-    if wrong or not any(node.operator in INTEGER_OPERATORS for node in nodes):
-        raise CapabilityError(
-            f"int8: the {_NAMES[provider]} has no integer kernel for {_operators(wrong)} as "
-            "quantised: it would compute in fp32; measure this model in fp32 here, or name the "
-            'other quantization ("dynamic" or "static") in the study'
-        )
-
-
-def _prove_few_bits(
-    nodes: tuple[ExecutedNode, ...], precision: Precision, provider: Provider
-) -> None:
+def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
     """Of a decoder, whose products of activations are within its attention."""
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
-    if wrong or not any(map(_of_few_bits, nodes)):
-        bits = precision.removeprefix("int")
+    if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(
-            f"{precision}: expected every product with weights in {bits} bits on the "
+            "int4: expected every product with weights in 4 bits on the "
             f"{_NAMES[provider]}, got {_operators(wrong)} in fp32: measure this model in fp32 here"
         )
-
-
-def _of_few_bits(node: ExecutedNode) -> bool:
-    return node.operator == "MatMulNBits"
-
-
-def _of_activations(node: ExecutedNode) -> bool:
-    """Whether a product reads no weights; a profile leaves out those that are packed."""
-    two = node.operator in _PRODUCTS_OF_TWO and len(node.input_types) >= 2
-    return two and not node.reads_weights
 
 
 def _operators(nodes: Iterable[ExecutedNode]) -> str:

@@ -1,17 +1,14 @@
-"""The process that asks its own runtime: ``python -m epochcost.measure.probe cuda|support``.
+"""The process that asks its own runtime: ``python -m epochcost.measure.probe cuda|engine``.
 
 ``cuda`` tries a session on the GPU and prints a JSON list of what is missing, empty where it ran; a
 process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
-because a broken driver may crash it. ``support``, which takes the package of an engine as well,
-prints which graphs the runtime reads, found by opening graphs of one node: its releases do not say
-it in a form that a program reads.
+because a broken driver may crash it. ``engine`` prints the software of an engine's environment.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-import itertools
 import json
 import sys
 from pathlib import Path
@@ -23,7 +20,7 @@ import pynvml
 from onnx import TensorProto, helper
 
 from epochcost.errors import EpochcostError
-from epochcost.measure.runtime import RuntimeSupport, engine_software, software
+from epochcost.measure.runtime import engine_software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.requests import ENGINE
@@ -91,50 +88,10 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-# Every onnxruntime that Python 3.11 can import reads these.
-_OLD_OPSET, _OLD_IR_VERSION = 13, 7
-_FATAL_ONLY = 4
-
-
-def runtime_support(package: str = "") -> RuntimeSupport:
-    """Which graphs the runtime of this process reads, found by opening some.
-
-    ``package`` may be that of an engine over it.
-    """
-    return RuntimeSupport(
-        software=engine_software(ort, package) if package == ENGINE else software(ort),
-        opset=next(n for n in itertools.count(_OLD_OPSET) if not _opens(n + 1, _OLD_IR_VERSION)),
-        ir_version=next(
-            n for n in itertools.count(_OLD_IR_VERSION) if not _opens(_OLD_OPSET, n + 1)
-        ),
-    )
-
-
-def _opens(opset: int, ir_version: int) -> bool:
-    options = ort.SessionOptions()
-    options.log_severity_level = _FATAL_ONLY
-    graph = _identity(opset, ir_version).SerializeToString()
-    try:
-        ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception:  # ONNX Runtime's exceptions share no base but this
-        return False
-    return True
-
-
-def _identity(opset: int, ir_version: int) -> onnx.ModelProto:
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
-    node = helper.make_node("Identity", ["x"], ["y"])
-    return helper.make_model(
-        helper.make_graph([node], "identity", ends[:1], ends[1:]),
-        opset_imports=[helper.make_opsetid("", opset)],
-        ir_version=ir_version,
-    )
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "cuda":
         sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
     else:
         # A worker is what the environment is for: what it imports and is not there is told now.
         importlib.import_module("epochcost.measure.worker")
-        sys.stdout.write(runtime_support(*sys.argv[2:]).model_dump_json())
+        sys.stdout.write(engine_software(ort, ENGINE).model_dump_json())

@@ -2,8 +2,8 @@
 
 Whether it can use CUDA is found by trying, never by asking: ONNX Runtime lists CUDA as available
 wherever its package was built with it, GPU or not. Importable where onnxruntime is not installed,
-and without reading the machine: a worker in an environment of another runtime needs it. Making such
-environments is left to ``execute.runtimes``.
+and without reading the machine: a worker in the environment of an engine needs it. Making such
+environments is left to ``execute.engines``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from epochcost import __version__
 from epochcost.errors import CapabilityError
 from epochcost.measure.start import last_words, run_module
 from epochcost.results.environment import Software
-from epochcost.results.fields import Record
 
 # The distributions that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
@@ -41,14 +40,6 @@ _PACKAGES = (
     "nvidia-ml-py",
     "psutil",
 )
-
-
-class RuntimeSupport(Record):
-    """A runtime, and the newest opset of ``ai.onnx`` and form of the file (IR) that it reads."""
-
-    software: Software
-    opset: int
-    ir_version: int
 
 
 def runtime_name() -> str:
@@ -135,30 +126,24 @@ _REMEDY = (
     "(`pip install -r requirements/gpu.txt`); `--provider cpu` measures on this machine as it is"
 )
 
-_REMEDY_BESIDE = (
-    "a GPU needs the NVIDIA driver of its machine, and the environment of another runtime its CUDA "
-    'libraries: docs/running.md, "On older GPUs"'
-)
 
-
-def require_cuda(python: Path | None = None) -> None:
+def require_cuda() -> None:
     """Return if CUDA runs a graph here; else raise CapabilityError saying what is missing.
 
-    A tiny graph is really run on the GPU, in a process of its own, under ``python``: the
-    interpreter of another runtime's environment; None: this one.
+    A tiny graph is really run on the GPU, in a process of its own.
     """
-    missing = _missing_for_cuda(python)
+    missing = _missing_for_cuda()
     if missing:
         raise CapabilityError(
             "provider cuda: expected a usable GPU; this machine lacks "
-            f"{'; '.join(missing)}: {_REMEDY if python is None else _REMEDY_BESIDE}"
+            f"{'; '.join(missing)}: {_REMEDY}"
         )
 
 
 @functools.cache
-def _missing_for_cuda(python: Path | None) -> tuple[str, ...]:
+def _missing_for_cuda() -> tuple[str, ...]:
     try:
-        probe = run_module(python, *_PROBE, timeout_seconds=_PROBE_SECONDS)
+        probe = run_module(None, *_PROBE, timeout_seconds=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)
     try:

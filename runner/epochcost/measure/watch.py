@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -38,15 +37,8 @@ from epochcost.measure.host import (
 from epochcost.measure.job import Progress
 from epochcost.measure.kernel_files import ControlGroups
 from epochcost.measure.memory import cgroup_memory_bytes
-from epochcost.measure.power import (
-    POWERCAP,
-    Meter,
-    gpu_meter,
-    rapl_meters,
-    total_energy,
-    why_no_rapl,
-)
-from epochcost.results.conditions import Conditions, Energy, Throttle
+from epochcost.measure.power import GpuMeter
+from epochcost.results.conditions import Conditions, Energy, MeteredEnergy, Throttle
 from epochcost.results.records import Measurement, Pinning
 from epochcost.specs.study import Provider
 
@@ -56,21 +48,21 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 class PhaseWatch:
     """Watches the machine from ``start`` to ``stop``; ``own`` are the processes of the trial.
 
-    ``device`` is None where no GPU is in use; ``silent`` says by a meter's name why it is not
-    among ``meters``; ``cpus`` are those on which others would disturb the trial, None for all.
+    ``device`` is None where no GPU is in use; ``silent`` says by a meter's name why it gives
+    nothing; ``cpus`` are those on which others would disturb the trial, None for all.
     """
 
     def __init__(
         self,
         own: tuple[psutil.Process, ...],
         device: DeviceWatch | None,
-        meters: tuple[Meter, ...],
+        meter: GpuMeter | None,
         silent: dict[str, str],
         groups: ControlGroups | None = None,
         cpus: frozenset[int] | None = None,
     ) -> None:
         self._own, self._device, self._cpus = own, device, cpus
-        self._meters, self._silent = meters, silent
+        self._meter, self._silent = meter, silent
         self._groups = groups or ControlGroups()
         self._group_bytes: int | None = None
         self._ended = threading.Event()
@@ -89,14 +81,22 @@ class PhaseWatch:
         self._thread = threading.Thread(target=self._repeat, args=(period_seconds,), daemon=True)
         self._thread.start()
 
-    def stop(self) -> tuple[Conditions, Energy]:
+    def stop(self) -> tuple[Conditions, Energy | None]:
         """Take the last reading; what happened since the first, of ``start``."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
         self._read()
         changed = host_change(self._before, self._counters())
-        return self._conditions(changed), total_energy(self._meters, self._silent)
+        return self._conditions(changed), self._energy()
+
+    def _energy(self) -> Energy | None:
+        if self._meter is None:
+            return Energy(unknown=self._silent) if self._silent else None
+        energy = self._meter.energy()
+        if isinstance(energy, MeteredEnergy):
+            return Energy(readings=(energy,))
+        return Energy(unknown={self._meter.name: energy})
 
     def _counters(self) -> HostCounters:
         return read_host(self._own, self._groups, cpus=self._cpus)
@@ -106,8 +106,8 @@ class PhaseWatch:
             self._read()
 
     def _read(self) -> None:
-        for meter in self._meters:
-            meter.read(time.monotonic())
+        if self._meter is not None:
+            self._meter.read(time.monotonic())
         if self._device is not None:
             self._device.read()
         held = cgroup_memory_bytes(self._groups)
@@ -171,19 +171,18 @@ class Watch:
         self,
         provider: Provider,
         library: Library = pynvml,
-        powercap: Path = POWERCAP,
         *,
         pinning: Pinning | None = None,
         device: int = 0,
     ) -> None:
         self._number = device
         self._cpus = None if pinning is None else pinning.affected_cpus
-        self._provider, self._library, self._powercap = provider, library, powercap
+        self._provider, self._library = provider, library
         self._opened = contextlib.ExitStack()
         self._device: DeviceWatch | None = None
         self._silent: dict[str, str] = {}
         self._phase: PhaseWatch | None = None
-        self._seen: tuple[Conditions, Energy] | None = None
+        self._seen: tuple[Conditions, Energy | None] | None = None
 
     def __enter__(self) -> Self:
         if self._provider == "cuda":
@@ -238,18 +237,12 @@ class Watch:
         if device is not None:
             device.processes = frozenset(process.pid for process in own)
             device = device if device.in_use else None
-        meters, silent = self._meters(device)
-        return PhaseWatch(own, device, meters, silent, cpus=self._cpus)
-
-    def _meters(self, device: DeviceWatch | None) -> tuple[tuple[Meter, ...], dict[str, str]]:
-        meters, silent = rapl_meters(self._powercap), dict(self._silent)
-        if not meters:
-            silent["RAPL"] = why_no_rapl(self._powercap)
+        silent, meter = dict(self._silent), None
         if device is None:
             if self._provider == "cuda":
                 silent.setdefault("NVML", NO_DEVICE)
         elif device.gpu.partial:
             silent["NVML"] = _PARTIAL
         else:
-            meters += (gpu_meter(self._library, device.gpu.board, device.gpu.number),)
-        return meters, silent
+            meter = GpuMeter(self._library, device.gpu.board, device.gpu.number)
+        return PhaseWatch(own, device, meter, silent, cpus=self._cpus)

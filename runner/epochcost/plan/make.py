@@ -38,7 +38,7 @@ from epochcost.units import memory
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
-_ENGINE_PRECISIONS = ("fp32", "int8", "int4")
+_ENGINE_PRECISIONS = ("fp32", "int4")
 _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 
@@ -46,8 +46,8 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software, what it cannot do.
 
-    ``runtime`` is the installed one; ``missing_runtimes`` maps those of the studies that are not
-    there to the reason, ``no_cuda`` a runtime to that why this machine cannot run CUDA under it;
+    ``runtime`` is the installed one; ``missing_engines`` maps engines of studies that are not
+    prepared to the reason; ``no_cuda`` is why this machine cannot run CUDA, None where it can;
     ``no_loadgen`` is why it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a
     trial may use, None where that is not known; ``no_pinning`` is why it cannot pin a trial to some
     of them; ``gpus`` is how many CUDA shows, None where that is not known.
@@ -56,8 +56,8 @@ class HostCapabilities:
     hardware: str
     runtime: str
     producer: str
-    no_cuda: Mapping[str, str]
-    missing_runtimes: Mapping[str, str] = field(default_factory=dict)
+    no_cuda: str | None = None
+    missing_engines: Mapping[str, str] = field(default_factory=dict)
     no_loadgen: str | None = None
     cpus: int | None = None
     no_pinning: str | None = None
@@ -211,8 +211,8 @@ def _drafts(
         else:
             for variant, full in _trials(study, model, mode, provider, host, graphs):
                 trial = _quick(full) if selection.quick else full
-                if provider == "cuda" and trial.runtime in host.no_cuda:
-                    yield LeftOut(named, host.no_cuda[trial.runtime])
+                if provider == "cuda" and host.no_cuda is not None:
+                    yield LeftOut(named, host.no_cuda)
                 elif reason := next(filter(None, _obstacles(model, variant, trial, host)), None):
                     yield LeftOut(trial.title, reason)
                 else:
@@ -232,7 +232,6 @@ def _trials(
     for variant, (work, batch_size) in itertools.product(
         variants(study, provider, host.cpus), planned
     ):
-        int8 = variant.precision == "int8" and not work.decodes
         engine = work.engine if isinstance(work, Requests) else None
         yield (
             variant,
@@ -241,13 +240,11 @@ def _trials(
                 mode=mode,
                 provider=provider,
                 precision=variant.precision,
-                quantization=study.quantization if int8 else None,
                 batch_size=batch_size,
                 vcpus=variant.vcpus,
                 session=session_settings(study, variant, provider),
                 seed=study.seed,
-                runtime=engine or variant.runtime or host.runtime,
-                other_runtime=variant.runtime not in (None, host.runtime),
+                runtime=engine or host.runtime,
                 producer=host.producer,
                 stored_weights=mode == "inference",
                 graph_sha256=graphs[model.id],
@@ -295,7 +292,7 @@ def _obstacles(
         yield "the batch is larger than an epoch has examples"
     yield unsupported_reason(variant, trial.mode, trial.provider, trial.work)
     yield from _decoding_obstacles(model, trial)
-    yield host.missing_runtimes.get(trial.runtime)
+    yield host.missing_engines.get(trial.runtime)
     if trial.vcpus is not None:
         yield host.no_pinning
         if host.cpus is not None and trial.vcpus > host.cpus:

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from epochcost.plan.work import STEPS, STORED_KEYS, CanonicalDecimal, Work, tagged
-from epochcost.specs.study import Mode, Precision, Provider, Quantization
+from epochcost.specs.study import Mode, Precision, Provider
 
 # What a trial's JSON says, in this order, of which its identity is a digest.
 _ALWAYS = (
@@ -60,7 +60,14 @@ _ADDED: Mapping[str, object] = {
     "requests": None,
 }
 # Settings that trials once varied; a stored trial with another value is still told apart.
-_FORMER = ("graph_optimization", "spinning", "denormals_as_zero", "input_copy")
+_FORMER = (
+    "quantization",
+    "graph_optimization",
+    "spinning",
+    "denormals_as_zero",
+    "input_copy",
+    "other_runtime",
+)
 FormerValue = bool | Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
@@ -94,8 +101,7 @@ class Trial(BaseModel):
     ``producer`` the version of epochcost (its gradients are part of the work). ``batch_size`` is
     that of a step, the most that one run of the model takes under LoadGen, or the sequences of a
     decoder's phase; an engine that answers requests is the ``runtime``. ``vcpus`` is how many CPUs
-    the worker is pinned to, None for all. ``quantization`` is of int8, None as the graph suggests.
-    ``other_runtime``: the study asked for a runtime that is not the installed one.
+    the worker is pinned to, None for all.
     ``stored_weights``: parameters are constants of the graph, as a server has them; training feeds
     them, and so did inference before. As JSON it is flat: the settings of the ``session`` and the
     parts of the ``work`` stand beside the rest, and so do those in which a trial of an earlier
@@ -120,8 +126,6 @@ class Trial(BaseModel):
     budget_seconds: CanonicalDecimal
     work: Annotated[Work, Field(discriminator="kind")] = STEPS
     vcpus: Count | None = None
-    quantization: Quantization | None = None
-    other_runtime: bool = False
     stored_weights: bool = False
     former: tuple[tuple[str, FormerValue], ...] = ()
 
@@ -178,13 +182,11 @@ class Trial(BaseModel):
         session = self.session
         parts = {
             self.precision: self.precision != "fp32",
-            f"{self.quantization} quantisation": self.quantization is not None,
             f"{self.vcpus} vCPU": self.vcpus is not None,
             **{f"{name} {value}".replace("_", " "): True for name, value in self.former},
             "CUDA graph": session.cuda_graph,
             f"GPU {session.device}": session.device != 0,
             "memory limit": session.device_memory_limit_bytes is not None,
-            self.runtime.replace("==", " "): self.other_runtime,
         }
         return ", ".join(part for part, holds in parts.items() if holds)
 

@@ -1,4 +1,4 @@
-"""The variants of one piece of work that a study asks for: CPUs, precision, runtime. Pure.
+"""The variants of one piece of work that a study asks for: CPUs and precision. Pure.
 
 Each is a trial of its own. Which of them a provider, a mode or a GPU does not know is said here,
 with the reason; what a machine lacks is left to ``make``. Which GPUs a package of onnxruntime-gpu
@@ -28,10 +28,9 @@ NO_BF16_ON_CPUS = (
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run a piece of work; ``runtime`` None is the installed one, ``vcpus`` None all."""
+    """One way to run a piece of work; ``vcpus`` None: on all CPUs."""
 
     precision: Precision = "fp32"
-    runtime: str | None = None
     vcpus: int | None = None
 
 
@@ -43,37 +42,30 @@ def variants(study: Study, provider: Provider, cpus: int | None = None) -> Itera
     """
     asked = study.vcpus if study.vcpus is not None and provider == "cpu" else (None,)
     vcpus = [None if count == cpus else count for count in asked]
-    for combination in itertools.product(study.precisions, study.runtimes or (None,), vcpus):
-        yield Variant(*combination)
+    for precision, count in itertools.product(study.precisions, vcpus):
+        yield Variant(precision, count)
 
 
 def unsupported_reason(variant: Variant, mode: Mode, provider: Provider, work: Work) -> str | None:
     """Why no machine runs this variant of the work; None if some can."""
     precision = variant.precision
     trained = ", ".join(_TRAINED_IN)
-    unserved = provider == "cuda" and not supports_cuda(variant.runtime or _PACKAGE)
     refused = {
         "TF32 is a format of NVIDIA's GPUs; a CPU computes in fp32": (
             precision == "tf32" and provider == "cpu"
         ),
         NO_BF16_ON_CPUS: precision == "bf16" and provider == "cpu",
-        f"{variant.runtime} is built for the CPU alone; onnxruntime-gpu knows CUDA": unserved,
         f"training steps are in {trained}; {precision} is of inference": (
             mode == "training" and precision not in _TRAINED_IN
         ),
-        "CUDA's attention with a cache is of half precision: fp16, bf16, int8 or int4": (
+        "CUDA's attention with a cache is of half precision: fp16, bf16 or int4": (
             work.decodes and provider == "cuda" and precision in ("fp32", "tf32")
         ),
-        "int4 is of decoders, whose weights alone have 4 bits; int8 is of all models": (
+        "int4 is of decoders, whose weights alone have 4 bits": (
             precision == "int4" and not work.decodes
         ),
     }
     return next((reason for reason, holds in refused.items() if holds), None)
-
-
-def supports_cuda(runtime: str) -> bool:
-    """Whether a runtime is of the builds that know CUDA."""
-    return runtime.startswith("onnxruntime-gpu==")
 
 
 def session_settings(study: Study, variant: Variant, provider: Provider) -> SessionSettings:
@@ -138,8 +130,8 @@ def _remedy(capability: str) -> str:
     if not _serves(served, capability):
         return "no package that a worker runs under has them"
     return (
-        f"name {CUDA_12_RUNTIME} in the study's runtimes, which has them, and fetch it by "
-        f"`epochcost runtimes install {CUDA_12_RUNTIME}`"
+        f"install epochcost with {CUDA_12_RUNTIME}, which has them, in a new environment: "
+        'docs/running.md, "On older GPUs"'
     )
 
 

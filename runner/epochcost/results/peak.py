@@ -53,7 +53,7 @@ _PROCESSORS = (
     _processors(r"\b(Graviton\w*|Neoverse\S*|Altra|AmpereOne)\b|\(Arm\)", 32, 3.8e9),
     _processors("", 64, 6.5e9),
 )
-# AMX does 2048 operations of int8 a cycle.
+# AMX does 2048 operations of int8 a cycle, to which int4 rounds its activations.
 _HALF_OVER_SINGLE_CPU = 32
 # Clocks rise above those that makers compute peaks from, those of CPUs to twice the base.
 _BOOST = 1.2
@@ -136,7 +136,7 @@ def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
     single = precision == "fp32"
     known = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
     fastest = _fastest(known, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF)
-    return fastest * (2 if precision == "int8" else 1) * _BOOST
+    return fastest * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:

@@ -35,7 +35,7 @@ from epochcost.results.fields import (
     Timestamp,
 )
 from epochcost.results.served import ServingRecord
-from epochcost.specs.study import Provider, Quantization
+from epochcost.specs.study import Provider
 
 # "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, all
 # together are not (yet).
@@ -96,13 +96,12 @@ class Agreement(Record):
     """One batch computed in the trial's precision and in fp32, from the same parameters and inputs.
 
     ``examples`` is the size of that batch, the first of the trial's. It is about arithmetic:
-    parameters drawn at random have no accuracy that could be lost. ``quantization`` is how int8
-    was made.
+    parameters drawn at random have no accuracy that could be lost.
     """
 
     examples: Count
     outputs: Annotated[tuple[OutputDifference, ...], Field(min_length=1)]
-    quantization: Quantization | None = None
+    quantization: Former = None
 
     @property
     def words(self) -> str:
@@ -113,7 +112,6 @@ class Agreement(Record):
         parts = (
             f"{worst.output} {off:.2g} % off fp32 on {self.examples} examples",
             "" if changed is None else f"another largest in {100 * changed:.3g} % of rows",
-            f"{self.quantization} quantisation" if self.quantization else "",
         )
         return ", ".join(part for part in parts if part)
 

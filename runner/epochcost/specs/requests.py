@@ -113,7 +113,7 @@ class Requests(Spec):
     )
     engine: EngineName = Field(
         f"{ENGINE}==0.18.0",
-        description="The engine's package and version; `epochcost runtimes install` fetches it.",
+        description="The engine's package and version; `epochcost engine` fetches it.",
         examples=[f"{ENGINE}==0.18.0"],
     )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
@@ -12,7 +10,6 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from epochcost.specs.base import (
     DISTINCT,
     FROM_LIST,
-    RELEASE,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -20,7 +17,6 @@ from epochcost.specs.base import (
     Positive,
     Spec,
     Text,
-    matching,
 )
 from epochcost.specs.decoder import Generation
 from epochcost.specs.model import BatchSizes
@@ -87,18 +83,9 @@ MOST_BATCH = 65_536
 # A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
 MOST_ROUNDS = 100
 # tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
-# compute in half precision, trainings with weights in fp32; int8 is quantised inference, int4 that
-# of decoders. Of those the weights alone have so few bits.
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int4"]
-DECODER_WEIGHT_BITS: Mapping[Precision, Literal[4, 8]] = MappingProxyType({"int8": 8, "int4": 4})
-# How int8 is made: scales of activations found while it runs, or beforehand on a few batches.
-Quantization = Literal["dynamic", "static"]
-RuntimeName = Annotated[
-    str,
-    matching(
-        f"onnxruntime(-gpu)?=={RELEASE}", "a runtime and its release, such as onnxruntime==1.20.1"
-    ),
-]
+# compute in half precision, trainings with weights in fp32; int4 is of decoders, of which the
+# weights alone have so few bits.
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "int4"]
 MOST_CPUS = 4096
 CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
 # "auto": from the model's smallest size upward, as far as it is worth it.
@@ -185,8 +172,7 @@ class Study(NamedSpec):
 
     Batch sizes are those of training and of the scenario batch. Of several rounds each has its part
     of the budget. Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which
-    emulates a smaller machine of the same family; each of ``runtimes`` runs in an environment that
-    ``epochcost runtimes install`` made.
+    emulates a smaller machine of the same family.
     """
 
     name: Text = Field(description="What the study is about.", examples=["First results"])
@@ -256,23 +242,6 @@ class Study(NamedSpec):
         ("fp32",),
         description="What the models compute in, each a trial of its own.",
         examples=[["fp32"]],
-    )
-    quantization: Quantization | None = Field(
-        None,
-        description=(
-            "How int8 is made; static where convolutions lead and dynamic elsewhere"
-            " where it is left out."
-        ),
-    )
-    runtimes: (
-        Annotated[tuple[RuntimeName, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None
-    ) = Field(
-        None,
-        description=(
-            "Versions and builds of ONNX Runtime, each a trial of its own; the "
-            "installed one where it is left out."
-        ),
-        examples=[["onnxruntime==1.20.1"]],
     )
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(

@@ -1,8 +1,8 @@
-"""A package index in a folder, with a runtime that calls itself another version of the real one.
+"""A package index in a folder, with an engine and the runtime below it.
 
-Its wheel brings the module onnxruntime, which is the real one's code under the wheel's version, and
-a .pth file that lends the environment the packages that are installed here. The other packages are
-names and versions alone.
+The runtime's wheel brings the module onnxruntime, which is the real one's code, and a .pth file
+that lends the environment the packages that are installed here. The other packages are names and
+versions alone.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from epochcost.execute.runtimes import WORKER_PACKAGES
+from epochcost.execute.engines import WORKER_PACKAGES
 
-FAKE = "onnxruntime==1.20.1"
+FAKE = "onnxruntime-genai==0.0.2"
+_VERSION = onnxruntime.__version__
 _REAL = Path(onnxruntime.__file__).parent
 _MODULE = f"""
 from pathlib import Path
 __path__ = [{str(_REAL)!r}]
 _code = Path(__path__[0], "__init__.py").read_text(encoding="utf-8")
 exec(compile(_code, "onnxruntime", "exec"))
-__version__ = {FAKE.split("==")[1]!r}
 """
 
 
@@ -44,10 +44,11 @@ def write_wheel(folder: Path, name: str, version: str, files: dict[str, str]) ->
 
 
 def write_index(folder: Path) -> Path:
-    """The index: the fake runtime and stubs of what a worker imports; returns the folder."""
+    """The index: the engine, its runtime and stubs of what a worker imports; returns the folder."""
     folder.mkdir()
     runtime = {"onnxruntime/__init__.py": _MODULE, "present.pth": f"{_REAL.parent}\n"}
-    write_wheel(folder, *FAKE.split("=="), runtime)
+    write_wheel(folder, "onnxruntime", _VERSION, runtime)
+    write_wheel(folder, *FAKE.split("=="), {"onnxruntime_genai.py": ""})
     for name in WORKER_PACKAGES:
         try:
             write_wheel(folder, name, importlib.metadata.version(name), {})

@@ -1,0 +1,201 @@
+"""The environments of engines that serve language models: made with pip, found by their content.
+
+An engine brings the runtime's package for CPUs, which would take the place of the one for GPUs, so
+it has a virtual environment of its own in the user's cache. ``venv`` and ``pip`` of this
+interpreter make it, pip with the index of the user's own configuration. It is made beside its
+place, proved, and then moved there in one step: a reader sees a whole environment or none, and two
+makers do not disturb each other. The place's name is a digest of the engine, the Python and the
+versions of what a worker imports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from epochcost.errors import CapabilityError
+from epochcost.execute.folders import cache_folder
+from epochcost.measure.runtime import RUNTIMES, require_runtime, runtime_name
+from epochcost.measure.start import run_module
+from epochcost.plan.trial import Trial
+from epochcost.plan.work import Requests
+from epochcost.results.environment import Software
+from epochcost.results.files import locked, workplace
+from epochcost.specs.study import Study
+
+# What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.
+WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
+Say = Callable[[str], None]
+
+_DESCRIPTION = "runtime.json"
+_KEY_DIGITS = 12
+_MAKING = ".making-"
+_LAST_LINES = 6
+_PIP_OPTIONS = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:")
+
+
+def python_of(folder: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return folder / "bin/python"
+
+
+def requirements(engine: str) -> tuple[str, ...]:
+    """The pinned packages of an environment: the engine, and the rest as it is installed here.
+
+    The runtime below the engine is of the same release as here, in the package for CPUs.
+    """
+    return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
+
+
+def _pins() -> Iterator[str]:
+    for name in WORKER_PACKAGES:
+        try:
+            yield f"{name}=={importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+
+
+def environments_folder() -> Path:
+    """The folder of all environments; it need not exist."""
+    return cache_folder("runtimes")
+
+
+def environment_folder(engine: str) -> Path:
+    """The place of an engine's environment, made or not."""
+    parts = [platform.python_version(), sys.platform, platform.machine(), *requirements(engine)]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_KEY_DIGITS]
+    return environments_folder() / f"{engine.replace('==', '-')}-{key}"
+
+
+def find_environment(engine: str) -> Path | None:
+    """The folder of an engine's environment; None if it is not made, or not whole."""
+    folder = environment_folder(engine)
+    try:
+        software = Software.model_validate_json((folder / _DESCRIPTION).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return folder if software.runtime == engine and python_of(folder).exists() else None
+
+
+def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
+    """The engines that studies name, each once."""
+    named = (study.requests.engine for study in studies if study.requests is not None)
+    return tuple(dict.fromkeys(named))
+
+
+def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
+    """The engines of studies that are not prepared, with what to do."""
+    return {
+        engine: _not_prepared(engine)
+        for engine in engines_of(studies)
+        if find_environment(engine) is None
+    }
+
+
+def _not_prepared(engine: str) -> str:
+    return f"{engine} is not prepared; it is fetched by `epochcost engine {engine}`"
+
+
+def interpreter(trial: Trial) -> Path | None:
+    """The interpreter of a trial's engine; None for a trial without one.
+
+    Raises CapabilityError if the engine is not prepared.
+    """
+    if not isinstance(trial.work, Requests):
+        return None
+    folder = find_environment(trial.runtime)
+    if folder is None:
+        raise CapabilityError(_not_prepared(trial.runtime))
+    return python_of(folder)
+
+
+def install_engine(engine: str, say: Say) -> Path:
+    """The folder of an engine's environment, made unless it is there; ``say`` hears what is done.
+
+    Raises CapabilityError if it cannot be made: no room, no network, no wheel for this Python.
+    """
+    present = find_environment(engine)
+    if present is not None:
+        say(f"{engine}: is there")
+        return present
+    say(f"{engine}: fetching {', '.join(requirements(engine))} and what they need")
+    with workplace(environments_folder(), _MAKING) as folder:
+        environment = folder / "environment"
+        _create(environment, engine)
+        _install(environment, folder / "constraints.txt", engine)
+        software = _ask(environment, engine)
+        description = software.model_dump_json(indent=1) + "\n"
+        (environment / _DESCRIPTION).write_text(description, encoding="utf-8")
+        target = environment_folder(engine)
+        with locked(environments_folder()):
+            if find_environment(engine) is None:
+                shutil.rmtree(target, ignore_errors=True)
+                environment.rename(target)
+    say(f"{engine}: ready; {target}")
+    return target
+
+
+def _create(environment: Path, engine: str) -> None:
+    # -I here and below: neither PYTHONPATH nor the user's own packages belong into it.
+    done = _run([sys.executable, "-I", "-m", "venv", str(environment)])
+    if done.returncode != 0:
+        raise CapabilityError(
+            f"{engine}: expected a virtual environment of {sys.executable}, got"
+            f"{_last_lines(done)}\nWhere ensurepip is missing, install the system's package of it "
+            "(Debian and Ubuntu: python3-venv)"
+        )
+
+
+def _install(environment: Path, constraints: Path, engine: str) -> None:
+    constraints.write_text("".join(f"{line}\n" for line in _constraints()), encoding="utf-8")
+    pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
+    done = _run([*pip, "--constraint", str(constraints), *requirements(engine)])
+    if done.returncode != 0:
+        wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
+        raise CapabilityError(
+            f"{engine}: expected this package and what a worker needs from pip's index, got"
+            f"{_last_lines(done)}\nNothing was kept. Is the network there (`pip config list` names "
+            f"the index), and has {engine} a wheel for {wheel}? Then run the command again"
+        )
+
+
+def _constraints() -> Iterator[str]:
+    """All that is installed here, so that what a worker's packages need is the same there too."""
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name and name not in {*RUNTIMES, "epochcost"}:
+            yield f"{name}=={distribution.version}"
+
+
+def _ask(environment: Path, engine: str) -> Software:
+    """What the new environment really runs; raises CapabilityError if it is not the engine."""
+    done = run_module(python_of(environment), "epochcost.measure.probe", "engine")
+    try:
+        software = Software.model_validate_json(done.stdout)
+    except ValidationError:
+        raise CapabilityError(
+            f"{engine}: expected an engine that works with the packages installed here, got"
+            f"{_last_lines(done)}\nNothing was kept. Another release may work"
+        ) from None
+    require_runtime(engine, software.runtime)
+    return software
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+
+
+def _last_lines(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    return "".join(f"\n  {line}" for line in lines[-_LAST_LINES:]) or f" status {done.returncode}"

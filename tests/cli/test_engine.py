@@ -1,0 +1,63 @@
+"""`epochcost engine` as a user runs it; the making itself is tested below the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiny_project import write_tiny_project
+
+REQUESTS = """
+[requests]
+engine = "onnxruntime-genai==0.0.1"
+first_token_ms = 9
+token_ms = 3
+prompt = { tokens = [8] }
+answer = { tokens = [4] }
+"""
+
+
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path) -> Path:
+    """A project whose study sends requests to an engine that nobody has."""
+    project = write_tiny_project(tmp_path / "project")
+    study = project / "specs/studies/brief.toml"
+    study.write_text(study.read_text() + REQUESTS)
+    return project
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program with no index to fetch from and an empty cache."""
+    settings = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "XDG_CACHE_HOME": str(project.parent / "cache"),
+    }
+    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
+    return subprocess.run(
+        [*program, *arguments],
+        cwd=project,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
+    """Without a name that of the studies is fetched; the failure is said without a traceback."""
+    done = run(project, "engine")
+    assert done.returncode == 3
+    assert "onnxruntime-genai==0.0.1: expected this package" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_is_no_engine_is_refused(project: Path) -> None:
+    """Nothing else can be installed with it."""
+    done = run(project, "engine", "numpy==2.4.6")
+    assert done.returncode == 1
+    assert "numpy==2.4.6: expected an engine and its version as onnxruntime-genai" in done.stderr
