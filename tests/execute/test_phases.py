@@ -31,7 +31,6 @@ name = "Brief"
 models = ["tiny"]
 modes = ["inference"]
 precisions = ["fp32", "int4"]
-quantization = "dynamic"
 rounds = 1
 
 [sampling]

@@ -99,7 +99,7 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     cases: list[tuple[dict[float, float], Requests, Precision]] = [
         ({2.0: 1.0, 4.0: 2.0}, ASKED, "fp32"),
         ({1.0: 3.0, 2.0: 4.0}, slow, "int4"),
-        ({}, none, "fp16"),
+        ({}, none, "tf32"),
     ]
     asked = [
         _in_precision(behind_an_engine(timed, rates, bounds), precision)
