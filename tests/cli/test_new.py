@@ -78,8 +78,6 @@ def test_nothing_is_overwritten(project: Path) -> None:
             "missing: --owned purchase=NUMBER, --owned utilisation=NUMBER",
         ),
         (("hardware",), "missing: --id, --name, --provider, --source"),
-        (("study",), "missing: --model, --id, --name"),
-        (("study", "--model", "tiny", "--model", "tiny"), "missing: --id, --name"),
         (
             ("price", "--hardware", "giant", "--amount", "1", "--plan", "on-demnd", *SOURCE),
             'did you mean "on-demand"?',
@@ -92,7 +90,6 @@ def test_nothing_is_overwritten(project: Path) -> None:
             ("hardware", "--id", "../x", "--name", "n", "--provider", "p", *SOURCE),
             "should be an id",
         ),
-        (("study", "--model", "tinny", "--id", "s", "--name", "S"), 'did you mean "tiny"?'),
     ],
 )
 def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -135,20 +132,6 @@ def test_a_machine_with_gpus(project: Path) -> None:
         known = ("GeForce RTX 4090", Decimal("165.2")) if not said else ("V100", None)
         assert (gpu.name, gpu.peak_fp16_tflops, gpu.count) == (*known, 8)
         (project / "specs/hardware/dgx.toml").unlink()
-
-
-def test_a_study(project: Path) -> None:
-    """A study names its models and is planned like any other."""
-    assert _run("new", "study", "--model", "tiny", "--id", "s", "--name", "S").exit_code == 0
-    assert load_catalogue(project).study("s").models == ("tiny",)
-
-
-def test_a_study_of_one_model_is_named_by_it(project: Path) -> None:
-    """Of two, somebody has to find a name."""
-    done = _run("new", "study", "--model", "tiny")
-    assert done.exit_code == 0, done.exception
-    study = load_catalogue(project).study("tiny")
-    assert (study.models, study.name) == (("tiny",), load_catalogue(project).model("tiny").name)
 
 
 @pytest.fixture

@@ -58,7 +58,8 @@ def test_repeats_to_a_target_are_priced_and_stored(
     assert told.err.count("stored before: seed") == 2
     answer = json.loads(told.out)
     assert answer["time"]["mean"] == pytest.approx(sum(each.seconds for each in before) / 2)
-    assert float(answer["repeats"][0]["cost"]) > 0
+    assert answer["cost"]["mean"] > 0
+    assert [each["seed"] for each in answer["training"]["repeats"]] == [0, 1]
     assert repeats(tmp_path) == before
 
 

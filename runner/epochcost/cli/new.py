@@ -135,36 +135,6 @@ def price(
 
 
 @app.command()
-def study(
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="A model, by its id; repeat.", autocompletion=ids("models")),
-    ] = None,
-    hardware: Annotated[
-        list[str] | None,
-        typer.Option(help="A machine, by its id; repeat.", autocompletion=ids("hardware")),
-    ] = None,
-    identifier: Id = None,
-    name: Name = None,
-    rounds: Annotated[int, typer.Option(min=1, help="How often a run comes back.")] = 3,
-) -> None:
-    """Declare in specs/studies/ which models are measured where.
-
-    Example: epochcost new study --model mnist-cnn
-    """
-    models = model or []
-    if len(models) == 1:
-        only = own_catalogue().model(models[0])
-        identifier, name = identifier or only.id, name or only.name
-    require({"model": models, "id": identifier, "name": name})
-    values = spec_values("studies", {"id": identifier, "name": name})
-    _write(
-        "studies",
-        {**values, "models": models, "hardware": hardware or ["local"], "rounds": rounds},
-    )
-
-
-@app.command()
 def model(
     graph: Annotated[
         Path, typer.Option(metavar="FILE", help="Its ONNX file; copied into models/ with its data.")

@@ -256,23 +256,10 @@ def _interval(spread: Spread, words: Callable[[float], str]) -> str:
 
 
 def _answer(done: AccuracyTraining) -> dict[str, Any]:
-    """Every number of the record but the curves, with costs as exact decimals."""
-    record, price = done.record, done.price
+    """The stored record with its time and its cost, each with its spread over the repeats."""
     return {
-        "model": record.model,
-        "dataset": record.dataset,
-        "aim": record.aim,
-        "price": None if price is None else price.id,
-        "currency": None if price is None else price.currency,
-        "repeats": [
-            {
-                **each.model_dump(mode="json", exclude={"curve"}),
-                "seconds": each.seconds,
-                "cost": None if price is None else done.cost_of(each.seconds),
-                "loss": each.curve[-1].loss,
-                "accuracy": each.curve[-1].accuracy,
-            }
-            for each in record.repeats
-        ],
+        "price": None if done.price is None else done.price.id,
         "time": done.seconds,
+        "cost": done.cost,
+        "training": done.record,
     }

@@ -23,6 +23,18 @@ from epochcost.specs.base import (
 )
 
 Below1 = Annotated[Share, Field(lt=1)]
+Momentum = Annotated[
+    Below1,
+    Field(description="The share of the last step that is kept in the next.", examples=[0.9]),
+]
+WeightDecay = Annotated[
+    NonNegative,
+    Field(description="The share of a parameter that is added to its gradient.", examples=[0.0001]),
+]
+WarmUpSteps = Annotated[
+    int,
+    Field(ge=0, le=10**9, description="Steps of linear growth at the start.", examples=[1000]),
+]
 
 
 class Sgd(Spec):
@@ -30,17 +42,9 @@ class Sgd(Spec):
 
     name: Literal["sgd"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(description="The size of a step.", examples=[0.1])
-    momentum: Below1 = Field(
-        Decimal(0),
-        description="The share of the last step that is kept in the next.",
-        examples=[0.9],
-    )
+    momentum: Momentum = Decimal(0)
     nesterov: bool = Field(False, description="Whether the gradient is taken ahead of the step.")
-    weight_decay: NonNegative = Field(
-        Decimal(0),
-        description="The share of a parameter that is added to its gradient.",
-        examples=[0.0001],
-    )
+    weight_decay: WeightDecay = Decimal(0)
 
     @model_validator(mode="after")
     def _momentum_to_look_ahead(self) -> Sgd:
@@ -69,16 +73,8 @@ class RmsProp(Spec):
         description="What is added to the root of the mean square.",
         examples=[1e-07],
     )
-    momentum: Below1 = Field(
-        Decimal(0),
-        description="The share of the last step that is kept in the next.",
-        examples=[0.9],
-    )
-    weight_decay: NonNegative = Field(
-        Decimal(0),
-        description="The share of a parameter that is added to its gradient.",
-        examples=[0.0001],
-    )
+    momentum: Momentum = Decimal(0)
+    weight_decay: WeightDecay = Decimal(0)
 
 
 class Adagrad(Spec):
@@ -96,11 +92,7 @@ class Adagrad(Spec):
     initial_accumulator: NonNegative = Field(
         Decimal(0), description="What the sum of squares starts at.", examples=[0.1]
     )
-    weight_decay: NonNegative = Field(
-        Decimal(0),
-        description="The share of a parameter that is added to its gradient.",
-        examples=[0.0001],
-    )
+    weight_decay: WeightDecay = Decimal(0)
 
 
 class Adadelta(Spec):
@@ -118,11 +110,7 @@ class Adadelta(Spec):
     epsilon: Positive = Field(
         Decimal("1e-7"), description="What is added to the mean squares.", examples=[1e-07]
     )
-    weight_decay: NonNegative = Field(
-        Decimal(0),
-        description="The share of a parameter that is added to its gradient.",
-        examples=[0.0001],
-    )
+    weight_decay: WeightDecay = Decimal(0)
 
 
 class Adam(Spec):
@@ -255,9 +243,7 @@ class Constant(Spec):
     """The optimizer's own rate, after ``warm_up_steps`` of linear growth."""
 
     name: Literal["constant"] = Field(description="The schedule.")
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Steps of linear growth at the start.", examples=[1000]
-    )
+    warm_up_steps: WarmUpSteps = 0
 
 
 class Steps(Spec):
@@ -271,9 +257,7 @@ class Steps(Spec):
         description="What the optimizer's rate is multiplied by from each of the epochs on.",
         examples=[[0.1]],
     )
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Steps of linear growth at the start.", examples=[1000]
-    )
+    warm_up_steps: WarmUpSteps = 0
 
     @model_validator(mode="after")
     def _one_factor_for_each(self) -> Steps:
@@ -292,18 +276,14 @@ class Exponential(Spec):
         description="What the rate is multiplied by each time.", examples=[0.94]
     )
     epochs: Positive = Field(Decimal(1), description="Epochs between two times.", examples=[2])
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Steps of linear growth at the start.", examples=[1000]
-    )
+    warm_up_steps: WarmUpSteps = 0
 
 
 class Cosine(Spec):
     """Linear growth, then half a cosine down to ``final_factor`` at the last step."""
 
     name: Literal["cosine"] = Field(description="The schedule.")
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Steps of linear growth at the start.", examples=[1000]
-    )
+    warm_up_steps: WarmUpSteps = 0
     final_factor: Share = Field(
         Decimal(0),
         description="The share of the rate that is left at the last step.",
