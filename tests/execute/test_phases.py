@@ -15,7 +15,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import Variant, unsupported_reason
+from epochcost.plan.variant import unsupported_reason
 from epochcost.plan.work import STEPS, Phase
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -24,7 +24,6 @@ from onnxstep.graphs.loading import load_model
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
 
-DECODE = Phase(name="decode", tokens=8)
 STUDY = """
 id = "brief"
 name = "Brief"
@@ -109,14 +108,14 @@ def test_a_phase_for_a_gpu_has_its_cache_in_half(
     assert 0 < (found.outputs[0].relative_to_norm or 0) < 0.01
 
 
-def test_what_a_device_has_no_kernel_for_is_left_out() -> None:
+def test_what_a_device_has_no_kernel_for_is_left_out(catalogue: Catalogue) -> None:
     """CUDA's attention with a cache in fp32; other models have all their kernels."""
-    reason = unsupported_reason(Variant(), "inference", "cuda", DECODE)
+    plain = planned(catalogue)[0].model_copy(update={"provider": "cuda", "precision": "fp32"})
+    reason = unsupported_reason(plain)
     assert reason is not None
     assert "half precision" in reason
-    half = Variant(precision="fp16")
-    assert unsupported_reason(half, "inference", "cuda", DECODE) is None
-    assert unsupported_reason(Variant(), "inference", "cuda", STEPS) is None
+    assert unsupported_reason(plain.model_copy(update={"precision": "fp16"})) is None
+    assert unsupported_reason(plain.model_copy(update={"work": STEPS})) is None
 
 
 def test_a_spec_that_is_not_the_graph_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:

@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from epochcost.plan.trial import SessionSettings
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.variant import (
     CUDA_12_RUNTIME,
-    Variant,
     missing_kernels,
+    pinned_cpus,
     session_settings,
     unsupported_reason,
-    variants,
 )
-from epochcost.plan.work import STEPS
-from epochcost.specs.study import Study
+from epochcost.specs.study import Mode, Precision, Provider, Study
 
 
 def study(**said: Any) -> Study:
@@ -25,64 +23,80 @@ def study(**said: Any) -> Study:
     return Study.model_validate({"id": "s", "name": "S", "models": ["net"], **said})
 
 
-def test_a_study_that_says_nothing_has_the_plain_variant() -> None:
-    """Without any of the keys there is one variant."""
-    for provider in ("cpu", "cuda"):
-        (only,) = variants(study(), provider)  # type: ignore[arg-type]
-        assert only == Variant()
-
-
-def test_every_combination_is_a_variant() -> None:
-    """Two precisions and three counts of CPUs are 6 trials."""
-    found = tuple(variants(study(precisions=["fp32", "int4"], vcpus=[1, 2, 4]), "cpu"))
-    assert len(found) == len(set(found)) == 6
-    assert found[0] == Variant("fp32", 1)
+def test_pinning_is_of_the_cpu_provider() -> None:
+    """A GPU's trials are not repeated for each count of CPUs; without the key there is one."""
+    pinned = study(vcpus=[1, 2])
+    assert pinned_cpus(pinned, "cpu", None) == (1, 2)
+    assert pinned_cpus(pinned, "cuda", None) == pinned_cpus(study(), "cpu", 2) == (None,)
 
 
 def test_all_cpus_are_the_plain_variant() -> None:
     """On a machine of two CPUs a trial on two is the trial on the machine, not an emulation."""
-    found = variants(study(vcpus=[1, 2]), "cpu", cpus=2)
-    assert [variant.vcpus for variant in found] == [1, None]
+    assert pinned_cpus(study(vcpus=[1, 2]), "cpu", 2) == (1, None)
 
 
-def test_pinning_is_of_the_cpu_provider() -> None:
-    """A GPU's trials are not repeated for each count of CPUs."""
-    (only,) = variants(study(vcpus=[1, 2]), "cuda")
-    assert only.vcpus is None
+def trial(precision: Precision, mode: Mode, provider: Provider, device: int = 0) -> Trial:
+    """A trial of nothing real."""
+    return Trial(
+        model="net",
+        mode=mode,
+        provider=provider,
+        precision=precision,
+        batch_size=1,
+        session=SessionSettings(device=device),
+        seed=0,
+        runtime="onnxruntime==1.31.1",
+        producer="0.1.0",
+        graph_sha256="a" * 64,
+        spec_sha256="b" * 64,
+        relative_half_width=Decimal("0.02"),
+        minimum_samples=30,
+        budget_seconds=Decimal(20),
+    )
 
 
 @pytest.mark.parametrize(
-    ("variant", "mode", "provider", "reason"),
+    ("precision", "mode", "provider", "reason"),
     [
-        (Variant("tf32"), "inference", "cpu", "TF32"),
-        (Variant("fp16"), "training", "cuda", None),
-        (Variant("bf16"), "training", "cpu", "no bf16 kernel"),
-        (Variant("bf16"), "inference", "cuda", None),
-        (Variant("int4"), "training", "cpu", "inference"),
-        (Variant("int4"), "inference", "cpu", "int4 is of decoders"),
-        (Variant("tf32"), "training", "cuda", None),
+        ("tf32", "inference", "cpu", "TF32"),
+        ("fp16", "training", "cuda", None),
+        ("bf16", "training", "cpu", "no bf16 kernel"),
+        ("bf16", "inference", "cuda", None),
+        ("int4", "training", "cpu", "inference"),
+        ("int4", "inference", "cpu", "int4 is of decoders"),
+        ("tf32", "training", "cuda", None),
     ],
 )
-def test_what_no_machine_does(variant: Variant, mode: Any, provider: Any, reason: Any) -> None:
-    """A variant that the mode or the provider does not know is told from one that it does."""
-    found = unsupported_reason(variant, mode, provider, STEPS)
+def test_what_no_machine_does(
+    precision: Precision, mode: Mode, provider: Provider, reason: str | None
+) -> None:
+    """A precision that the mode or the provider does not know is told from one that it does."""
+    found = unsupported_reason(trial(precision, mode, provider))
     assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+def test_a_gpu_that_is_not_shown_is_named() -> None:
+    """Where CUDA shows none, the trial itself tells."""
+    second = trial("fp32", "training", "cuda", device=1)
+    assert unsupported_reason(second, 1) == "needs GPU 1; CUDA shows 1 here, counted from 0"
+    assert unsupported_reason(second, 2) is None
+    assert unsupported_reason(second, None) is None
 
 
 def test_threads_follow_the_pinned_cpus() -> None:
     """Threads are as many as the CPUs, unless the study says how many."""
-    assert session_settings(study(), Variant(vcpus=4), "cpu").threads == 4
-    assert session_settings(study(threads=2), Variant(vcpus=4), "cpu").threads == 2
-    assert session_settings(study(), Variant(), "cpu").threads == 0
+    assert session_settings(study(), "fp32", 4, "cpu").threads == 4
+    assert session_settings(study(threads=2), "fp32", 4, "cpu").threads == 2
+    assert session_settings(study(), "fp32", None, "cpu").threads == 0
 
 
 def test_cuda_settings_are_of_cuda_alone() -> None:
     """A CPU trial is the same work whatever the study says of GPUs."""
     asked = study(cuda={"device": 1, "graphs": True, "memory_limit_gib": Decimal("1.5")})
-    said = session_settings(asked, Variant(), "cuda")
+    said = session_settings(asked, "fp32", None, "cuda")
     assert (said.device, said.cuda_graph) == (1, True)
     assert said.device_memory_limit_bytes == 3 * 2**29
-    assert session_settings(asked, Variant(), "cpu") == SessionSettings()
+    assert session_settings(asked, "fp32", None, "cpu") == SessionSettings()
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,7 @@ from decimal import Decimal
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import (
-    Variant,
-    session_settings,
-    unmet_reason,
-    unsupported_reason,
-    variants,
-)
+from epochcost.plan.variant import pinned_cpus, session_settings, unsupported_reason
 from epochcost.plan.work import STEPS, Load, Phase, Requests, planned_work
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
@@ -209,11 +203,11 @@ def _drafts(
         elif not (model.training if mode == "training" else model.inference or model.decoder):
             yield LeftOut(named, f"the model's spec has no table [{mode}]")
         else:
-            for variant, full in _trials(study, model, mode, provider, host, graphs):
+            for full in _trials(study, model, mode, provider, host, graphs):
                 trial = _quick(full) if selection.quick else full
                 if provider == "cuda" and host.no_cuda is not None:
                     yield LeftOut(named, host.no_cuda)
-                elif reason := next(filter(None, _obstacles(model, variant, trial, host)), None):
+                elif reason := next(filter(None, _obstacles(model, trial, host)), None):
                     yield LeftOut(trial.title, reason)
                 else:
                     yield _sweep(model, trial) if _is_swept(study, trial) else trial
@@ -226,32 +220,29 @@ def _trials(
     provider: Provider,
     host: HostCapabilities,
     graphs: Mapping[str, str],
-) -> Iterator[tuple[Variant, Trial]]:
+) -> Iterator[Trial]:
     steps = ((STEPS, size) for size in _batch_sizes(study, model, mode))
     planned = (*steps, *planned_work(study, model, mode))
-    for variant, (work, batch_size) in itertools.product(
-        variants(study, provider, host.cpus), planned
+    counts = pinned_cpus(study, provider, host.cpus)
+    for precision, vcpus, (work, batch_size) in itertools.product(
+        study.precisions, counts, planned
     ):
-        engine = work.engine if isinstance(work, Requests) else None
-        yield (
-            variant,
-            Trial(
-                model=model.id,
-                mode=mode,
-                provider=provider,
-                precision=variant.precision,
-                batch_size=batch_size,
-                vcpus=variant.vcpus,
-                session=session_settings(study, variant, provider),
-                seed=study.seed,
-                runtime=engine or host.runtime,
-                producer=host.producer,
-                stored_weights=mode == "inference",
-                graph_sha256=graphs[model.id],
-                spec_sha256=work_sha256(model, mode),
-                work=work,
-                **dict(study.sampling),
-            ),
+        yield Trial(
+            model=model.id,
+            mode=mode,
+            provider=provider,
+            precision=precision,
+            batch_size=batch_size,
+            vcpus=vcpus,
+            session=session_settings(study, precision, vcpus, provider),
+            seed=study.seed,
+            runtime=work.engine if isinstance(work, Requests) else host.runtime,
+            producer=host.producer,
+            stored_weights=mode == "inference",
+            graph_sha256=graphs[model.id],
+            spec_sha256=work_sha256(model, mode),
+            work=work,
+            **dict(study.sampling),
         )
 
 
@@ -283,14 +274,12 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
     return Sweep(smallest, training.examples_per_epoch, "all examples of an epoch")
 
 
-def _obstacles(
-    model: Model, variant: Variant, trial: Trial, host: HostCapabilities
-) -> Iterator[str | None]:
+def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
     """Reasons why this machine does not do a trial, the most general first; None is no reason."""
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"
-    yield unsupported_reason(variant, trial.mode, trial.provider, trial.work)
+    yield unsupported_reason(trial, host.gpus)
     yield from _decoding_obstacles(model, trial)
     yield host.missing_engines.get(trial.runtime)
     if trial.vcpus is not None:
@@ -305,7 +294,6 @@ def _obstacles(
             "no latency bound is declared: write server_latency_ms in the model's table "
             "[inference] or the study's table [serving]"
         )
-    yield unmet_reason(trial, host.gpus)
 
 
 def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
