@@ -1,4 +1,4 @@
-"""The page on accuracy: trainings with their spread, curves, and the same steps elsewhere."""
+"""The page on accuracy: trainings with their spread and their curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.accuracy import accuracy_trainings, elsewhere
+from epochcost.analysis.accuracy import accuracy_trainings
 from epochcost.report.pages import accuracy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
@@ -80,9 +80,6 @@ def _report(folder: Path, *records: Trainings) -> Report:
     project = write_project(folder)
     (project / "specs/datasets").mkdir(exist_ok=True)
     (project / "specs/datasets/numbers.toml").write_text(DATASET)
-    paper = project / "specs/published/paper-net.toml"
-    timed = "seconds_per_epoch = 20"
-    paper.write_text(paper.read_text().replace(timed, f"{timed}\nsteps_per_epoch = 50"))
     inputs = inputs_of(project)
     found = {project / f"{at}.json": one for at, one in enumerate(records)}
     return Report(replace(inputs, trainings=found))
@@ -132,18 +129,6 @@ def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     first, _ = figure.table.rows
     assert [float(one) for one in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
     assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)
-
-
-def test_the_same_steps_on_another_machine(report: Report) -> None:
-    """The paper's box takes 0.4 s for a step of 128: a hundred are 40 s, of which it bills 60."""
-    (training,) = accuracy_trainings(report.inputs)
-    found = elsewhere(report.catalogue, training.record, training.counted, report.observations)
-    (box,) = found
-    time, cost = box.time("full"), box.estimate("full")
-    assert time is not None
-    assert cost is not None
-    assert float(time.mean) == pytest.approx(100 * 20 / 50)
-    assert float(cost.mean) == pytest.approx(60 * 0.8 / 3600)
 
 
 def test_no_training_yet(tmp_path: Path) -> None:

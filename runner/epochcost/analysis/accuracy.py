@@ -1,20 +1,16 @@
-"""What an accuracy takes: real trainings with their time and cost, and the same steps elsewhere.
+"""Time and money that real trainings took to an accuracy.
 
-Trainings are of one host. On other machines as many steps are priced at the time of a step there,
-measured, published or predicted: a step more or less does not depend on the machine. How a training
-went is left to `results.trainings`.
+How a training went is left to `results.trainings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Observation
-from epochcost.analysis.rows import Row, price_rows
-from epochcost.cost import Time, Usage, share
+from epochcost.cost import Usage, share
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.hardware import Hardware
@@ -107,63 +103,6 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
             ),
         )
     )
-
-
-def price_steps(
-    catalogue: Catalogue,
-    trainings: Trainings,
-    repeats: Sequence[Repeat],
-    timed: Iterable[Observation],
-) -> tuple[Row, ...]:
-    """Rows whose full training is that of ``repeats``: their mean steps × each machine's step.
-
-    Only times of the same model at the same batch size count. The interval is of both, the steps'
-    spread over repeats and the step's; one repeat tells nothing of the former.
-    """
-    steps = spread([float(repeat.steps) for repeat in repeats])
-    uneven = Decimal(repr((steps.half_width or 0.0) / steps.mean))
-    fitting = (
-        replace(one, epoch=_widened(one.step, uneven), epochs=Decimal(repr(steps.mean)))
-        for one in timed
-        if one.step is not None
-        and one.mode == "training"
-        and one.workload.is_model
-        and (one.workload.id, one.batch_size) == (trainings.model, trainings.batch_size)
-    )
-    return price_rows(catalogue, fitting)
-
-
-def _widened(step: Time, share: Decimal) -> Time:
-    """A step's time whose interval is wider by a share of the mean, independent of its own."""
-
-    def apart(end: Decimal) -> Decimal:
-        return ((end / step.mean - 1) ** 2 + share**2).sqrt() * step.mean
-
-    low = max(step.mean - apart(step.low), step.mean / 100)
-    return Time(low, step.mean, step.mean + apart(step.high))
-
-
-def elsewhere(
-    catalogue: Catalogue,
-    trainings: Trainings,
-    repeats: Sequence[Repeat],
-    timed: Iterable[Observation],
-) -> tuple[Row, ...]:
-    """The rows of `price_steps` that may be an answer: of each other machine its cheapest."""
-    best: dict[str, Row] = {}
-    for row in price_steps(catalogue, trainings, repeats, timed):
-        machine, cost = row.observed.machine.hardware, _mean_cost(row)
-        if machine == trainings.hardware or row.reservation or not row.answers:
-            continue
-        if cost is not None:
-            known = _mean_cost(best[machine]) if machine in best else None
-            best[machine] = row if known is None or cost < known else best[machine]
-    return tuple(sorted(best.values(), key=lambda row: _mean_cost(row) or Decimal(0)))
-
-
-def _mean_cost(row: Row) -> Decimal | None:
-    cost = row.estimate("full")
-    return None if cost is None else cost.mean
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:

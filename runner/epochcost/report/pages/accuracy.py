@@ -1,4 +1,4 @@
-"""The page on accuracy: what real trainings took to reach one, here, elsewhere and in papers."""
+"""The page on accuracy: what real trainings took to reach one, here and in papers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from itertools import groupby
 from epochcost.analysis.accuracy import (
     AccuracyTraining,
     accuracy_trainings,
-    elsewhere,
     published_accuracies,
 )
-from epochcost.analysis.observations import Workload
-from epochcost.analysis.rows import Row
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.learning import learning_curve
 from epochcost.report.pages.page import Page, Report
@@ -22,7 +19,6 @@ from epochcost.results.trainings import Spread
 from epochcost.units import money, seconds
 
 URI = "accuracy.md"
-_MOST_OTHERS = 8
 
 
 @dataclass(frozen=True)
@@ -40,14 +36,13 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All trainings of a model on a data set; ``others`` are the same steps elsewhere."""
+    """All trainings of a model on a data set."""
 
     id: str
     name: str
     dataset: str
     sentence: str
     rows: tuple[TrainingRow, ...]
-    others: tuple[Row, ...]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -62,7 +57,7 @@ def pages(report: Report) -> Iterator[Page]:
         template="accuracy.md.jinja",
         description="Time and money of real trainings to an accuracy, with repeats.",
         context={
-            "models": [_trained(report, group) for group in groups],
+            "models": [_trained(group) for group in groups],
             "hardware": report.catalogue.hardware,
             "published": published_accuracies(report.catalogue),
         },
@@ -81,19 +76,15 @@ def _id(training: AccuracyTraining) -> str:
     return f"{training.model.id}-{training.dataset.id}"
 
 
-def _trained(report: Report, group: Sequence[AccuracyTraining]) -> TrainedModel:
+def _trained(group: Sequence[AccuracyTraining]) -> TrainedModel:
     first, shown = group[0], [_row(one) for one in group]
     aimed = next((row for row in shown if not row.training.whole), shown[0])
-    workload = Workload.of_model(first.model)
-    timed = [one for one in report.observations if one.workload == workload]
-    others = elsewhere(report.catalogue, aimed.training.record, aimed.training.counted, timed)
     return TrainedModel(
         _id(first),
         first.model.name,
         first.dataset.name,
         _sentence(aimed),
         tuple(shown),
-        others[:_MOST_OTHERS],
     )
 
 
