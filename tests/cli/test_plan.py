@@ -113,19 +113,12 @@ def test_verbose_has_models_that_no_study_names() -> None:
         'id = "giant"\nname = "Giant"\ntask = "tests"\nexample = "a token"\nsource = "made up"\n'
         "[declared]\nparameters = 1_000\ntraining_tokens = 5_000\n"
     )
-    document = json.loads(plan("--provider", "cpu", "--verbose", "--format", "json"))
-    models = {model["id"]: model for model in document["models"]}
-    assert list(models) == ["alone", "giant", "tiny"]
-    assert models["giant"]["training_flops"] == 6 * 1_000 * 5_000
-    assert models["alone"]["parameters"] == models["tiny"]["parameters"] == 51
-    batches = models["tiny"]["batches"]
-    assert [(batch["mode"], batch["batch_size"]) for batch in batches] == [
-        ("training", 2),
-        ("training", 4),
-        ("inference", 1),
-    ]
-    assert all(batch["fits"]["cpu"] for batch in batches)
     text = plan("--provider", "cpu", "--verbose")
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    assert rows["giant"][0] == "1,000"
+    assert rows["alone"] == rows["tiny"]
+    assert "\nalone training cpu: 2: " in text
+    assert "\nalone inference cpu: 1: " in text
     assert "giant: no graph; 3.00e7 FLOPs train it, 6 for each parameter and token" in text
 
 

@@ -17,7 +17,6 @@ from epochcost.cost.sensitivity import (
     TIME,
     PricedJob,
     cost_interval,
-    effects,
     switching_value,
 )
 from epochcost.errors import InputError
@@ -26,39 +25,6 @@ from price_plans import figures, job_seconds, owned, plan, rented, rented_plans
 
 HOUR = Decimal(3600)
 JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
-
-
-def test_price_and_speed_move_a_rented_job() -> None:
-    """Of 9 dollars a tenth of the price is 0.90; a tenth less speed costs a ninth more."""
-    speed, amount = effects(JOB)
-    assert (speed.name, amount.name) == (SPEED, "amount")
-    assert (amount.lower, amount.higher) == (Decimal("8.1"), Decimal("9.9"))
-    assert speed.lower == pytest.approx(Decimal(10))
-    assert speed.higher == pytest.approx(Decimal(9) / Decimal("1.1"))
-    assert amount.size == Decimal("0.9")
-
-
-def test_what_moves_an_owned_machine() -> None:
-    """All of purchase, utilisation and electricity, each in its direction."""
-    found = {effect.name: effect for effect in effects(PricedJob(owned(), JOB.work))}
-    assert set(found) == {
-        "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED
-    }  # fmt: skip
-    for name in ("owned.purchase", "owned.electricity_per_kwh"):
-        effect = found[name]
-        assert effect.lower is not None
-        assert effect.higher is not None
-        assert effect.lower < effect.cost < effect.higher
-    used = found["owned.utilisation"]
-    assert used.lower is not None
-    assert used.lower > used.cost
-
-
-def test_a_share_beyond_one_is_no_effect() -> None:
-    """A machine in use all its life cannot be used more."""
-    found = {effect.name: effect for effect in effects(PricedJob(owned(utilisation="1"), JOB.work))}
-    assert found["owned.utilisation"].higher is None
-    assert found["owned.utilisation"].size > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("amount", "0.45"), (SPEED, "2")])

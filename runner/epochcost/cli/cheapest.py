@@ -34,7 +34,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate, frontier
-from epochcost.cost.sensitivity import SPEED, Switch, effects
+from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.units import (
@@ -349,7 +349,6 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
             _candidate(one) | {"on_frontier": id(one) in best, "within": demand.chances(one)}
             for one in listed
         ],
-        "effects": effects(answer.choice.key.job),
         "changes_at": [
             {"candidate": place[id(turn.changed)], "against": place[id(turn.other)]}
             | {"input": turn.switch.name, "now": turn.switch.now, "value": turn.switch.value}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -150,7 +150,8 @@ def plan(
     selection: Selection,
     *,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also how large every model is, and what fits here.")
+        bool,
+        typer.Option("--verbose", help="Also, in text, how large every model is and what fits."),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",
@@ -161,23 +162,12 @@ def plan(
     """
     catalogue, hardware = catalogue_to_read(), selection.hardware
     planned = plan_run(catalogue, selection.request())
-    sizes: _Sizes = {}
-    models = [catalogue.model(name) for name in sorted(set(selection.model or catalogue.models))]
-    if verbose:
-        with counting(Console(stderr=True)) as on_counted:
-            sizes = model_sizes(catalogue, [model.id for model in models], on_counted)
-    decoders = [*_decoders(catalogue, models)] if verbose else []
     if output == "json":
-        values = _as_json(planned, hardware)
-        if verbose:
-            room = room_bytes()
-            values |= {"decoders": decoders, "memory_bytes": room}
-            values["models"] = [_size_as_json(model, sizes, room) for model in models]
-        print_json(values)
-    else:
-        _show(planned, catalogue, hardware, wide=wide)
-        if verbose:
-            _show_sizes(models, sizes, decoders, wide=wide)
+        print_json(_as_json(planned, hardware))
+        return
+    _show(planned, catalogue, hardware, wide=wide)
+    if verbose:
+        _show_sizes(catalogue, sorted(set(selection.model or catalogue.models)), wide=wide)
 
 
 def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
@@ -250,30 +240,25 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
 
 
-def _show_sizes(
-    models: Sequence[Model], sizes: _Sizes, decoders: Iterable[DecoderSize], *, wide: bool
-) -> None:
+def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> None:
     """A table of arithmetic, then the memory of each batch size and whether there is room."""
+    models, room = [catalogue.model(name) for name in names], room_bytes()
+    with counting(Console(stderr=True)) as on_counted:
+        sizes = model_sizes(catalogue, names, on_counted)
     say(
         "\nFLOPs of one example: forward, a training step as the literature counts it (3 x forward)"
         "\nand as it runs here:"
     )
     print_table(_HEADER, [_size_row(model, sizes) for model in models], drop=_DROP, wide=wide)
-    room = room_bytes()
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
     for line in (line for model in models for line in _memory_lines(model, sizes, room)):
         say(line)
-    for line in (line for size in decoders for line in _decoder_lines(size)):
-        say(line)
-
-
-def _decoders(catalogue: Catalogue, models: Iterable[Model]) -> Iterator[DecoderSize]:
-    """The sizes of the decoders that can be counted."""
     for model in models:
         if model.decoder is not None:
             with contextlib.suppress(ModelError):
-                yield decoder_size(model, load_model(catalogue.graph_path(model)))
+                size = decoder_size(model, load_model(catalogue.graph_path(model)))
+                say("\n".join(_decoder_lines(size)))
 
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
@@ -289,27 +274,6 @@ def _decoder_lines(size: DecoderSize) -> Iterator[str]:
     )
     held = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
     yield f"{size.model} by sequences of {size.length} tokens: {', '.join(held)}"
-
-
-def _size_as_json(model: Model, sizes: _Sizes, room: _Room) -> dict[str, Any]:
-    size, declared = sizes.get(model.id), model.declared
-    if declared is not None:
-        flops = declared.training_flops
-        return {"id": model.id, **declared.model_dump(mode="json"), "training_flops": flops}
-    if not isinstance(size, ModelSize):
-        return {"id": model.id, "error": str(size)}
-    batches = []
-    for footprint in size.footprints:
-        needed = {provider: footprint.memory_bytes(provider) for provider in _PROVIDERS}
-        fits = {provider: needed[provider] <= limit for provider, limit in room.items()}
-        batches += [{**dataclasses.asdict(footprint), "memory_bytes": needed, "fits": fits}]
-    return {
-        "id": model.id,
-        **dataclasses.asdict(dataclasses.replace(size, footprints=())),
-        "forward_flops_per_example": size.forward_flops_per_example,
-        "step_flops_per_example": size.step_flops_per_example,
-        "batches": batches,
-    }
 
 
 def _size_row(model: Model, sizes: _Sizes) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What moves a cost: the effect of each input, its interval, and where another choice is as cheap.
+"""What moves a cost: its interval, and the inputs at which another choice is as cheap.
 
 Each changed cost is a bill of the engine for a job with one input changed, never a formula of its
 own. Inputs are the figures of a price by key path, and the machine's speed.
@@ -20,7 +20,6 @@ from epochcost.specs.price_fields import value_at, with_value
 
 # The input that is no figure of a price: how many times as fast as it is.
 SPEED = "speed"
-TENTH = Decimal("0.1")
 # How far from its value an input is searched: a factor of a million either way.
 _DOUBLINGS = 20
 # Halvings of a bracket between two powers of two: 18 digits.
@@ -84,43 +83,12 @@ class PricedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """The cost with one input lower and higher by a share; None where no plan may be so."""
-
-    name: str
-    value: Decimal
-    lower: Decimal | None
-    higher: Decimal | None
-    cost: Decimal
-
-    @property
-    def size(self) -> Decimal:
-        """The larger of both changes of the cost."""
-        ends = [end for end in (self.lower, self.higher) if end is not None]
-        return max((abs(end - self.cost) for end in ends), default=Decimal(0))
-
-
-@dataclass(frozen=True, slots=True)
 class Switch:
     """The value of an input, ``now`` another, at which a job costs a given amount."""
 
     name: str
     now: Decimal
     value: Decimal
-
-
-def effects(job: PricedJob, change: Decimal = TENTH) -> tuple[Effect, ...]:
-    """What each input does to the cost when it is lower or higher by a share; largest first.
-
-    Raises InputError where the job has no bill.
-    """
-    cost = job.bill().total
-    found = []
-    for name in job.input_names():
-        value = job.value(name)
-        lower, higher = (_cost(job, name, value * factor) for factor in (1 - change, 1 + change))
-        found.append(Effect(name, value, lower, higher, cost))
-    return tuple(sorted(found, key=lambda effect: -effect.size))
 
 
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
