@@ -27,6 +27,20 @@ HOUR = Decimal(3600)
 JOB = PricedJob(rented("0.90", "prorated"), MachineTime(Time.exact(10 * HOUR)))
 
 
+def test_inputs_of_a_rented_and_of_an_owned_machine() -> None:
+    """The price and the speed; or purchase, utilisation and electricity, and the speed."""
+    assert list(JOB.input_names()) == ["amount", SPEED]
+    assert list(PricedJob(owned(), JOB.work).input_names()) == [
+        "owned.purchase", "owned.utilisation", "owned.electricity_per_kwh", SPEED
+    ]  # fmt: skip
+
+
+def test_a_share_beyond_one_is_no_plan() -> None:
+    """A machine in use all its life cannot be used more, so no utilisation makes it cheaper."""
+    job = PricedJob(owned(utilisation="1"), JOB.work)
+    assert switching_value(job, "owned.utilisation", job.bill().total / 2) is None
+
+
 @pytest.mark.parametrize(("name", "value"), [("amount", "0.45"), (SPEED, "2")])
 def test_where_half_the_cost_is(name: str, value: str) -> None:
     """4.50 dollars are half the price or twice the speed."""

@@ -1,4 +1,4 @@
-"""What a job draws and emits on each machine: metered, declared, or unknown with the reason.
+"""Energy and emissions of a job on each machine: metered, declared, or unknown with the reason.
 
 Which grid feeds a machine is seldom known, so emissions stand as a range over all declared grids.
 """
@@ -44,7 +44,7 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """One for each machine with a figure for the goal, the least energy first, unknown last."""
+    """The energy of each machine with a figure for the goal, the least first, unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
     return tuple(sorted(found, key=_order))
@@ -72,7 +72,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
-    """What meters read, else what the plan or the machine's spec declares."""
+    """The power that meters read, else the one that the plan or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         meter = observed.meters or "a meter without a name"

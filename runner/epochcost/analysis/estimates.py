@@ -54,7 +54,7 @@ class EstimatedRow:
 
     @property
     def mark(self) -> str:
-        """How sure the figure is, in the words that tables and legends use."""
+        """The kind of evidence, in the words of tables and legends."""
         return mark_of("estimated", self.price)
 
 
@@ -109,27 +109,27 @@ def estimate_training(
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """By id of each model that is priced so, its rows, what may win first and cheapest first.
+    """The rows of each model that is priced so, by its id; possible choices and cheap ones first.
 
     A model whose training was timed has none, nor has one whose operations cannot be counted, nor
     one that no machine's accelerators hold.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
-    machines = [one for one in catalogue.hardware.values() if trains_large_models(one)]
-    found = {}
+    machines = [machine for machine in catalogue.hardware.values() if trains_large_models(machine)]
+    estimates = {}
     for model in catalogue.models.values():
         flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
             needed = states_bytes(inputs.catalogue, model, inputs.cache)
-            holding = [one for one in machines if needed <= memory_bytes(one)]
-            priced = [row for one in holding for row in _on(catalogue, one, flops)]
-            found[model.id] = tuple(sorted(priced, key=_order))
-    return found
+            holding = [machine for machine in machines if needed <= memory_bytes(machine)]
+            priced = [row for machine in holding for row in _on(catalogue, machine, flops)]
+            estimates[model.id] = tuple(sorted(priced, key=_order))
+    return estimates
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
-    """What training keeps for the parameters of a model at least, activations left out.
+    """The bytes that training keeps for the parameters of a model, without activations.
 
     0 where its parameters are neither declared nor counted.
     """
@@ -140,10 +140,10 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
 
 
 def memory_bytes(hardware: Hardware) -> float:
-    """Of all its accelerators together, or its own without any; infinite where not all is known."""
+    """Memory of all accelerators together, or of the host without any; infinite if unknown."""
     if not hardware.accelerators:
         return math.inf if hardware.memory_gib is None else float(hardware.memory_gib) * 2**30
-    each = [one.memory_gib and one.memory_gib * one.count for one in hardware.accelerators]
+    each = [gpu.memory_gib and gpu.memory_gib * gpu.count for gpu in hardware.accelerators]
     return math.inf if None in each else float(sum(filter(None, each))) * 2**30
 
 
@@ -152,7 +152,7 @@ def _order(row: EstimatedRow) -> tuple[bool, Decimal]:
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
-    """Under each current plan; nothing where the peak is not known, or a century is too short."""
+    """Price the work under each current plan; no row for an unknown peak or over a century."""
     try:
         work = Computation(flops, peak_flops(hardware, "fp16"), OF_LARGE_MODELS)
         time = work.time()
@@ -165,7 +165,7 @@ def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[Es
 
 
 def _flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """Of the full training; None where the model is small enough to be timed, or not counted."""
+    """Operations of the full training; None for a model that is small or cannot be counted."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)
@@ -178,5 +178,5 @@ def _flops(inputs: Inputs, model: Model) -> Decimal | None:
 def trains_large_models(hardware: Hardware) -> bool:
     """Whether models that nobody timed are priced on such machines."""
     return bool(hardware.accelerators) and all(
-        (one.memory_gib or 0) >= _LEAST_DEVICE_GIB for one in hardware.accelerators
+        (gpu.memory_gib or 0) >= _LEAST_DEVICE_GIB for gpu in hardware.accelerators
     )

@@ -129,23 +129,25 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
     """The full training in the least time: measured before published before predicted."""
-    known = [
+    candidates = [
         observation
         for observation in observations
         if (observation.workload.id, observation.machine.hardware) == (spec.model, spec.hardware)
         and observation.full is not None
         and observation.epochs_known
     ]
-    if not known:
+    if not candidates:
         raise InputError(
             f"{spec.model}: expected a time of its training on {spec.hardware}, found none: "
             "measure it there"
         )
-    return min(known, key=lambda timed: (_KINDS.index(timed.kind), timed.full and timed.full.mean))
+    return min(
+        candidates, key=lambda timed: (_KINDS.index(timed.kind), timed.full and timed.full.mean)
+    )
 
 
 def _state_gb(catalogue: Catalogue, model: Model) -> float:
-    """Its parameters and what the optimizer keeps of each, in fp32."""
+    """The parameters and the optimizer's state of each, in fp32."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")
@@ -157,9 +159,9 @@ def on_demand_per_hour(catalogue: Catalogue, hardware: str, currency: str) -> fl
     """The least price of an hour of a machine on demand; None if none is known."""
     machine = catalogue.machine(hardware)
     hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
-    known = [
+    totals = [
         share(price, hour).total
         for price in current_prices(catalogue.prices_of(machine.id))
         if price.plan == "on-demand" and price.currency == currency
     ]
-    return float(min(known)) if known else None
+    return float(min(totals)) if totals else None

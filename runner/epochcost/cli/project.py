@@ -65,7 +65,7 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """What makes a requirement of this very program: a commit, an archive's hash or a path.
+    """The origin of this very program for a requirement: a commit, an archive's hash or a path.
 
     ``origin`` is what pip noted of where it comes from (PEP 610); None: an index, by version.
     """

@@ -210,29 +210,7 @@ def _as_json(bill: _Bill) -> dict[str, Any]:
         "currency": quoted.currency,
         "lines": quoted.lines,
     }
-    if bill.energy is not None:
-        document["energy"] = _energy_as_json(bill.energy)
-    return document
-
-
-def _energy_as_json(energy: EnergyUse | UnknownEnergy) -> dict[str, Any]:
-    """The figures with their sources, or the reason why they are unknown."""
-    if isinstance(energy, UnknownEnergy):
-        return {"unknown": energy.reason}
-    grid = energy.grid
-    return {
-        "source": energy.power.words,
-        "machines_kwh": energy.machines_kwh,
-        "pue": energy.pue,
-        "pue_source": energy.pue_source,
-        "building_kwh": energy.building_kwh,
-        "grid": grid.id,
-        "grid_year": grid.year,
-        "grid_source": grid.source,
-        "kg_co2e_per_kwh": grid.kg_co2e_per_kwh,
-        "kg_co2e": energy.kg_co2e,
-        "lb_co2e": energy.pounds_co2e,
-    }
+    return document if bill.energy is None else document | {"energy": bill.energy}
 
 
 def _show(bill: _Bill) -> None:

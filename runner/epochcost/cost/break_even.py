@@ -39,17 +39,17 @@ class MonthlyCost:
     per_hour: Decimal
 
     def at(self, hours: Decimal) -> Decimal:
-        """What a month with so many hours costs."""
+        """The cost of a month with so many hours."""
         with exact_arithmetic():
             return quantized(self.fixed + hours * self.per_hour)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """Where buying is cheaper, within a month of 730.5 hours.
+    """The use at which buying is cheaper, within a month of 730.5 hours.
 
-    ``hours`` is where both cost the same, exact to 18 decimals; None where buying is cheaper (or no
-    dearer) always, or never.
+    At ``hours`` both cost the same, exact to 18 decimals; None if buying is cheaper (or no dearer)
+    always, or never.
     """
 
     outcome: Outcome
@@ -175,7 +175,7 @@ def break_even(own: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
 
 
 def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
-    """Where the two lines meet between no use and a whole month; equal lines: buying, always."""
+    """Find the crossing of both lines within a month; equal lines: buying, always."""
     with exact_arithmetic():
         unused = own.fixed - rent.fixed
         whole = unused + HOURS_PER_CALENDAR_MONTH * (own.per_hour - rent.per_hour)
@@ -188,7 +188,7 @@ def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
 
 
 def payback(own: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None) -> Payback:
-    """After how many years buying has paid, at so many hours of use a month.
+    """Compute the years after which buying has paid, at some hours of use a month.
 
     The purchase is paid on the first day and the residual comes back at the end of the machine's
     life. Raises InputError where hours are not within a month, and as ``break_even`` does.

@@ -29,21 +29,26 @@ class Candidate(Generic[KeyT]):
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """Choose the lowest mean cost; of equals the fastest, then the first; None of none.
 
-    Raises InputError where currencies are mixed.
+    Raises InputError if currencies are mixed.
     """
     return min(_comparable(candidates), key=_by_cost, default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
-    """Those that no other beats in mean time or mean cost without losing in the other.
+    """The candidates that no other beats in mean time or mean cost without losing in the other.
 
-    Fastest first; of candidates equal in both, all stay. Raises InputError where currencies are
+    Fastest first; of candidates equal in both, all stay. Raises InputError if currencies are
     mixed.
     """
     kept: list[Candidate[KeyT]] = []
-    for one in sorted(_comparable(candidates), key=_by_time):
-        if not kept or one.cost.mean < kept[-1].cost.mean or _by_time(one) == _by_time(kept[-1]):
-            kept.append(one)
+    for candidate in sorted(_comparable(candidates), key=_by_time):
+        last = kept[-1] if kept else None
+        if (
+            last is None
+            or candidate.cost.mean < last.cost.mean
+            or _by_time(candidate) == _by_time(last)
+        ):
+            kept.append(candidate)
     return tuple(kept)
 
 
@@ -57,7 +62,7 @@ def _by_time(candidate: Candidate[KeyT]) -> tuple[Decimal, Decimal]:
 
 def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
     listed = list(candidates)
-    currencies = sorted({one.cost.currency for one in listed})
+    currencies = sorted({candidate.cost.currency for candidate in listed})
     if len(currencies) > 1:
         raise InputError(f"comparison: expected costs in one currency, got {', '.join(currencies)}")
     return listed
@@ -99,10 +104,10 @@ def cheapest_within(
 ) -> Decision[KeyT]:
     """The cheapest that is done by a deadline; nearest to it is the fastest.
 
-    Raises InputError where currencies are mixed, as does ``fastest_within``.
+    Raises InputError if currencies are mixed, as does ``fastest_within``.
     """
     listed = list(candidates)
-    best = cheapest(one for one in listed if one.seconds <= deadline_seconds)
+    best = cheapest(way for way in listed if way.seconds <= deadline_seconds)
     return Decision(best, None if best else fastest(listed))
 
 
@@ -110,13 +115,13 @@ def fastest_within(candidates: Iterable[Candidate[KeyT]], budget: Decimal) -> De
     """The fastest whose mean cost is within a budget; nearest to it is the cheapest."""
     listed = list(candidates)
     nearest = cheapest(listed)
-    best = fastest(one for one in listed if one.cost.mean <= budget)
+    best = fastest(way for way in listed if way.cost.mean <= budget)
     return Decision(best, None if best else nearest)
 
 
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The lowest mean time; of equals the cheapest, then the first; None of none."""
-    return min(candidates, key=lambda one: (one.seconds, one.cost.mean), default=None)
+    return min(candidates, key=lambda way: (way.seconds, way.cost.mean), default=None)
 
 
 def cheapest_batch(
@@ -128,7 +133,7 @@ def cheapest_batch(
 
     Accuracy belongs to a batch size and not to a machine. As accurate is what reaches the demand
     within its own spread. Without a demand it is the best known accuracy less its spread. Raises
-    InputError where currencies are mixed.
+    InputError if currencies are mixed.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})
@@ -136,10 +141,12 @@ def cheapest_batch(
     known = {size: accuracies[size] for size in sizes if size in accuracies}
     if not known:
         return BatchChoice(None, None, demanded_percent, (), unknown)
-    best = max(known.values(), key=lambda one: one.percent)
+    best = max(known.values(), key=lambda accuracy: accuracy.percent)
     demanded = best.percent - best.spread if demanded_percent is None else demanded_percent
-    less = tuple(size for size, one in known.items() if one.percent + one.spread < demanded)
-    equal = [(size, one) for size, one in listed if size in known and size not in less]
-    choice = cheapest(one for _, one in equal)
-    size = next((size for size, one in equal if one is choice), None)
+    less = tuple(
+        size for size, accuracy in known.items() if accuracy.percent + accuracy.spread < demanded
+    )
+    equal = [(size, way) for size, way in listed if size in known and size not in less]
+    choice = cheapest(way for _, way in equal)
+    size = next((size for size, way in equal if way is choice), None)
     return BatchChoice(choice, size, demanded, less, unknown)

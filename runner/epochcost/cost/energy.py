@@ -54,13 +54,13 @@ class EnergyReading:
 
     @classmethod
     def at(cls, mean_watts: float, machine_seconds: Decimal, meter: str) -> EnergyReading:
-        """What the metered mean power comes to over so many seconds."""
+        """Multiply a metered mean power by the seconds of all machines."""
         with exact_arithmetic():
             return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 
     @property
     def words(self) -> str:
-        """Where the energy is from, for people."""
+        """The source of the energy, for people."""
         return f"measured by {self.meter}"
 
     def kwh(self, _machine_seconds: Decimal) -> Decimal:
@@ -83,7 +83,7 @@ class DeclaredPower:
 
     @property
     def words(self) -> str:
-        """Where the energy is from, for people."""
+        """The source of the energy, for people."""
         return f"from declared power: {plain(self.watts)} W of {self.of}"
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
@@ -104,7 +104,7 @@ class UnknownEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """What a use draws and emits: nothing of it is money.
+    """The energy and the emissions of a use: nothing of it is money.
 
     ``machines_kwh`` is at the machines, ``building_kwh`` with the building's share ``pue``.
     """
@@ -152,10 +152,10 @@ def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
 
     Without the host's power it is that of the accelerators alone, and says so.
     """
-    unknown = [one.name for one in hardware.accelerators if one.power_watts is None]
+    unknown = [gpu.name for gpu in hardware.accelerators if gpu.power_watts is None]
     if unknown:
         return UnknownEnergy(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
-    drawn = [one.power_watts * one.count for one in hardware.accelerators if one.power_watts]
+    drawn = [gpu.power_watts * gpu.count for gpu in hardware.accelerators if gpu.power_watts]
     if hardware.busy_watts is not None:
         return DeclaredPower(hardware.busy_watts + sum(drawn, Decimal(0)), hardware.id)
     if not drawn:

@@ -105,7 +105,7 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """How long one machine works for a job, and what of the machine its price depends on.
+    """The time of one machine for a job, and the facts of the machine that its price depends on.
 
     ``shared`` work is a part of a longer job: it is charged its share of that bill, without
     rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
@@ -118,7 +118,7 @@ class MachineTime:
 
     @property
     def machine(self) -> tuple[int | None, bool]:
-        """What of the machine its price depends on."""
+        """The facts of the machine that its price depends on."""
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:

@@ -47,15 +47,15 @@ class Utilisation:
 
     @classmethod
     def parse(cls, text: str) -> Utilisation:
-        """From ``0.3-0.5``, ``30-50%`` or a single share; InputError on anything else."""
-        found = _RANGE.fullmatch(text.replace(" ", ""))
-        if found is None or (found[2] and found[3] and not found[4]):
+        """Parse ``0.3-0.5``, ``30-50%`` or a single share; InputError on anything else."""
+        match = _RANGE.fullmatch(text.replace(" ", ""))
+        if match is None or (match[2] and match[3] and not match[4]):
             raise InputError(
                 "utilisation: expected a share or a range of shares, such as 0.3-0.5 or 30%, "
                 f"got {text!r:.40}"
             )
-        percent = found[4] if found[3] else found[2]
-        ends = (found[1], found[3] or found[1])
+        percent = match[4] if match[3] else match[2]
+        ends = (match[1], match[3] or match[1])
         low, high = (parse_share(end + percent, "utilisation") for end in ends)
         return cls(low, high, "declared")
 
@@ -122,8 +122,8 @@ def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
     """
     if hardware.accelerators:
         peaks = [
-            (one.peak_fp16_tflops if precision == "fp16" else one.peak_fp32_tflops, one.count)
-            for one in hardware.accelerators
+            (gpu.peak_fp16_tflops if precision == "fp16" else gpu.peak_fp32_tflops, gpu.count)
+            for gpu in hardware.accelerators
         ]
     else:
         peaks = [(hardware.peak_fp32_tflops if precision == "fp32" else None, 1)]

@@ -1,4 +1,4 @@
-"""What is used and what it is billed as: usage in, lines out, and the quote that they add up to.
+"""Usage in, lines out, and the quote that they add up to.
 
 Free credit, which a provider gives new customers, is a line that takes off.
 """
@@ -21,7 +21,7 @@ MOST_GIGABYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How long how many machines run at once, how often in a row; each is billed by itself.
+    """The time of some machines at once, and the runs in a row; each is billed by itself.
 
     Each of ``runs`` starts its machines anew and lasts ``duration_seconds``, kept to 18 decimals.
     ``vcpus`` of one machine are needed by plans per vCPU only, which do not cover ``accelerated``
@@ -50,7 +50,7 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """How often a machine is run, at once or in a row."""
+        """The runs of single machines, at once or in a row."""
         return self.count * self.runs
 
 
@@ -90,13 +90,13 @@ class Quote:
 
     @property
     def total(self) -> Decimal:
-        """The exact sum of the lines' amounts, in ``currency``: what is to be paid."""
+        """The exact sum of the lines' amounts, in ``currency``: the amount to be paid."""
         with exact_arithmetic():
             return sum((line.amount for line in self.lines), Decimal(0))
 
     @property
     def before_credit(self) -> Decimal:
-        """What would be to be paid without credit."""
+        """The amount to be paid without credit."""
         with exact_arithmetic():
             return self.total + self.credit_used
 

@@ -26,7 +26,7 @@ WATTS_PER_KILOWATT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What an owned machine, or one vCPU of it, costs in a month, in its currency.
+    """The monthly cost of an owned machine, or of one vCPU of it, in its currency.
 
     ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of a
     month that the machine idles through. ``energy_per_hour`` is what an hour of use adds.
@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """From the plan's table, whatever utilisation it assumes."""
+        """Compute the cost by the plan's table, whatever utilisation it assumes."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -45,7 +45,7 @@ class Ownership:
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """What an unused month costs beside the loss of value: rack, maintenance, idle energy."""
+    """The cost of an unused month beside the loss of value: rack, maintenance, idle energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
@@ -90,10 +90,10 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """How much of what the plan prices one machine is: its vCPUs, or one.
+    """Count the priced units of one machine: its vCPUs, or one.
 
-    Raises InputError where the plan is per vCPU and it is not known how many there are, or the work
-    is of an accelerator, whose price is not in it.
+    Raises InputError if the plan is per vCPU and their number is unknown, or if the work is of an
+    accelerator, whose price is not in it.
     """
     if not plan.per_vcpu:
         return 1

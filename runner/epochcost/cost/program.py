@@ -38,7 +38,7 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a plan bills: inputs with defaults, lines of label and amount, and seconds on the wall.
+    """The bill of a plan: inputs with defaults, lines of label and amount, seconds on the wall.
 
     Amounts and seconds are traced.
     """
@@ -103,7 +103,7 @@ def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
 
 
 def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
-    """What leaves, an input where the plan has a price for it."""
+    """The data that leave, an input if the plan has a price for it."""
     if not any(part.per == "gb" for part in price.components):
         return Decimal(0)
     inputs["egress_gb"] = Decimal(0)

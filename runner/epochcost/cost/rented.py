@@ -27,7 +27,7 @@ Count = Decimal | int
 
 @dataclass(frozen=True, slots=True)
 class HourlyCharge:
-    """What an hour of a machine costs: ``rate`` for each of ``units``, kept to 18 decimals.
+    """The cost of an hour of a machine: ``rate`` for each of ``units``, kept to 18 decimals.
 
     ``name`` is what premiums call it, ``label`` what the bill does.
     """
@@ -39,12 +39,12 @@ class HourlyCharge:
 
     @property
     def unit(self) -> str:
-        """What the rate is for."""
+        """The unit of the rate."""
         return "hour" if self.units == 1 else "unit-hour"
 
     @property
     def hourly(self) -> Decimal:
-        """What the part costs in an hour, kept to 18 decimals."""
+        """The cost of the part in an hour, kept to 18 decimals."""
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
@@ -173,7 +173,7 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
 
 
 def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
-    """What is kept by the gigabyte-month, for all the time on the wall."""
+    """Storage by the gigabyte-month, for all the time on the wall."""
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
             months = schedule.elapsed_seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
@@ -182,14 +182,14 @@ def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterato
 
 
 def _egress_lines(price: Price, egress_gb: Decimal) -> Iterator[Line]:
-    """What is moved by the gigabyte."""
+    """Data moved, by the gigabyte."""
     for part in price.components:
         if part.per == "gb" and part.amount is not None and not is_zero(egress_gb):
             yield _line(part.label, egress_gb, "GB", part.amount)
 
 
 def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
-    """What is charged for each run, whatever it lasts."""
+    """Charges for each run, whatever it lasts."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
             yield _line(

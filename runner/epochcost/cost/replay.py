@@ -260,7 +260,7 @@ class _Runs:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """So many starts from which undisturbed work ends within the trace; InputError if none does."""
+    """Evenly spaced starts whose undisturbed work ends in the trace; InputError if none does."""
     last = market.end - job.undisturbed_seconds
     if last < 0:
         raise InputError(
@@ -302,7 +302,7 @@ def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: flo
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Over the starts: the mean, the value that one in ten stays below or above, the largest."""
+    """The mean over the starts, the values that 10 % stay below or above, and the largest."""
 
     mean: float
     p10: float
@@ -353,7 +353,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     compared = np.all([outcome.finished for outcome in outcomes.values()], axis=0)
     if not compared.any():
         raise InputError(
-            f"trace: expected one in which the job ends under every policy, found it in 0 of "
+            "trace: expected one in which the job ends under every policy, found it in 0 of "
             f"{count:,} starts"
         )
     cost = stays[best].cost[compared]

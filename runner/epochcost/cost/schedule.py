@@ -1,4 +1,4 @@
-"""How a job's time becomes starts and billed time: start-up, restarts, lifetimes, interruptions.
+"""From a job's time to starts and billed time: start-up, restarts, lifetimes, interruptions.
 
 The effect of interruptions is left to `cost.spot`. Functions but `billed_seconds` are to be called
 inside `exact_arithmetic`.
@@ -33,7 +33,7 @@ class Schedule:
     """One run of a job on one machine; all in seconds but the numbers of starts and failures.
 
     ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for.
-    Where a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
+    If a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
     lost work, and ``restarting_seconds`` of the starts that follow. ``billed_seconds`` is all of
     them with what billing rounds, ``elapsed_seconds`` the time on the wall, which counts start-ups
     that are not billed and failures that are expected.
@@ -72,7 +72,7 @@ def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
 
 
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """As few starts as the plan's maximum lifetime allows, each full but the last.
+    """Lay out as few starts as the plan's maximum lifetime allows, each full but the last.
 
     Every start begins with the start-up, every one but the first goes on with the restart of
     ``interruptions``, and every one but the last ends with a checkpoint. A start-up that is not
@@ -112,9 +112,9 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
 def _further_starts(
     price_id: str, alone: Decimal, lifetime: Decimal, pause: Decimal, rule: Billing
 ) -> tuple[Decimal, Decimal]:
-    """How many starts follow the first, each with a pause, and the billed seconds of all.
+    """Count the starts after the first, each with a pause, and the billed seconds of all.
 
-    ``alone`` is how long the first would have to be for all work.
+    ``alone`` is the length that the first would need for all work.
     """
     room = lifetime - pause
     if room <= 0:
@@ -129,7 +129,7 @@ def _further_starts(
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """One run of a job under a rented plan: as it is expected, where it may be interrupted.
+    """Lay out one run of a job under a rented plan, as expected if it may be interrupted.
 
     Raises InputError where a lifetime leaves no time to work, and where the job is expected to take
     more than a century.

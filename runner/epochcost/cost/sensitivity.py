@@ -1,4 +1,4 @@
-"""What moves a cost: its interval, and the inputs at which another choice is as cheap.
+"""The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
 
 Each changed cost is a bill of the engine for a job with one input changed, never a formula of its
 own. Inputs are the figures of a price by key path, and the machine's speed.
@@ -67,7 +67,7 @@ class PricedJob:
         return replace(self, work=faster)
 
     def input_names(self) -> Iterator[str]:
-        """What a reader may ask about: prices, utilisation, electricity, interruptions, speed."""
+        """The inputs of the plan: prices, utilisation, electricity, interruptions, speed."""
         price = self.price
         if price.amount is not None:
             yield "amount"
@@ -107,8 +107,8 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 
     with exact_arithmetic():
         ends = [_bracket(now, factor, crossed) for factor in (Decimal(2), Decimal("0.5"))]
-        found = [_bisected(*bracket, crossed) for bracket in ends if bracket is not None]
-    nearest = min(found, key=lambda value: abs(value - now), default=None)
+        values = [_bisected(*bracket, crossed) for bracket in ends if bracket is not None]
+    nearest = min(values, key=lambda value: abs(value - now), default=None)
     return None if nearest is None else Switch(name, now, nearest)
 
 
@@ -157,7 +157,7 @@ class InputInterval:
 
     @property
     def width(self) -> Decimal:
-        """How far apart its ends are."""
+        """The distance of its ends."""
         return self.high - self.low
 
 

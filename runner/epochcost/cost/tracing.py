@@ -83,7 +83,7 @@ class Condition(Expression):
 
 
 def symbol(name: str) -> Decimal:
-    """What stands for a number that is not known yet, to be taken for one by any formula."""
+    """A name in the place of a number, which any formula takes for one."""
     return cast("Decimal", Expression("name", name))
 
 
@@ -103,14 +103,14 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """The one number where the condition holds, else the other."""
+    """The first number if the condition holds, else the second."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """What the one says where the condition holds, else the other; of symbols both, and a choice.
+    """Evaluate one function if the condition holds, else the other; for symbols both, and choose.
 
     Records and tuples are chosen item by item; what is the same in both is no choice.
     """
@@ -158,7 +158,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """How many steps it takes to reach a number; exact, where a quotient would lose a last digit.
+    """Count the steps that reach a number; exact, though a quotient would lose a last digit.
 
     Raises InvalidOperation where the steps have more digits than the context.
     """

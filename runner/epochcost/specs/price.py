@@ -287,9 +287,9 @@ class Price(NamedSpec):
 
     @property
     def unconfirmed_words(self) -> str:
-        """What no source confirms of what it charges; empty where all of it is confirmed."""
+        """The parts of the price that no source confirms; empty if all are confirmed."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
-        named = [words for key, words in parts.items() if key in self.unconfirmed]
+        named = [name for key, name in parts.items() if key in self.unconfirmed]
         return " and ".join(named)
 
     @property

@@ -69,7 +69,7 @@ BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
 
 
 class Owned(Spec):
-    """What an owned machine costs, so that an hour of use has a price.
+    """The cost of an owned machine, so that an hour of use has a price.
 
     ``per_vcpu``, for a machine whose make is not known, leaves years, shares, ``pue`` and
     electricity as they are.
@@ -211,7 +211,7 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """What a start takes: its time, whether it is billed, and how often it fails for a charge.
+    """The time of a start, whether it is billed, and how often it fails for a charge.
 
     A start that fails takes the time too and costs ``failure_charge`` and nothing else.
     """
@@ -233,7 +233,7 @@ class Start(Spec):
 
 
 class Interruptions(Spec):
-    """How often the provider takes the machine back, at random, and what a job does about it."""
+    """The rate at which the provider takes the machine back, and the job's saves and restarts."""
 
     rate_per_hour: NonNegative = Field(
         description="How often the machine is taken back in an hour, on average.", examples=[0.05]

@@ -120,7 +120,7 @@ def _line(
 def _description(drawn: Sequence[Alternative], left: int) -> str:
     text = "The solid line is the machine bought, dashed lines are rented ones; "
     text += "rings mark where both cost the same"
-    if all(one.crossing.outcome != "below" for one in drawn):
+    if all(rented.crossing.outcome != "below" for rented in drawn):
         text += ", and right of a ring buying is cheaper"
     return f"{text}.{f' The {left} dearest are only in the table above.' if left else ''}"
 

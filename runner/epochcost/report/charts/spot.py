@@ -89,7 +89,7 @@ def _days(alt: Any, field: str, title: str) -> Any:
 
 
 def cost_by_start(played: Replayed) -> Figure:
-    """What each start of the trace came to."""
+    """The cost of the job from each start of the trace."""
     rows = tuple(
         StartCost(policy, _utc(start), cost) for policy, start, cost in played.costs_by_start()
     )

@@ -69,14 +69,14 @@ def pages(report: Report) -> Iterator[Page]:
         template="spot.md.jinja",
         description="What machines that may be taken back cost once they are.",
         context={
-            "stories": [_story(report, one) for one in played],
+            "stories": [_story(report, replayed) for replayed in played],
             "failures": failures,
             "unknown": list(_unknown_rates(report)),
             "rates": SHOWN_RATES,
         },
         figures={
-            f"{name}-{one.spec.id}": drawn(one)
-            for one in played
+            f"{name}-{replayed.spec.id}": drawn(replayed)
+            for replayed in played
             for name, drawn in (("starts", cost_by_start), ("time", machines_over_time))
         },
     )
@@ -126,13 +126,13 @@ def _until(played: Replayed) -> str:
 def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
     """Every current spot plan without a rate, cheapest first."""
     catalogue = report.catalogue
-    found = [
+    unknown = [
         (price, machine)
         for machine in catalogue.hardware.values()
         for price in current_prices(catalogue.prices_of(machine.id))
         if can_be_interrupted(price)
     ]
-    for price, machine in sorted(found, key=lambda one: (one[0].amount or 0, one[1].name)):
+    for price, machine in sorted(unknown, key=lambda pair: (pair[0].amount or 0, pair[1].name)):
         usage = Usage(
             Decimal(_HOURS * SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators)
         )

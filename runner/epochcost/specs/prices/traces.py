@@ -1,7 +1,7 @@
 """Traces of spot machines: the price and the availability of each zone over time.
 
 A trace is a CSV file with the columns ``zone`` (or ``region``), ``time`` (ISO 8601 with its zone),
-``price`` (per hour of one machine) and, if they are told, ``currency`` and ``available``. A row
+``price`` (per hour of one machine) and, optional, ``currency`` and ``available``. A row
 holds until the zone's next one. What jobs cost over a trace is left to `cost.replay`.
 """
 
@@ -32,7 +32,7 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """One zone's rows: POSIX times that increase, prices per hour (NaN: no machine)."""
+    """Rows of a zone: POSIX times that increase, prices per hour (NaN: no machine)."""
 
     times: Floats
     prices: Floats
@@ -49,7 +49,7 @@ class Trace:
 
     @property
     def window(self) -> str:
-        """Its begin and its end, in UTC."""
+        """Begin and end, in UTC."""
         ends = (dt.datetime.fromtimestamp(end, dt.UTC) for end in (self.start, self.end))
         return " to ".join(f"{end:%Y-%m-%dT%H:%M}Z" for end in ends)
 
