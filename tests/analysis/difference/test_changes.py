@@ -127,6 +127,15 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
     assert causes(change) == [("spec", "training.epochs 10 → 12")]
 
 
+def test_a_longer_training_leaves_a_variant_alone(project: Path, compare: Compare) -> None:
+    """A variant has the cost of an epoch only, which more epochs do not change."""
+    store_results(project, [make_result(samples=STEPS, vcpus=1)])
+    commit(project)
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    (change,) = compare().costs
+    assert not change.figure.job.variant
+
+
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     """A step that is surely slower changes the cost by time, with the interval of the factor."""
     slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)

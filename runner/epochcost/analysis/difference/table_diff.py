@@ -139,7 +139,7 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
         result = stored.get(str(values["evidence"]))
         threads = result.result.trial.session.threads if result else 0
         for goal in GOALS:
-            unpriced = "unpriced_because" in values and f"{goal}_time_s" in values
+            unpriced = values.get("unpriced_because") and f"{goal}_time_s" in values
             if unpriced or f"{goal}_cost" in values:
                 yield Figure(job_of(values, goal, threads), values)
 
@@ -152,10 +152,17 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _source(values: Values, kind: str) -> str:
-    if kind == "published":
-        page = PurePosixPath(str(values["evidence"])).stem
-        return f"published: {page}, {values['software']}"
-    return f"{kind}: {values['software']}" if kind == "predicted" else kind * (kind != "measured")
+    """The name of a figure that nobody here measured: its table or its software."""
+    page = PurePosixPath(str(values["evidence"]))
+    match kind:
+        case "published" if page.parent.name == "sources":
+            return f"published: {page.stem}, {values['software']}"
+        case "published":
+            return f"published: {values['software']}, {values['precision']}"
+        case "predicted":
+            return f"predicted: {values['software']}"
+        case _:
+            return "" if kind == "measured" else kind
 
 
 def _job(figure: Figure) -> Job:
