@@ -156,19 +156,6 @@ def test_a_damaged_csv_is_one_line(tmp_path: Path, content: bytes) -> None:
         read_file(written(tmp_path, content), BOTH, "csv")
 
 
-def test_numpy_files_hold_arrays_and_no_objects(tmp_path: Path) -> None:
-    """An .npy of one array, an .npz by the names in the spec; pickled objects are refused."""
-    np.save(tmp_path / "x.npy", IMAGES)
-    np.savez(tmp_path / "x.npz", x=IMAGES, y=LABELS)
-    np.save(tmp_path / "bad.npy", np.array([{}]), allow_pickle=True)
-    named = BOTH.model_copy(update={"members": ("x", "y")})
-    np.testing.assert_array_equal(read_file(tmp_path / "x.npy", BOTH, "numpy")[0], IMAGES)
-    np.testing.assert_array_equal(read_file(tmp_path / "x.npz", named, "numpy")[1], LABELS)
-    for name, file in (("bad.npy", BOTH), ("x.npz", BOTH)):
-        with pytest.raises(InputError, match="expected a whole file in the format numpy"):
-            read_file(tmp_path / name, file, "numpy")
-
-
 def test_a_file_is_held_to_its_spec(tmp_path: Path) -> None:
     """A wrong length, a wrong hash and a missing file, each with both sides."""
     path = written(tmp_path, b"abc")

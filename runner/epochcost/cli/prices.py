@@ -21,7 +21,7 @@ from epochcost.specs.prices.importing import (
     new_specs,
     sort_rows,
 )
-from epochcost.specs.prices.tables import ListedPlan, read_prices, shown_sku
+from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Take over price tables of others as specs.")
@@ -43,9 +43,6 @@ def import_prices(
         str | None, typer.Option(help="Only this one, also for machines without a price there.")
     ] = None,
     zone: Annotated[str | None, typer.Option(help="Only this availability zone.")] = None,
-    plan: Annotated[
-        ListedPlan | None, typer.Option(help="Only this plan.  [default: both]")
-    ] = None,
     as_of: Annotated[
         dt.datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="Day of the prices, where the table says none."),
@@ -69,7 +66,6 @@ def import_prices(
         provider=provider,
         region=region,
         zone=zone,
-        plans=("on-demand", "spot") if plan is None else (plan,),
         as_of=as_of.date() if as_of else None,
         source=source,
     )

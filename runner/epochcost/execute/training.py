@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx
-from numpy.typing import NDArray
 
 from epochcost.errors import InputError
 from epochcost.execute.step import build_step, carried_values, loss_terms
@@ -175,11 +173,12 @@ def _run_repeat(
     progress = replace(state.progress, sessions=state.progress.sessions + 1)
     state = replace(state, progress=progress, values={**first, **state.values})
     if progress.ending is None:
-
-        def save(progress: Progress, carried: Mapping[str, NDArray[Any]]) -> None:
-            write_state(path, SavedState(identity, progress, carried))
-
-        watch = Watch(save, told, stopped, prepared.request.save_seconds)
+        watch = Watch(
+            lambda progress, carried: write_state(path, SavedState(identity, progress, carried)),
+            told,
+            stopped,
+            prepared.request.save_seconds,
+        )
         try:
             state = _go_on(prepared, seed, state, watch, folder)
         except TrainingDiverged as error:

@@ -79,7 +79,7 @@ class Grid(NamedSpec):
     unconfirmed: Unconfirmed = ()
 
 
-DataFormat = Literal["idx", "cifar-binary", "text", "csv", "numpy"]
+DataFormat = Literal["idx", "cifar-binary", "text", "csv"]
 FileName = Annotated[
     str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", "a file's name without a folder")
 ]
@@ -97,8 +97,7 @@ class DataFile(Spec):
     )
     members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
         (),
-        description="Which members of an archive are read, in order; of an .npz the examples' "
-        "array and the labels'.",
+        description="Which members of an archive are read, in order.",
         examples=[["data_batch_1.bin"]],
     )
     held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(

@@ -288,17 +288,6 @@ def _csv(path: Path, declared: DataFile) -> Read:
     return rows[:, :-1].astype(np.float32), labels.astype(np.int64)
 
 
-def _numpy(path: Path, declared: DataFile) -> Read:
-    """An .npy of examples or labels, or an .npz whose arrays the spec lists: examples, labels."""
-    if not zipfile.is_zipfile(path):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return (None, array) if declared.holds == "labels" else (array, None)
-    if len(declared.members) != 2:
-        raise ValueError("an .npz of which its spec does not name two members")
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays[declared.members[0]], arrays[declared.members[1]]
-
-
 _READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = MappingProxyType(
-    {"idx": _idx, "cifar-binary": _cifar_binary, "text": _text, "csv": _csv, "numpy": _numpy}
+    {"idx": _idx, "cifar-binary": _cifar_binary, "text": _text, "csv": _csv}
 )

@@ -2,7 +2,7 @@
 
 Everything follows from the seed and the step's number, so that a training that is gone on with sees
 what it would have seen. Examples stay as they were read until their batch is made: bytes take a
-quarter of floats. Reading files is left to ``readers``, and making examples up to ``generated``.
+quarter of floats. Reading files is left to ``datasets``, and making examples up to ``generated``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Examples:
-    """A data set in memory or mapped; numbers lie from 0 to ``largest_value``."""
+    """A data set in memory; numbers lie from 0 to ``largest_value``."""
 
     name: str
     training: Part
@@ -174,7 +174,7 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
             )
         if field.kind == "tokens":
             _require_below(f"{where}: tokens", part.examples, int(field.high))
-        elif not _in_range(part.examples, examples.largest_value):
+        elif not ((part.examples >= 0) & (part.examples <= examples.largest_value)).all():
             raise InputError(
                 f"{where}: expected numbers from 0 to {examples.largest_value:g}, got some beyond, "
                 "or that are none"
@@ -187,14 +187,6 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
                 f"{where}: expected {target.positions} labels each for the model, got {positions}"
             )
         _require_below(f"{where}: labels", part.labels, target.classes)
-
-
-def _in_range(values: Array, largest: float) -> bool:
-    # In parts, so that a file that is mapped into memory is never all there.
-    return all(
-        bool(np.all((part >= 0) & (part <= largest)))
-        for part in np.array_split(values, max(1, values.nbytes // 2**26))
-    )
 
 
 def _require_below(where: str, values: Array, count: int) -> None:

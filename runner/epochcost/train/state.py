@@ -24,9 +24,6 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.results.files import is_full, write_atomically
 from epochcost.results.trainings import Ending, Point
 
-_VERSION = 1
-_DOCUMENT = "state.json"
-
 
 @dataclass(frozen=True)
 class Times:
@@ -79,16 +76,12 @@ def write_state(path: Path, state: SavedState) -> None:
     """Put the state in the place of the one before; raises CapabilityError, which leaves that."""
     buffer = io.BytesIO()
     document = {
-        "version": _VERSION,
         "identity": state.identity,
         "progress": json.loads(_PROGRESS.dump_json(state.progress)),
         "arrays": list(state.values),
     }
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(_DOCUMENT, json.dumps(document))
-        for number, values in enumerate(state.values.values()):
-            with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(values), allow_pickle=False)
+    arrays = {str(number): values for number, values in enumerate(state.values.values())}
+    np.savez(buffer, allow_pickle=False, document=np.array(json.dumps(document)), **arrays)
     write_atomically(path, buffer.getvalue(), refusal)
 
 
@@ -98,15 +91,11 @@ def read_state(path: Path, identity: str) -> SavedState | None:
     Raises InputError where the file is damaged, or another training's.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            document = json.loads(archive.read(_DOCUMENT))
-            _require(document, identity)
-            arrays = {
-                name: np.lib.format.read_array(
-                    io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False
-                )
-                for number, name in enumerate(document["arrays"])
-            }
+        with np.load(path, allow_pickle=False) as archive:
+            document = json.loads(str(archive["document"]))
+            if document["identity"] != identity:
+                raise ValueError("that of another model, data set, seed or recipe")
+            arrays = {name: archive[str(number)] for number, name in enumerate(document["arrays"])}
         progress = _PROGRESS.validate_json(json.dumps(document["progress"]))
     except FileNotFoundError:
         return None
@@ -126,13 +115,6 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
         found.update(json.dumps([name, str(value.dtype), value.shape]).encode())
         found.update(np.ascontiguousarray(value).tobytes())
     return found.hexdigest()
-
-
-def _require(document: dict[str, Any], identity: str) -> None:
-    if document["version"] != _VERSION:
-        raise ValueError(f"version {document['version']} of its format, not {_VERSION}")
-    if document["identity"] != identity:
-        raise ValueError("that of another model, data set, seed or recipe")
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:

@@ -71,15 +71,14 @@ class ImportRequest:
     provider: str | None = None
     region: str | None = None
     zone: str | None = None
-    plans: tuple[ListedPlan, ...] = ("on-demand", "spot")
     as_of: dt.date | None = None
     source: str | None = None
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the plans, region and zone that are asked for."""
+        """Whether a row is of the region and zone that are asked for."""
         other_region = self.region is not None and row.region not in {None, self.region}
         other_zone = self.zone is not None and row.zone not in {None, self.zone}
-        return row.plan in self.plans and not other_region and not other_zone
+        return not other_region and not other_zone
 
 
 class Key(NamedTuple):
@@ -146,7 +145,7 @@ class _Machines:
             self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the provider, plans, region and zone that are asked for."""
+        """Whether a row is of the provider, region and zone that are asked for."""
         same = self._provider is None or self._provider_of(row) == self._provider
         return same and self._request.wants(row)
 
