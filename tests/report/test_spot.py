@@ -95,21 +95,9 @@ def test_spot_pays_up_to_a_rate(report: Report) -> None:
     assert played.cost_at(rate) == pytest.approx(played.job.on_demand_cost, rel=1e-6)
 
 
-def test_the_time_line_has_each_interruption(page: Page) -> None:
-    """The cheap zone was taken back once; the dear one never."""
-    figure = page.figures["time-two"]
-    assert figure is not None
-    rows = figure.table.rows
-    assert [(row[0], row[-1]) for row in rows] == [
-        ("cheap", "taken back"),
-        ("cheap", "as far as shown"),
-        ("dear", "as far as shown"),
-    ]
-
-
 def test_costs_by_start_are_the_replays(page: Page) -> None:
     """A job that begins at 10:03 stays in the cheap zone, and costs 200 s and three saves."""
-    figure = page.figures["starts-two"]
+    figure = page.figures["two"]
     assert figure is not None
     undisturbed = (200 + 3 * 10) * 0.4 / 3600
     assert min(float(row[-1]) for row in figure.table.rows) == pytest.approx(undisturbed, rel=1e-3)

@@ -10,7 +10,7 @@ from epochcost.analysis.replays import Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
-from epochcost.report.charts.spot import cost_by_start, machines_over_time
+from epochcost.report.charts.spot import cost_by_start
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
@@ -74,11 +74,7 @@ def pages(report: Report) -> Iterator[Page]:
             "unknown": list(_unknown_rates(report)),
             "rates": SHOWN_RATES,
         },
-        figures={
-            f"{name}-{replayed.spec.id}": drawn(replayed)
-            for replayed in played
-            for name, drawn in (("starts", cost_by_start), ("time", machines_over_time))
-        },
+        figures={replayed.spec.id: cost_by_start(replayed) for replayed in played},
     )
 
 
