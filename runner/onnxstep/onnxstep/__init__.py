@@ -1,4 +1,4 @@
-"""From an ONNX graph to its gradients and a training step, in operators of stock ONNX Runtime.
+"""Gradients and training steps of ONNX graphs, in operators of stock ONNX Runtime.
 
 ``vjp_graph`` differentiates a model as written; ``training_step`` adds loss, optimizer and
 training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only, and

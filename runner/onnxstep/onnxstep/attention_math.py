@@ -29,7 +29,7 @@ NOTHING: Mapping[int, Value] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Attention:
-    """What attends to what: H query heads share K key heads, H / K neighbours each.
+    """Operands of attention: H query heads share K key heads, H / K neighbours each.
 
     ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``bias`` (float, added to the
     scores) and ``allowed`` (bool, where they count) broadcast to [B, H, L, S]. ``precision`` is the
@@ -210,7 +210,7 @@ class RotaryLayout:
     def cache_cotangents(
         self, x: Value, dy: Value, positions: Value | None, cache: Value
     ) -> tuple[Value, Value]:
-        """Those of the cosines and sines, of the shape of ``cache``.
+        """Cotangents of the cosines and sines, of the shape of ``cache``.
 
         ``positions`` [B, L] are the rows of the cache [P, pairs] that were read; without them the
         cache is [B, L, pairs].

@@ -70,7 +70,7 @@ def adjoint(
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
-    """That of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
+    """Cotangent of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
 
     None where blocks do not fit. X convolved with dY, strides and dilations having changed places.
     """
@@ -179,7 +179,7 @@ def _emit(
 
 
 def forward(node: Node) -> Value | None:
-    """What a Conv yields, in blocks; None as for ``convolve``."""
+    """Result of a Conv, computed in blocks; None as for ``convolve``."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
     return convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

@@ -177,7 +177,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """What became of which file, and the arithmetic of its forward pass."""
+    """A written step, its source, and the arithmetic of its forward pass."""
 
     step: TrainingStep
     forward_flops: int

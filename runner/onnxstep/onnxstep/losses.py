@@ -59,7 +59,7 @@ def add_at(scores: Value, classes: Value, amount: Value) -> Value:
 
 @dataclass(frozen=True)
 class Target:
-    """What a loss compares the output with: a graph input of this shape and element type."""
+    """Graph input that a loss compares the output with: its shape and element type."""
 
     shape: tuple[int, ...]
     elem_type: int
@@ -259,7 +259,7 @@ class OwnOutput:
     """The model's own output, one number, is the loss: its derivative is 1."""
 
     def target_of(self, output: Value) -> None:
-        """Nothing is compared; raises ModelError unless the output is one number."""
+        """None: nothing is compared. Raises ModelError unless the output is one number."""
         if output.size != 1:
             raise ModelError(
                 f"loss own_output: expected one number; output {output.name!r} has shape "

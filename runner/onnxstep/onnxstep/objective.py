@@ -31,7 +31,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """What a step minimises: the scalar ``value`` and its derivative by each output in it.
+    """The minimised scalar ``value`` and its derivative by each output in it.
 
     ``targets`` has the graph input that each term compares with, None where it compares nothing.
     """

@@ -27,7 +27,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Pace:
-    """What all parameters of a step share: the learning rate, and the count of this step.
+    """Learning rate and count of a step, which all parameters share.
 
     ``rate`` is a scalar of the parameter's type; ``count`` a float64 scalar, 1 at the first step,
     for the optimizers that ask for it.
@@ -38,7 +38,7 @@ class Pace:
 
 
 class Optimizer:
-    """One update rule: how a parameter and its states follow from a gradient."""
+    """An update rule: how a parameter and its states follow from a gradient."""
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Optimizer:
 
     @property
     def initial_state(self) -> float:
-        """What every element of its states is before the first step."""
+        """Value of every element of the states before the first step."""
         return 0.0
 
     @property

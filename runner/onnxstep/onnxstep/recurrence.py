@@ -1,4 +1,4 @@
-"""What LSTM, GRU and RNN share: directions, layouts, lengths, and the products batched over time.
+"""Common parts of LSTM, GRU and RNN: directions, layouts, lengths, products batched over time.
 
 A rule sees one direction at a time, its steps in the order in which they are processed and its
 tensors as rows [T·B, ...]: a reverse direction is flipped before and after, and where sequences
@@ -57,7 +57,7 @@ class Activation:
 
 
 class DirectionInputs(NamedTuple):
-    """What goes into one direction: x [T·B, I], weights, the biases added up [G·H], states."""
+    """Inputs of a direction: x [T·B, I], weights, the biases added up [G·H], states."""
 
     x: Value
     w: Value
@@ -69,7 +69,7 @@ class DirectionInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a recurrent node, T steps of B sequences with H hidden units and G gates.
+    """A direction of a recurrent node, T steps of B sequences with H hidden units and G gates.
 
     ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` of x Wᵀ and of h Rᵀ [G·H] or none,
     ``h`` and ``h_before`` [T·B, H] the hidden states after and before each step, ``c0`` [B, H],
@@ -103,7 +103,7 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """What the hidden state after a step receives from outside, zeros for nothing."""
+        """Cotangent that the hidden state after a step receives from outside, zeros for none."""
         given = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if given is None else given
 
@@ -190,7 +190,7 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Those of the weights of ``affine`` and, last, of its bias where it has one."""
+    """Cotangents of the weights of ``affine`` and, last, of its bias if it has one."""
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
     widths = [column.shape[1] for column in columns] + [1] * biased
@@ -245,7 +245,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """One direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
+        """A direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -271,7 +271,7 @@ class Directions:
         )
 
     def given(self, index: int) -> DirectionInputs:
-        """What goes into a direction of a node with whole sequences."""
+        """Inputs of a direction of a node with whole sequences."""
         w, r, both = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
         halves = [] if both is None else split(both, 2, axis=0)
         return DirectionInputs(
@@ -316,7 +316,7 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """What a state receives from outside after each step, in the order of processing."""
+        """Cotangents of a state from outside after each step, in the order of processing."""
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
@@ -330,7 +330,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """What each step receives: nothing beyond a sequence's end, ``last`` [B, H] at its end."""
+        """Cotangents of steps: none beyond a sequence's end, ``last`` [B, H] at its end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []

@@ -1,4 +1,4 @@
-"""What is known of each operator's derivative: a rule, zero by nature, or refused with a reason.
+"""Table of operators' derivatives: a rule, zero by nature, or refused with a reason.
 
 Keys are domain, operator and the version since which the operator has its meaning: a rule answers
 only for the versions that it names, so a new version is refused until somebody has read it. A rule
@@ -23,7 +23,7 @@ from onnxstep.graphs.nodes import reads
 
 @dataclass(frozen=True)
 class Node:
-    """One node of the forward graph; ``wanted`` holds the names that need a cotangent."""
+    """A node of the forward graph; ``wanted`` holds the names that need a cotangent."""
 
     op: Builder
     proto: onnx.NodeProto
@@ -178,12 +178,12 @@ def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = ""
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
-    """What is registered, or None for an operator nobody has written about."""
+    """The registered answer; None for an unknown operator."""
     return _ANSWERS.get((domain, op_type, version))
 
 
 def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
-    """What is registered for a node's operator at the opset of its graph."""
+    """The registered answer for a node's operator at the opset of its graph."""
     return answer(proto.domain, proto.op_type, op.since_version(proto))
 
 

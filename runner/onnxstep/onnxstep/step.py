@@ -102,7 +102,7 @@ class TrainingStep:
 
     @property
     def target(self) -> str | None:
-        """What the first term of the loss compares with."""
+        """Input that the first term of the loss compares with."""
         return self.targets[0]
 
     @property
@@ -118,7 +118,7 @@ class TrainingStep:
 
 @dataclass(frozen=True)
 class _Tensors:
-    """What the stored or listed tensors of a model are to a step, by name."""
+    """Roles of the stored or listed tensors of a model in a step, by name."""
 
     held: tuple[Parameter, ...]
     untrained: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a step trains, what it leaves as it is and why, and what the file leaves in doubt."""
+"""Account of what a step trains, leaves as it is, and why; and the doubts about the file."""
 
 from __future__ import annotations
 

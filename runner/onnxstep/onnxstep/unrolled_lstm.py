@@ -25,7 +25,7 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 class Step(NamedTuple):
-    """What is saved of a step: gates i, o, f, candidate c, tanh(C'), the cell state C and h'."""
+    """Saved values of a step: gates i, o, f, candidate c, tanh(C'), the cell state C and h'."""
 
     i: Value
     o: Value
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class LstmActivations(Saved):
-    """What an unrolled LSTM saves of its steps, in the order of processing.
+    """Saved values of an unrolled LSTM's steps, in the order of processing.
 
     ``given`` is what went into each direction; the others are values of ``layout``: ``h0`` the
     first hidden state, and the steps.
@@ -225,7 +225,7 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """From the cotangents of a step's states those of W x + R h + b and of the cell state before.
+    """Cotangents of W x + R h + b and of the cell state before, from those of a step's states.
 
     Slopes of a few sequences in the order in which they are needed, so that they stay in a cache.
     """
@@ -245,7 +245,7 @@ def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, 
 
 
 def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequence[Value | None]:
-    """What the hidden state after each step receives from outside."""
+    """Cotangents that the hidden state after each step receives from outside."""
     if dy is None:
         return [None] * layout.steps
     ordered = [view.ordered(index, dy) for index in range(view.directions)]

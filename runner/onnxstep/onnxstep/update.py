@@ -1,4 +1,4 @@
-"""From gradients to the next values of parameters and state: clipping, accumulation, optimizer."""
+"""Next values of parameters and state from gradients: clipping, accumulation, optimizer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """What every element starts as where the model does not say."""
+        """Value that every element starts as if the model has none."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -51,7 +51,7 @@ class Transition:
 
     @property
     def carried(self) -> Carried:
-        """What a caller must know of it: names, shape and first value."""
+        """Names, shape and first value, for the caller."""
         before, after = self.before, self.after.name
         return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
 
@@ -118,7 +118,7 @@ def clip_by_global_norm(
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
-    """By parameter, the sum of gradients before and after this micro-batch."""
+    """Sums of gradients before and after this micro-batch, by parameter."""
     return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
 
 

@@ -42,7 +42,7 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """With ``ends`` such that ``out`` windows cover ``into`` elements exactly.
+        """Fit ``ends`` so that ``out`` windows cover ``into`` elements exactly.
 
         Negative where the last elements are in no window.
         """
@@ -54,7 +54,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What Conv, ConvTranspose and pooling call it; pads are not negative."""
+        """Attributes of Conv, ConvTranspose and pooling; pads are not negative."""
         return {
             "kernel_shape": self.kernel,
             "strides": self.strides,

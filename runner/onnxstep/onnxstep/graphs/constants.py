@@ -93,7 +93,7 @@ class _Use(NamedTuple):
 
 
 def constants(model: onnx.ModelProto) -> dict[str, str]:
-    """By name, why a float tensor that the file stores is not trained."""
+    """Reasons why stored float tensors are not trained, by name."""
     said, computed = kinds(model), folded(model)
     graph = (inline_functions(model) if model.functions else model).graph
     tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
@@ -161,7 +161,7 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Where a tensor, or what is made of constants with it, meets data; or why it is no weight.
+        """Uses of a tensor, or of what constants make of it, beside data; or why it is no weight.
 
         ``alone``: it is one number, which counts where it first meets anything.
         """

@@ -128,7 +128,7 @@ class Loop:
         return f"{name}/{self._tag}{part}"
 
     def _begin(self, most: int) -> Iterator[onnx.NodeProto]:
-        """What the iterations share: constants of the body, slices of what is scanned."""
+        """Emit the values that iterations share: constants of the body, slices of inputs."""
         for name, held in self._constants.items():
             if isinstance(held, onnx.TensorProto):
                 yield helper.make_node("Constant", [], [self._own(name)], value=held)

@@ -1,4 +1,4 @@
-"""What running a graph costs in arithmetic, counted from its static shapes.
+"""Arithmetic of a graph's run, counted from its static shapes.
 
 Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
 operations for each multiply and add, as the literature counts them; elementwise work is left out. A
@@ -46,7 +46,7 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 
 
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
-    """Of one node; ``moving`` names one-hot kernels. Raises ModelError as ``flops`` does."""
+    """Operations of a node; ``moving`` names one-hot kernels. Raises ModelError as ``flops``."""
     if node.op_type in NESTED:
         raise ModelError(
             f"node {node.output[0]!r}: expected a graph without {node.op_type} to count with: how "
@@ -229,7 +229,7 @@ _COUNTS: Mapping[tuple[str, str], Count] = {
 
 
 class BatchInterpolation:
-    """One graph at two batch sizes, the smaller first; shapes are by the names of the larger.
+    """A graph at two batch sizes, the smaller first; shapes are by the names of the larger.
 
     Where the two have other nodes, or a dimension does not lie on a line of whole numbers, nothing
     can be said of other batch sizes: ``shapes`` answers None.
@@ -275,7 +275,7 @@ class BatchInterpolation:
 def _counterparts(
     small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
 ) -> Mapping[str, str] | None:
-    """By name in the larger graph, the tensor of the smaller one; None where nodes differ.
+    """Tensors of the smaller graph by their name in the larger one; None if nodes differ.
 
     Names may differ, since equal constants share one and which are equal depends on the batch.
     """

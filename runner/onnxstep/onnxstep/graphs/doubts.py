@@ -1,4 +1,4 @@
-"""Where a file leaves in doubt what its author trains, in sentences that say what to do."""
+"""Doubts about what a file's author trains, in sentences that say what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 def doubts(
     model: onnx.ModelProto, trained: Collection[str], left: Mapping[str, str]
 ) -> Iterator[str]:
-    """One sentence for each kind of doubt in a model whose merged tensors are taken apart.
+    """Sentences, one for each kind of doubt, about a model whose merged tensors are taken apart.
 
     ``trained`` names the parameters of a step, ``left`` has the reason of what it does not train.
     """
@@ -55,7 +55,7 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """By name, how many layers read a parameter that probably was one of each.
+    """Number of layers that read a parameter which probably was one of each, by name.
 
     All its numbers are equal, or an optimizer that merges ran, and layers read it in the same way.
     """

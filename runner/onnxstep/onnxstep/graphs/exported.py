@@ -1,4 +1,4 @@
-"""What PyTorch's exporters write down of tensors and nodes besides what these compute.
+"""Origins of tensors and nodes, as PyTorch's exporters write them.
 
 The tracing exporter merges equal tensors, and an Identity keeps the name of each that went. The
 dynamo exporter says of each input of the program what kind it is, its optimizer from which values a
@@ -35,7 +35,7 @@ _BUFFER = re.compile(
 
 @dataclass(frozen=True)
 class Folded:
-    """What an optimizer computed a tensor from: parameters, buffers and PyTorch's operators."""
+    """Origin of a tensor that an optimizer computed: parameters, buffers and operators."""
 
     parameters: tuple[str, ...]
     buffers: tuple[str, ...]
@@ -43,7 +43,7 @@ class Folded:
 
 
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
-    """What the dynamo exporter says of its inputs; what a tensor itself says counts most."""
+    """Kinds of inputs by the dynamo exporter; the kind that a tensor names counts most."""
     graph = model.graph
     return {
         held.name: entry.value
@@ -54,7 +54,7 @@ def kinds(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def folded(model: onnx.ModelProto) -> dict[str, Folded]:
-    """By name, the tensors that the dynamo exporter's optimizer computed."""
+    """Tensors that the dynamo exporter's optimizer computed, by name."""
     made = {name for node in model.graph.node for name in node.output}
     return {
         value.name: _folded(value.name, _TEXTS.findall(entry.value), made)
@@ -103,7 +103,7 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """By the name that it had, the initializer that took the place of an equal one in tracing.
+    """Initializers that replaced an equal one in tracing, by the other's name.
 
     A tensor that layers share has one name in the first place. Only of a scripted module or of
     parameters that share memory it has several: it is left as one where its readers differ, as an

@@ -169,7 +169,7 @@ def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.No
 
 
 class _Known:
-    """What is known of the values of a graph on the way through its nodes: types and constants."""
+    """Types and constants of a graph's values, collected on the way through its nodes."""
 
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
         graph = model.graph
@@ -255,7 +255,7 @@ class _Known:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """What the types of a node's outputs follow from; None where that is too much to keep.
+        """Key of all that a node's output types follow from; None if that is too much to keep.
 
         Nodes of equal signatures, of which a model of many layers is full, are inferred once.
         """

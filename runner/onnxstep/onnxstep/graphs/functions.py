@@ -71,7 +71,7 @@ def _written(nodes: Iterable[onnx.NodeProto]) -> _Size:
 
 
 def _called(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
-    """What nodes amount to with the bodies of what they call, those of nested graphs included."""
+    """Number of nodes with the bodies of the functions they call, nested graphs included."""
     total = _Size(0, sum(node.ByteSize() for node in nodes))
     for node in nested_nodes(nodes):
         total += sizes.get(_call_key(node), _Size()) + _Size(1)

@@ -1,4 +1,4 @@
-"""What exporters write that the rest does not read, brought to plain ONNX.
+"""Peculiar forms that exporters write, brought to plain ONNX.
 
 Some exporters (Paddle's among them) write an open dimension as -1, and weights as Constant nodes
 instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.

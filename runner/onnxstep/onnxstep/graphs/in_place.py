@@ -55,7 +55,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """For each node the set, as bits, of carried outputs that follow from it."""
+        """Set, as bits, of carried outputs that follow from each node."""
         leads, wanted = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:

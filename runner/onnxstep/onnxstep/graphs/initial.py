@@ -86,7 +86,7 @@ class _Words:
     key: NDArray[np.uint64]
 
     def after(self, place: int) -> np.random.Philox:
-        """What gives the words that follow so many others."""
+        """Generator of the words that follow the first ``place`` ones."""
         words = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
         words.random_raw(place % _WORDS_AT_ONCE)
         return words

@@ -59,7 +59,7 @@ class _Axis:
         return not self.is_over and self._free % self.stride != 0
 
     def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """With what ``auto_pad`` stands for; ONNX Runtime 1.31 leaves dilations out of it."""
+        """Write out the pads of ``auto_pad``; ONNX Runtime 1.31 leaves dilations out of them."""
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
@@ -92,7 +92,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
 
 
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """What takes the place of a miscounted node whose inputs have these shapes."""
+    """Replacement of a miscounted node whose inputs have these shapes."""
     if node.op_type in _POOLS:
         return _pooled(node, shapes[0])
     if node.op_type == "Einsum":

@@ -54,7 +54,7 @@ def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def constants(graph: onnx.GraphProto) -> Constants:
-    """By name, what holds each constant of a graph: an initializer or a Constant node."""
+    """Constants of a graph by name: an initializer or a Constant node."""
     nodes = (node for node in graph.node if is_standard(node, "Constant"))
     return {node.output[0]: node for node in nodes} | {t.name: t for t in graph.initializer}
 

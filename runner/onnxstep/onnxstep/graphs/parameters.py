@@ -1,4 +1,4 @@
-"""What of a model is trained, what is carried along, what is fed, and how many numbers that is.
+"""Parameters, running statistics and data inputs of a model, and their sizes.
 
 A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
 values); in an ordinary file the float initializers are parameters, except running statistics, which
@@ -72,7 +72,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 
 
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
-    """By name, why a float tensor that an ordinary file stores is neither parameter nor state.
+    """Reasons why stored float tensors of an ordinary file are no parameter or state, by name.
 
     Empty for a weightless file, whose list leaves no doubt.
     """
@@ -266,7 +266,7 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
-    """By the output of each Identity, the value that it copies, through chains of them."""
+    """Values that Identity nodes copy, through chains of them, by the output."""
     found: dict[str, str] = {}
     for node in nodes:
         if is_standard(node, "Identity"):

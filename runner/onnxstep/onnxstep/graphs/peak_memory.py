@@ -79,7 +79,7 @@ def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """What the arena holds for good after runs of the model, in bytes.
+    """Estimate the bytes that the arena keeps after runs of the model.
 
     Graph inputs, outputs, initializers and folded constants are not counted, nor what a kernel
     takes and gives back by itself. ``shapes`` replaces those that the model declares. Raises
@@ -98,7 +98,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _Buffers:
-    """By buffer, the step that takes it and the last that needs it; several values may share it."""
+    """The step that takes each buffer and the last that needs it; several values may share one."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.made: dict[str, int] = {}
@@ -135,7 +135,7 @@ class _Buffers:
 
 
 def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """What a session holds of values that follow from initializers alone, in bytes."""
+    """Bytes of values that a session computes from initializers alone."""
     known = static_shapes(model) if shapes is None else shapes
     run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}

@@ -81,7 +81,7 @@ def _allowed(
     half: int,
     count: int,
 ) -> list[bool]:
-    """By place; the last formal parameter stands for all after it."""
+    """Whether the type is allowed, by place; the last formal parameter stands for all later."""
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -187,7 +187,7 @@ class _Rewriting:
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """What is to be half becomes so; the other inputs stay what they are."""
+        """Give the inputs that are to be half that type; the others keep theirs."""
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
@@ -279,7 +279,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """What leads to a sine or cosine of positions alone: no weight and no float that is fed."""
+    """Values that lead to a sine or cosine of positions alone: no weight and no fed float."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {one.name for one in graph.input if one.type.tensor_type.elem_type == _FLOAT}
     found: set[str] = set()

@@ -97,7 +97,7 @@ def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
-    """By name, the type of every value of one graph that is declared or stored."""
+    """Types of all declared or stored values of a graph, by name."""
     types = {value.name: value.type for value in declared_values(graph)}
     return types | {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))

@@ -50,7 +50,7 @@ def require_end(call: Callable[[], object], what: str) -> None:
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """One line from each call, made in a copy of this process; None of those that do not end there.
+    """Lines of the calls, made in a copy of this process; None for calls that do not end there.
 
     One copy makes all calls until one ends it, and has no need to try anything again. Exceptions of
     Python are raised here.

@@ -1,4 +1,4 @@
-"""One form for all models before they are differentiated, and every shape static.
+"""The common form of models before they are differentiated, every shape static.
 
 Local functions are inlined, the default domain is called "", the opset is 13 or newer. Operators
 that ONNX itself defines by others, and that have neither a rule nor a refusal, become their body.
@@ -184,7 +184,7 @@ def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types
 def bind(
     model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """With tensors of static shapes; an operator that yields others is named, with its refusal."""
+    """Give all tensors static shapes; an operator that yields others is named, with its refusal."""
     try:
         bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
     except UnknownShapeError as error:

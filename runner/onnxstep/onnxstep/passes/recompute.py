@@ -91,7 +91,7 @@ class _Forward:
                 yield node.output[0], root[node.output[0]]
 
     def _inside(self) -> list[int]:
-        """By node, the bytes of what it makes that the backward pass reads."""
+        """Bytes that each node makes and the backward pass reads."""
         held = {self._root.get(name, name) for name in self.wanted}
         found = [0] * len(self.nodes)
         for name in held & self.maker.keys():
@@ -99,7 +99,7 @@ class _Forward:
         return found
 
     def _alive(self) -> list[int]:
-        """By position, the bytes that nodes before it make and nodes from it on read."""
+        """Bytes, at each position, that earlier nodes make and this or later ones read."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
             for name in node.input:
@@ -124,7 +124,7 @@ def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
 
 
 def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
-    """What a Dropout yields of x, by the mask that it drew the first time."""
+    """Result of a Dropout of x, by the mask that it drew the first time."""
     x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
     assert ratio is not None, "kept otherwise"
     scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
@@ -142,7 +142,7 @@ class _Again:
         self._trigger = _triggers(passed)
 
     def value(self, name: str, place: int) -> str:
-        """What the backward node at ``place`` reads instead of ``name``."""
+        """Name that the backward node at ``place`` reads instead of ``name``."""
         segment = self._segment(name)
         if name not in self._passed.wanted or segment == len(self._cuts):
             return name
@@ -233,7 +233,7 @@ def _zero_after(op: Builder, trigger: Value) -> Value:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """By backward node, the newest float value made before it that it or a later one reads."""
+    """Newest float value before each backward node that it or a later node reads."""
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     found: list[str | None] = []
     newest: list[str] = []

@@ -204,7 +204,7 @@ def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """What the file or its metadata knows starts as they say, and a counter at 0."""
+    """Carry a value on; statistics start as the file or its metadata says, a counter at 0."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

@@ -258,7 +258,7 @@ def _pull_heads(
 
 
 def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value | None:
-    """What is added to the scores of padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
+    """Bias of the scores of padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
     if mask is None:
         return None
     op, batch = node.op, node.x.shape[0]
@@ -297,7 +297,7 @@ def _over_positions(x: Value) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """As ONNX's RotaryEmbedding, which came later: the same pairs turn back by the same angles.
+    """Turn the pairs of ONNX's RotaryEmbedding, which came later, back by the same angles.
 
     The positions are the second input: one for each token [B, L], or that of the first [1].
     """

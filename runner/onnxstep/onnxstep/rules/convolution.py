@@ -63,7 +63,7 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """In blocks where they pay; one tap at single steps is a product; else transposed."""
+    """Choose the form: blocks if they pay, a product for one tap, else transposed."""
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
         return dx
@@ -78,7 +78,7 @@ def _is_product(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """As a product, in blocks or by patches, the first that the shapes allow.
+    """Choose the form: a product, blocks or patches, the first that the shapes allow.
 
     Unless cutting the patches out takes too large a constant.
     """

@@ -97,7 +97,7 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TensorScatter", versions=(24,))
 def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """What was written reads its cotangent; what was there before has it elsewhere."""
+    """Written values read the cotangent at their places; the earlier ones have it elsewhere."""
     update, start = node.input(1), node.optional_input(2)
     axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
     along = [1] * dy.rank
@@ -170,7 +170,7 @@ def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value)
 
 
 def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
-    """One at each place along a new axis, by way of float32, which every runtime has."""
+    """Ones at the places along a new axis, by way of float32, which every runtime has."""
     zero_one = op.constant(np.array([0, 1], np.float32))
     hot = op.OneHot(
         places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
@@ -219,7 +219,7 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Those that are the extreme share its cotangent equally, as PyTorch's scatter_reduce does."""
+    """Share the extreme's cotangent equally among ties, as PyTorch's scatter_reduce does."""
     won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")

@@ -45,7 +45,7 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
-    """Those of A and B from that of A B, of the broadcast shape; vectors have no batch axes."""
+    """Cotangents of A and B from the product's, broadcast; vectors have no batch axes."""
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
     columns = op.Unsqueeze(b, op.integers(1)) if b.rank == 1 else b

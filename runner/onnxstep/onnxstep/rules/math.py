@@ -322,7 +322,7 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _raised(op: Builder, x: Value, low: Value, high: Value | None) -> Value:
-    """Where the lower bound is the result; a higher bound below it always wins."""
+    """Mask of the results that are the lower bound; a higher bound below it always wins."""
     below = op.Less(x, low)
     return below if high is None else op.And(below, op.Not(op.Less(high, low)))
 

@@ -49,7 +49,7 @@ def _unpools(op: Builder, node: Node, view: Window) -> bool:
 
 
 def _indices(op: Builder, node: Node) -> Value:
-    """Where each maximum is, counted row by row; a node that counts by columns is pooled again."""
+    """Place of each maximum, counted row by row; a node that counts by columns is pooled again."""
     if not node.attribute("storage_order"):
         return node.output(1)
     kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
@@ -149,7 +149,7 @@ def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GlobalLpPool", versions=(2, 22))
 def global_lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """As LpPool with one window."""
+    """LpPool with one window."""
     return _along_norm(op, node, _per_norm(op, node, dy))
 
 

@@ -96,7 +96,7 @@ def _clipped(z: Value, bound: float) -> Value:
 
 
 def _inside(z: Value, bound: float) -> Value:
-    """One where z is within the bound, else zero."""
+    """Indicator of z within the bound: one or zero."""
     op = z.op
     return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
 
@@ -255,7 +255,7 @@ class _Parts:
     def swept(
         self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
     ) -> DirectionCotangents:
-        """What the sweep yields; ``from_h`` is how h enters n: a cotangent and the factor of R."""
+        """Results of a sweep; ``from_h`` is how h enters n: a cotangent and the factor of R."""
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
@@ -285,7 +285,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """What the hidden state before a step receives: dz R, directly, and from outside."""
+    """Cotangent of the hidden state before a step: dz R, directly, and from outside."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -294,6 +294,6 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Where all gates add x Wᵀ + h Rᵀ + b, one cotangent serves them all."""
+    """The cotangent of x Wᵀ + h Rᵀ + b serves all gates that add this."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -98,7 +98,7 @@ def _resized(node: Node) -> list[int]:
 
 
 def _interpolation(op: Builder, node: Node, axis: int) -> Value:
-    """What the operator makes of the unit vectors along an axis: [length, length of the output]."""
+    """Images of the unit vectors along an axis: [length, length of the output]."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))
@@ -210,7 +210,7 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @dataclass(frozen=True)
 class _Tap:
-    """One element that each point reads along an axis, all [N, points]; int64, floats, floats.
+    """An element that each point reads along an axis, all [N, points]; int64, floats, floats.
 
     ``slope`` is the derivative of the weight by the point.
     """
@@ -239,7 +239,7 @@ class _Axis:
 
     @property
     def low(self) -> float:
-        """Where the axis begins; reflection turns there, and 2 · scale further."""
+        """Begin of the axis; reflection turns there, and 2 · scale further."""
         return 0.0 if self.align_corners else -0.5
 
     def coordinate(self, points: Value) -> Value:
@@ -309,7 +309,7 @@ def _taps(node: Node, axis: _Axis, points: Value) -> list[_Tap]:
 
 
 def _polynomial(t: Value, powers: Sequence[float]) -> Value:
-    """By Horner's rule; of t's shape also where it is constant."""
+    """Polynomial by Horner's rule; of t's shape also if it is constant."""
     value = t * 0.0 + powers[-1]
     for factor in powers[-2::-1]:
         value = value * t + factor

@@ -88,7 +88,7 @@ def reverse_sequence(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """What was kept is kept; the rest was overwritten by zeros."""
+    """Keep the same triangle; the rest was overwritten by zeros."""
     kept = [dy, node.optional_input(1)]
     return op.emit("Trilu", kept, {"upper": node.attribute("upper")})[0]
 
@@ -181,7 +181,7 @@ def _returned(op: Builder, node: Node, dy: Value) -> Value:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """For each axis the first place taken, counted from the front, and the step."""
+    """First place taken, counted from the front, and step of each axis."""
     lengths = node.x.shape
     given = node.constant(1, "starts")
     count = 0 if given is None else given.size
