@@ -86,8 +86,8 @@ def attention_backward(
     )
 
 
-def _plus(own: Value, other: Value | None) -> Value:
-    return own if other is None else own + other
+def _plus(first: Value, second: Value | None) -> Value:
+    return first if second is None else first + second
 
 
 def _seen(cotangent: Value, blind: Value | None) -> Value:
@@ -122,8 +122,8 @@ def band_masks(
 def split_heads(x: Value, heads: int) -> Value:
     """[B, L, heads · E] as [B, heads, L, E]."""
     op, (batch, length, width) = x.op, x.shape
-    apart = op.Reshape(x, op.integers(batch, length, heads, width // heads))
-    return op.Transpose(apart, perm=[0, 2, 1, 3])
+    by_head = op.Reshape(x, op.integers(batch, length, heads, width // heads))
+    return op.Transpose(by_head, perm=[0, 2, 1, 3])
 
 
 def merge_heads(x: Value) -> Value:

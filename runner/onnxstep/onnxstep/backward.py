@@ -80,11 +80,11 @@ def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
 def _node_cotangents(
     node: Node, received: Sequence[Value | None], nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> Iterable[tuple[str, Value]]:
-    known = registry.answer_for(node.op, node.proto)
-    if not isinstance(known, registry.Gradient):
-        raise registry.undifferentiable(node, known, nodes, targets)
+    answer = registry.answer_for(node.op, node.proto)
+    if not isinstance(answer, registry.Gradient):
+        raise registry.undifferentiable(node, answer, nodes, targets)
     try:
-        given = known.rule(node.op, node, *received)
+        given = answer.rule(node.op, node, *received)
         cotangents = [given] if isinstance(given, Value) else list(given)
         for name, value in zip(node.proto.input, cotangents, strict=False):
             if value is not None and name in node.wanted:
@@ -104,8 +104,8 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
     Runtimes may run it, and onnx checks few of them, so rules trust all.
     """
-    given = node_attributes(node.proto).items()
-    written = " ".join(", ".join(f"{key} {value!r}" for key, value in given).split())
+    attributes = node_attributes(node.proto).items()
+    written = " ".join(", ".join(f"{key} {value!r}" for key, value in attributes).split())
     shapes = ", ".join("none" if x is None else str(list(x.shape)) for x in node.inputs)
     return ModelError(
         f"{node.label}: its gradient cannot be built with inputs of the shapes {shapes} and "

@@ -134,10 +134,10 @@ def _convolved(
         )
     ]
     shape = (x.shape[0], w.shape[0], *out)
-    given = [_in_blocks(x), _weights_in_blocks(w, is_depthwise=group > 1)]
-    given += [] if bias is None else [bias]
+    inputs = [_in_blocks(x), _weights_in_blocks(w, is_depthwise=group > 1)]
+    inputs += [] if bias is None else [bias]
     groups = {"group": group} if group > 1 else {}
-    y = _emit("Conv", given, shape, view.attributes | groups)
+    y = _emit("Conv", inputs, shape, view.attributes | groups)
     return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})
 
 

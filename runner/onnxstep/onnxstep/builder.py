@@ -259,8 +259,8 @@ class Builder:
     def zeros(self, shape: Sequence[int], elem_type: int) -> Value:
         """A tensor of zeros that the file does not store."""
         zero = np.zeros(1 if shape else (), dtype=helper.tensor_dtype_to_np_dtype(elem_type))
-        held = self.constant(zero)
-        return self.Expand(held, self.integers(*shape)) if shape else held
+        number = self.constant(zero)
+        return self.Expand(number, self.integers(*shape)) if shape else number
 
     def integers(self, *numbers: int) -> Value:
         """A rank-1 int64 constant, known however long: axes, shapes, starts and ends."""
@@ -286,12 +286,12 @@ class Builder:
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
         """A reduction over ``axes``, spelled as the opset has it: axes became an input at 18."""
-        kept = int(keepdims)
+        keeps_dims = int(keepdims)
         if not axes:
             return x
         if op_type == "ReduceSum" or self.opset >= _AXES_ARE_INPUTS:
-            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": kept})[0]
-        return self.emit(op_type, [x], {"keepdims": kept, "axes": list(axes)})[0]
+            return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": keeps_dims})[0]
+        return self.emit(op_type, [x], {"keepdims": keeps_dims, "axes": list(axes)})[0]
 
     def known(self, value: Value | None) -> NDArray[Any] | None:
         """The array behind a small constant, or None where it is only known at run time."""

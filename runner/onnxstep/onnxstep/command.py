@@ -136,10 +136,10 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _options(arguments: argparse.Namespace) -> StepOptions:
     names = {field.name for field in fields(StepOptions)}
-    given = {name: value for name, value in vars(arguments).items() if name in names}
-    given["dimensions"] = _dimensions(arguments.dim)
-    given["carry"] = _pairs("--carry", arguments.carry, "h0=hn")
-    return StepOptions(**given)
+    values = {name: value for name, value in vars(arguments).items() if name in names}
+    values["dimensions"] = _dimensions(arguments.dim)
+    values["carry"] = _pairs("--carry", arguments.carry, "h0=hn")
+    return StepOptions(**values)
 
 
 def _dimensions(options: Sequence[str]) -> dict[str, int]:

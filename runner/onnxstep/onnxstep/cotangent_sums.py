@@ -49,11 +49,11 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
 
 
-def add_cotangents(one: Value, other: Value) -> Value:
+def add_cotangents(first: Value, second: Value) -> Value:
     """The sum of two cotangents of one value; scattered rows are added to the other in place."""
-    if isinstance(one, ScatteredRows) and not isinstance(other, ScatteredRows):
-        one, other = other, one
-    return _add_rows(one, other) if isinstance(other, ScatteredRows) else one + other
+    if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
+        first, second = second, first
+    return _add_rows(first, second) if isinstance(second, ScatteredRows) else first + second
 
 
 def scatter_rows(

@@ -71,9 +71,9 @@ def open_model(
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
     # A file may declare values whose nodes are gone, under dimensions that nobody binds.
-    made = {name for node in graph.node for name in node.output}
+    outputs_of_nodes = {name for node in graph.node for name in node.output}
     for info in [*graph.value_info, *graph.output]:
-        if info.name in made and info.name not in op.values:
+        if info.name in outputs_of_nodes and info.name not in op.values:
             op.declare(info.name, info.type)
     for node in graph.node:
         _adopt(op, node)
@@ -94,14 +94,14 @@ def close_model(
     op = forward.op
     nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
     used = {name for node in nodes for name in reads(node)} | {v.name for v in outputs}
-    taken = set(names(inputs))
+    input_names = set(names(inputs))
     graph = helper.make_graph(
         nodes,
         name,
         [_info(value) for value in inputs],
         [_info(value) for value in outputs],
-        [t for t in op.initializers if t.name in used and t.name not in taken],
-        value_info=_between(op, nodes, taken | set(names(outputs))),
+        [t for t in op.initializers if t.name in used and t.name not in input_names],
+        value_info=_between(op, nodes, input_names | set(names(outputs))),
     )
     _name_apart(graph.node)
     model = helper.make_model(
@@ -120,13 +120,13 @@ def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
 
     ONNX Runtime names what it fuses after the nodes, and up to 1.20 refuses two of one name.
     """
-    taken: set[str] = set()
+    used: set[str] = set()
     for node in nodes:
         name = node.name
-        while not name or name in taken:
+        while not name or name in used:
             name += next(filter(None, node.output))
         node.name = name
-        taken.add(name)
+        used.add(name)
 
 
 def _adopt(op: Builder, node: onnx.NodeProto) -> None:
@@ -167,14 +167,14 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """
     if node.op_type != "Resize" or node.domain:
         return False
-    given = node_attributes(node)
+    attributes = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
     constant = any(name and op.known(op.values[name]) is not None for name in node.input[_SCALES:])
     if len(into) != _IMAGE_RANK or into[:2] != out[:2] or not constant:
         return False
-    if "axes" in given:
-        return all(axis % _IMAGE_RANK in _SPATIAL for axis in given["axes"])
-    return given.get("mode") == b"cubic"
+    if "axes" in attributes:
+        return all(axis % _IMAGE_RANK in _SPATIAL for axis in attributes["axes"])
+    return attributes.get("mode") == b"cubic"
 
 
 def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:

@@ -127,14 +127,14 @@ class SoftmaxCrossEntropy:
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
             return target, share, share
-        classes, kept = target, op.scalar(1.0, output.elem_type)
+        classes, counts = target, op.scalar(1.0, output.elem_type)
         if self.ignore_index is not None:
             ignored = op.Equal(target, op.scalar(self.ignore_index, TensorProto.INT64))
             classes = op.Where(ignored, op.scalar(0, TensorProto.INT64), target)
-            kept = 1.0 - op.Cast(ignored, to=output.elem_type)
-        weight = op.Gather(self._class_weights(op, output), classes) * kept
+            counts = 1.0 - op.Cast(ignored, to=output.elem_type)
+        weight = op.Gather(self._class_weights(op, output), classes) * counts
         total = op.ReduceSum(weight, keepdims=0)
-        return classes, weight / total, kept / total
+        return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
         """The share of the target that is spread over all classes."""
@@ -148,8 +148,8 @@ class SoftmaxCrossEntropy:
         return _Smooth(value, each * float(sum(self.weights)), label)
 
     def _class_weights(self, op: Builder, like: Value) -> Value:
-        ones = (1.0,) * classes_of(like)
-        return op.Cast(op.constant(np.array(self.weights or ones)), to=like.elem_type)
+        equal = (1.0,) * classes_of(like)
+        return op.Cast(op.constant(np.array(self.weights or equal)), to=like.elem_type)
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ class OwnOutput:
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
         """Emit the output as a scalar, and 1 as its derivative."""
         shape = op.integers(*output.shape)
-        one = op.Expand(op.scalar(1.0, output.elem_type), shape)
-        return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), one)
+        derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
+        return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), derivative)
 
 
 def _total(value: Value) -> Value:

@@ -80,13 +80,13 @@ class MixedBuilder(Builder):
         """A value in another type, each once."""
         if value.elem_type == elem_type:
             return value
-        known = value.name, elem_type
-        if known not in self._casts:
-            [made] = super().emit("Cast", [value], {"to": elem_type})
-            self._casts[known] = made
+        key = value.name, elem_type
+        if key not in self._casts:
+            [result] = super().emit("Cast", [value], {"to": elem_type})
+            self._casts[key] = result
             if value.elem_type == TensorProto.FLOAT and elem_type in HALF_TYPES:
-                self._casts[made.name, value.elem_type] = value
-        return self._casts[known]
+                self._casts[result.name, value.elem_type] = value
+        return self._casts[key]
 
 
 SCALE = "loss_scale"
@@ -138,15 +138,15 @@ class Scale:
 
     def moves(self, finite: Value) -> Iterator[Transition]:
         """The next scale and the count of good steps; ``finite``: this step was one."""
-        op, said = self._op, self._scaling
+        op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0
-        grows = op.Equal(count, op.scalar(said.growth_interval, _FLOAT))
-        grown = op.Min(self.before * said.growth, op.scalar(_LARGEST, _FLOAT))
+        grows = op.Equal(count, op.scalar(scaling.growth_interval, _FLOAT))
+        grown = op.Min(self.before * scaling.growth, op.scalar(_LARGEST, _FLOAT))
         good = op.Where(grows, grown, self.before)
-        scale = op.Where(finite, good, self.before * said.backoff)
+        scale = op.Where(finite, good, self.before * scaling.backoff)
         reset = op.scalar(0.0, _FLOAT)
         steps = op.Where(finite, op.Where(grows, reset, count), reset)
-        yield Transition(self.before, op.rename(scale, f"{SCALE}.next"), "state", said.initial)
+        yield Transition(self.before, op.rename(scale, f"{SCALE}.next"), "state", scaling.initial)
         yield Transition(self._good_steps, op.rename(steps, f"{GOOD_STEPS}.next"), "state")
 
 

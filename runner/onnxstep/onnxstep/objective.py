@@ -71,8 +71,8 @@ def keep_term_outputs(
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""
     wanted = {term.output or only for term in terms} | set(carried)
-    known = {value.name for value in model.graph.output}
-    return keep_outputs(model, wanted) if wanted <= known else model
+    outputs = {value.name for value in model.graph.output}
+    return keep_outputs(model, wanted) if wanted <= outputs else model
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:

@@ -197,10 +197,10 @@ class Adam(Optimizer):
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
         length = pace.rate * c / c_1
-        kept = (
+        decayed = (
             w * (1.0 - pace.rate * self.weight_decay) if self.decoupled and self.weight_decay else w
         )
-        return Update(kept - first / spread * length, (first, second))
+        return Update(decayed - first / spread * length, (first, second))
 
 
 def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:

@@ -104,8 +104,8 @@ class Direction:
 
     def received(self, step: int) -> Value:
         """Cotangent that the hidden state after a step receives from outside, zeros for none."""
-        given = self.dh[step]
-        return self.op.zeros(self.c0.shape, self.c0.elem_type) if given is None else given
+        cotangent = self.dh[step]
+        return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ def through_time(
         raise ModelError(f"{node.label}: expected weights of one or two directions, got {got}")
     runs = [view.direction(index, *received) for index in range(view.directions)]
     swept = [sweep(run) for run in runs]
-    both = list(zip(runs, swept, strict=True))
-    dx = [view.sequence(index, node.op.MatMul(s.z, run.w)) for index, (run, s) in enumerate(both)]
+    pairs = list(zip(runs, swept, strict=True))
+    dx = [view.sequence(index, node.op.MatMul(s.z, run.w)) for index, (run, s) in enumerate(pairs)]
     return (
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
         view.stacked([s.w for s in swept]),
@@ -206,8 +206,8 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     if not present:
         return concat(columns, axis=1)
     op, rows = columns[0].op, columns[0].shape[0]
-    one = op.constant(np.ones((1, 1), columns[0].dtype))
-    return concat([*columns, op.Expand(one, op.integers(rows, 1))], axis=1)
+    unit = op.constant(np.ones((1, 1), columns[0].dtype))
+    return concat([*columns, op.Expand(unit, op.integers(rows, 1))], axis=1)
 
 
 def _demand_square(node: Node) -> None:
@@ -272,8 +272,8 @@ class Directions:
 
     def given(self, index: int) -> DirectionInputs:
         """Inputs of a direction of a node with whole sequences."""
-        w, r, both = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
-        halves = [] if both is None else split(both, 2, axis=0)
+        w, r, biases = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
+        halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
             x=self._rows(index, self._x),
             w=w,
@@ -302,16 +302,16 @@ class Directions:
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         default = _DEFAULT_ACTIVATIONS[self._node.proto.op_type]
-        given = [name.decode() for name in self._node.attribute("activations") or []]
-        names = [name.capitalize() for name in given] or default * self.directions
+        listed = [name.decode() for name in self._node.attribute("activations") or []]
+        names = [name.capitalize() for name in listed] or default * self.directions
         for name in names:
             if name not in _SLOPES:
                 raise ModelError(
                     f"{self._node.label}: expected activations among {', '.join(_SLOPES)}, "
                     f"got {name!r}"
                 )
-        own = names[index * len(default) : (index + 1) * len(default)]
-        return tuple(Activation(name) for name in own)
+        activations = names[index * len(default) : (index + 1) * len(default)]
+        return tuple(Activation(name) for name in activations)
 
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
@@ -346,8 +346,8 @@ class Directions:
 
     def _own_lengths(self, lengths: Value | None) -> Value | None:
         """The lengths [B] as int64; None where every sequence is known to be as long as X."""
-        known = self._op.known(lengths)
-        if lengths is None or (known is not None and bool(np.all(known == self.steps))):
+        constant = self._op.known(lengths)
+        if lengths is None or (constant is not None and bool(np.all(constant == self.steps))):
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
 

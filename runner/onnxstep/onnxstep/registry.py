@@ -54,13 +54,13 @@ class Node:
         value = self.optional_input(index)
         if value is None:
             return None
-        known = self.op.known(value)
-        if known is None:
+        value_array = self.op.known(value)
+        if value_array is None:
             raise ModelError(
                 f"{self.label}: expected {what} as a constant; {value.name!r} is computed at run "
                 "time; fold the constants of the model, or export it with fixed shapes"
             )
-        return known
+        return value_array
 
     @property
     def x(self) -> Value:
@@ -191,9 +191,9 @@ def refusal(domain: str, op_type: str) -> str | None:
     """Why the operator is refused, in whichever version; None where it is not."""
     return next(
         (
-            known.reason
-            for (owner, name, _), known in _ANSWERS.items()
-            if (owner, name) == (domain, op_type) and isinstance(known, Refused)
+            answer_of_operator.reason
+            for (owner, name, _), answer_of_operator in _ANSWERS.items()
+            if (owner, name) == (domain, op_type) and isinstance(answer_of_operator, Refused)
         ),
         None,
     )
@@ -212,14 +212,16 @@ def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer)
 
 
 def undifferentiable(
-    node: Node, known: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
+    node: Node, answer_of_node: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> ModelError:
     """The error for a node without a rule: operator, version, reason, and the path it lies on.
 
     ``nodes`` are all of the graph; one of ``targets`` is where the path begins.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
-    reason = known.reason if isinstance(known, Refused) else "it has no gradient rule"
+    reason = (
+        answer_of_node.reason if isinstance(answer_of_node, Refused) else "it has no gradient rule"
+    )
     path = " -> ".join(_shortened(_path_to(node, nodes, targets)))
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"

@@ -148,15 +148,15 @@ def _tensors(
     wrt: Collection[str] = (),
     no_weight_decay: Collection[str] = (),
 ) -> _Tensors:
-    held, kept = parameters(model), untrained(model)
+    held, reasons = parameters(model), untrained(model)
     trainable = [parameter.name for parameter in held]
     statistics = tuple(statistic.name for statistic in state(model))
-    others = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
+    excluded = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
     return _Tensors(
         held,
-        kept,
+        reasons,
         statistics,
-        frozen=match_names("freeze", freeze, [*trainable, *statistics, *kept]) | others,
+        frozen=match_names("freeze", freeze, [*trainable, *statistics, *reasons]) | excluded,
         undecayed=match_names("no_weight_decay", no_weight_decay, trainable),
     )
 
@@ -205,8 +205,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     sums = accumulate(op, pulled.gradients) if options.micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
-    held, kept = tensors.held, tensors.untrained
-    account = trained_set(model, held, kept, pulled.gradients, tensors.frozen)
+    held, reasons = tensors.held, tensors.untrained
+    account = trained_set(model, held, reasons, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
@@ -250,12 +250,12 @@ def first_values(
 
     Parameters are those of the file, or drawn by ``seed`` where the file lists them.
     """
-    held = materialise(model, seed)
-    values = {name: held[name] for name in step.frozen}
+    weights = materialise(model, seed)
+    values = {name: weights[name] for name in step.frozen}
     for carried in step.carried:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(carried.elem_type)
         fill = np.full(carried.shape, carried.fill, dtype)
-        values[carried.input] = held.get(carried.input, fill)
+        values[carried.input] = weights.get(carried.input, fill)
     return values
 
 
@@ -282,8 +282,8 @@ def evaluation_graph(
         forward = lower(forward, tensors.statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
-    held = [entry.name for entry in (*parameters(model), *state(model))]
-    weights = [forward.value(name) for name in held if name not in names(forward.inputs)]
+    names_held = [entry.name for entry in (*parameters(model), *state(model))]
+    weights = [forward.value(name) for name in names_held if name not in names(forward.inputs)]
     return close_model(forward, [*forward.inputs, *built.given, *weights], outputs, "evaluation")
 
 
@@ -296,8 +296,8 @@ def _pull(
 ) -> _Pulled:
     """The loss and its gradients; a micro-batch counts for its share of the update."""
     op, shares = forward.op, _shares(built, micro_batches)
-    found = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
-    gradients = {name: found[name] for name in trained if name in found}
+    cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
+    gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
         raise _nothing_trained(forward, built)
     loss = op.rename(built.value, "loss")

@@ -43,10 +43,10 @@ def trained_set(
     says of it: both follow its whole graph, so that a caller asks once.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
-    left = [LeftOut(name, sizes[name], reason) for name, reason in untrained.items()]
+    left_out = [LeftOut(name, sizes[name], reason) for name, reason in untrained.items()]
     for parameter in held:
         if parameter.name not in trained:
             reason = "frozen" if parameter.name in frozen else "the loss does not depend on it"
-            left.append(LeftOut(parameter.name, math.prod(parameter.shape), reason))
-    reasons = {tensor.name: tensor.reason for tensor in left}
-    return TrainedSet(tuple(trained), tuple(left), tuple(doubts(model, trained, reasons)))
+            left_out.append(LeftOut(parameter.name, math.prod(parameter.shape), reason))
+    reasons = {tensor.name: tensor.reason for tensor in left_out}
+    return TrainedSet(tuple(trained), tuple(left_out), tuple(doubts(model, trained, reasons)))

@@ -60,8 +60,8 @@ def is_plain(node: Node) -> bool:
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
-    given = [name.decode().capitalize() for name in node.attribute("activations") or []]
-    usual = given in ([], _DEFAULTS, _DEFAULTS * 2)
+    activations = [name.decode().capitalize() for name in node.attribute("activations") or []]
+    usual = activations in ([], _DEFAULTS, _DEFAULTS * 2)
     return ranks and usual and not rare and node.input(1).shape[0] in (1, 2)
 
 
@@ -86,12 +86,13 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
     and the tangent. Returns the last cell state too.
     """
     op = layout.op
-    given = [view.given(index) for index in range(view.directions)]
+    inputs_given = [view.given(index) for index in range(view.directions)]
     h, cell = (
-        layout.from_states(states) for states in zip(*((g.h0, g.c0) for g in given), strict=True)
+        layout.from_states(states)
+        for states in zip(*((g.h0, g.c0) for g in inputs_given), strict=True)
     )
-    saved = LstmActivations(layout, given, h)
-    parts = list(zip(*map(_apart, given), strict=True))
+    saved = LstmActivations(layout, inputs_given, h)
+    parts = list(zip(*map(_apart, inputs_given), strict=True))
     of_gates, of_candidate = (layout.stacked([run.r for run in part]) for part in parts)
     inputs = (layout.each([_inputs(run) for run in part]) for part in parts)
     for gates_z, candidate_z in zip(*inputs, strict=True):
@@ -187,15 +188,15 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
     view, layout, op = Directions(node), saved.layout, node.op
     dz, dh0, dc0 = _backward_steps(view, saved, *received)
     by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
-    both = list(zip(by_direction, saved.given, strict=True))
+    pairs = list(zip(by_direction, saved.given, strict=True))
     dx = [
-        view.sequence(index, d.op.Gemm(d, run.w, transA=1)) for index, (d, run) in enumerate(both)
+        view.sequence(index, d.op.Gemm(d, run.w, transA=1)) for index, (d, run) in enumerate(pairs)
     ]
     return (
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
-        view.stacked([op.Gemm(d, run.x) for d, run in both]),
+        view.stacked([op.Gemm(d, run.x) for d, run in pairs]),
         view.stacked([op.Gemm(d, h, transB=1) for d, h in zip(by_direction, before, strict=True)]),
-        view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in both if run.bias]),
+        view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in pairs if run.bias]),
         None,
         view.states(layout.as_states(dh0)),
         view.states(layout.as_states(dc0)),
@@ -265,10 +266,10 @@ def _last(view: Directions, layout: TimeLayout, received: Value | None) -> Value
     return layout.from_states([view.state(i, received) for i in range(view.directions)])
 
 
-def _sum(one: Value | None, other: Value | None) -> Value | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other
+def _sum(first: Value | None, second: Value | None) -> Value | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return first + second
 
 
 def _summed(dz: Value) -> Value:

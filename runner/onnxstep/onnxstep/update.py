@@ -80,8 +80,8 @@ def updates(
         typed = rate.cast(w.elem_type)
         rule = optimizer.undecayed() if name in undecayed else optimizer
         for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
-            kept = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
-            yield Transition(before, kept, role, first)
+            following = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
+            yield Transition(before, following, role, first)
 
 
 def _changes(

@@ -37,10 +37,10 @@ def vjp_graph(
         for y in forward.outputs
         if y.is_float
     }
-    found = pull_back(op, forward.nodes, cotangents, [source.name for source in sources])
+    cotangents_found = pull_back(op, forward.nodes, cotangents, [source.name for source in sources])
     gradients = [
         op.rename(
-            found.get(source.name) or op.zeros(source.shape, source.elem_type),
+            cotangents_found.get(source.name) or op.zeros(source.shape, source.elem_type),
             f"{source.name}_gradient",
         )
         for source in sources

@@ -75,16 +75,16 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
     """Kernels [channels · taps, 1, *kernel] that cut out each element of a window by itself."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
-    one = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
-    return like.op.constant(np.tile(one, (channels, 1, *[1] * len(kernel))))
+    unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
+    return like.op.constant(np.tile(unit, (channels, 1, *[1] * len(kernel))))
 
 
 def crop_uncovered(x: Value, fitted: Window) -> Value:
     """X without the last elements, which are in no window."""
     for axis, end in enumerate(fitted.ends, start=2):
         if end < 0:
-            kept = x.op.integers(x.shape[axis] + end)
-            x = x.op.Slice(x, x.op.integers(0), kept, x.op.integers(axis))
+            covered = x.op.integers(x.shape[axis] + end)
+            x = x.op.Slice(x, x.op.integers(0), covered, x.op.integers(axis))
     return x
 
 
@@ -120,8 +120,8 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     plain = _unpadded(node, kernel)
     padding = _numbers(node, "output_padding", rank, 0)
     auto_pad = node.attribute("auto_pad", "NOTSET")
-    given = node.attribute("output_shape")
-    if auto_pad == "VALID" or (auto_pad == "NOTSET" and not given):
+    output_shape = node.attribute("output_shape")
+    if auto_pad == "VALID" or (auto_pad == "NOTSET" and not output_shape):
         begins = list(_numbers(node, "pads", 2 * rank, 0)[:rank])
     else:
         ends = plain.fitted(node.y.shape[2:], node.x.shape[2:]).ends
@@ -148,10 +148,10 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
     """An attribute of the window; shape inference does not check all of them."""
-    given = tuple(node.attribute(name) or [default] * count)
-    if len(given) != count:
-        raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(given)}")
-    return given
+    numbers = tuple(node.attribute(name) or [default] * count)
+    if len(numbers) != count:
+        raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(numbers)}")
+    return numbers
 
 
 def _same(node: Node, plain: Window, *, upper: bool) -> Window:

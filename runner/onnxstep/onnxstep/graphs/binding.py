@@ -269,14 +269,14 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     """The operations of a node, of an Einsum as if its operands had no label in common."""
-    read, made = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
-    work = sum(read) + sum(made)
+    read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
+    work = sum(read) + sum(written)
     if node.op_type == "Einsum":
         return work + math.prod(read)
     if any(subgraphs(node)):
         return work
     window: Sequence[int] = node_attributes(node).get("kernel_shape", ())
-    return max(work, math.prod(window) * sum(made), node_flops(node, shapes, frozenset()))
+    return max(work, math.prod(window) * sum(written), node_flops(node, shapes, frozenset()))
 
 
 def _is_static(kind: onnx.TypeProto) -> bool:

@@ -25,7 +25,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
 
     Raises ModelError for a pattern that matches none, with the nearest choice.
     """
-    found: set[str] = set()
+    chosen: set[str] = set()
     names = frozenset(choices)
     for pattern in patterns:
         # A name may itself look like a pattern: "w[0]".
@@ -33,16 +33,16 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
         matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:
             raise unknown_name(kind, pattern, choices)
-        found |= matched
-    return frozenset(found)
+        chosen |= matched
+    return frozenset(chosen)
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
     """The error for a name that is none of the choices."""
-    known = list(choices)
-    near = get_close_matches(name, known, n=1)
+    names = list(choices)
+    near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, known)}{hint}")
+    return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, names)}{hint}")
 
 
 def first_names(names: Collection[str]) -> str:
@@ -51,9 +51,9 @@ def first_names(names: Collection[str]) -> str:
     return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
 
 
-def _listed(name: str, known: list[str]) -> str:
+def _listed(name: str, names: list[str]) -> str:
     """All choices, or the nearest of many."""
-    if len(known) <= _MOST_LISTED:
-        return ", ".join(known)
-    nearest = get_close_matches(name, known, n=_NEAREST, cutoff=0.0)
-    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more"
+    if len(names) <= _MOST_LISTED:
+        return ", ".join(names)
+    nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)
+    return f"{', '.join(nearest)} and {len(names) - len(nearest)} more"

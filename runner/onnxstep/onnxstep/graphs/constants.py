@@ -94,24 +94,26 @@ class _Use(NamedTuple):
 
 def constants(model: onnx.ModelProto) -> dict[str, str]:
     """Reasons why stored float tensors are not trained, by name."""
-    said, computed = kinds(model), folded(model)
+    exporter_kinds, computed = kinds(model), folded(model)
     graph = (inline_functions(model) if model.functions else model).graph
     tensors = [tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES]
-    found = {name: _EXPORTED.format(kind) for name, kind in said.items() if kind != PARAMETER}
+    reasons = {
+        name: _EXPORTED.format(kind) for name, kind in exporter_kinds.items() if kind != PARAMETER
+    }
     uses = _Uses(graph)
     judged = {
         tensor.name: _computed(tensor, computed.get(tensor.name)) or _judged(tensor, uses)
         for tensor in tensors
-        if tensor.name not in said
+        if tensor.name not in exporter_kinds
     }
-    if not any(kind == PARAMETER for kind in said.values()) and all(judged.values()):
+    if not any(kind == PARAMETER for kind in exporter_kinds.values()) and all(judged.values()):
         # Nothing to compare with: a model that is to be trained has at least one weight.
         judged = {name: why for name, why in judged.items() if why != WRITTEN}
     for tensor in tensors if is_traced(model) else ():
         if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
             judged[tensor.name] = ""
     names = [tensor.name for tensor in tensors]
-    return {name: why for name in names if (why := found.get(name) or judged.get(name, ""))}
+    return {name: why for name in names if (why := reasons.get(name) or judged.get(name, ""))}
 
 
 def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
@@ -129,8 +131,8 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
-        made = origin.buffers or not origin.operators or origin.operators & _MAKING
-        return _COMPUTED if made else ""
+        is_trainable = origin.buffers or not origin.operators or origin.operators & _MAKING
+        return _COMPUTED if is_trainable else ""
     array = numpy_helper.to_array(tensor)
     distinct = np.unique(array).size
     repeated = 2 * distinct < array.size if distinct > 1 else origin.operators & _REPEATING
@@ -150,8 +152,8 @@ class _Uses:
         # By value: its readers, at which of their inputs, and whether data reaches them too.
         self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
         self._outputs = {value.name for value in graph.output}
-        held = {tensor.name for tensor in graph.initializer}
-        fed = {value.name for value in graph.input} - held
+        stored = {tensor.name for tensor in graph.initializer}
+        fed = {value.name for value in graph.input} - stored
         for node in graph.node:
             read = dict.fromkeys(reads(node))
             meets = not fed.isdisjoint(read)
@@ -165,7 +167,7 @@ class _Uses:
 
         ``alone``: it is one number, which counts where it first meets anything.
         """
-        waiting, seen = [name], {name}
+        waiting, visited = [name], {name}
         while waiting:
             current = waiting.pop()
             if current in self._outputs:
@@ -173,17 +175,17 @@ class _Uses:
             for node, place, meets in self._readers[current]:
                 if place in _BOUNDS.get(node.op_type, ()):
                     continue
-                said, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
+                reason, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
                 if place in places:
-                    yield said
+                    yield reason
                 elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
                     yield _Use(node.op_type, place)
                 elif node.op_type in ("Cos", "Sin"):
                     yield _ANGLE
                 else:
-                    new = [made for made in node.output if made and made not in seen]
+                    new = [output for output in node.output if output and output not in visited]
                     waiting += new
-                    seen.update(new)
+                    visited.update(new)
 
 
 def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
@@ -198,8 +200,8 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
     """Why a tensor is a constant; "" for a parameter."""
     met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
     places = [use for use in met if isinstance(use, _Use)]
-    for said in (use for use in met if isinstance(use, str)):
-        return said
+    for reason in (use for use in met if isinstance(use, str)):
+        return reason
     if not places:
         return _UNREAD
     if not all(use.op_type in _TOLD_BY_VALUE for use in places):

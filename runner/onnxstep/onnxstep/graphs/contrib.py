@@ -44,14 +44,14 @@ def output_types(
 ) -> dict[str, onnx.TypeProto]:
     """The types of a node's outputs by name; none where the operator or a shape is not known."""
     rule = _RULES.get((node.domain, node.op_type))
-    given = [_tensor(types.get(name)) for name in node.input]
+    tensors = [_tensor(types.get(name)) for name in node.input]
     if rule is None or any(
-        name and tensor is None for name, tensor in zip(node.input, given, strict=True)
+        name and tensor is None for name, tensor in zip(node.input, tensors, strict=True)
     ):
         return {}
     attributes = node_attributes(node)
     try:
-        yielded = rule([*given, *[None] * _MOST_INPUTS], attributes)
+        yielded = rule([*tensors, *[None] * _MOST_INPUTS], attributes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
         return {}  # inputs that do not fit the operator: their shape stays unknown and is reported
     return {
@@ -90,8 +90,8 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     if rows[-1] != columns[-2]:
         raise ValueError("inner dimensions differ")
     batch = np.broadcast_shapes(rows[:-2], columns[:-2])
-    own = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
-    return [TensorType(_given(inputs, 0).elem_type, (*batch, *own))]
+    last_axes = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
+    return [TensorType(_given(inputs, 0).elem_type, (*batch, *last_axes))]
 
 
 def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:

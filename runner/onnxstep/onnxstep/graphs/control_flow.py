@@ -32,11 +32,11 @@ def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator
     ``number`` tells it from other branches, which may use the same names: values get it as an end.
     Names of what surrounds the branch would double with each If in it that hides its parent's.
     """
-    taken = "then_branch" if condition else "else_branch"
-    [branch] = (attribute.g for attribute in node.attribute if attribute.name == taken)
-    own = [tensor.name for tensor in branch.initializer]
-    own += [name for child in branch.node for name in child.output if name]
-    names = {name: f"{name}/branch_{number}" for name in own}
+    name_of_branch = "then_branch" if condition else "else_branch"
+    [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)
+    local = [tensor.name for tensor in branch.initializer]
+    local += [name for child in branch.node for name in child.output if name]
+    names = {name: f"{name}/branch_{number}" for name in local}
     for tensor in branch.initializer:
         yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
     for child in branch.node:
@@ -121,19 +121,19 @@ class Loop:
 
     def _place(self, attribute: str, number: int) -> int:
         """Axis or direction of a scanned value: the first and forward, 0, by default."""
-        given = self._given.get(attribute)
-        return int(given[number]) if given else 0
+        index = self._given.get(attribute)
+        return int(index[number]) if index else 0
 
     def _own(self, name: str, part: object = "") -> str:
         return f"{name}/{self._tag}{part}"
 
     def _begin(self, most: int) -> Iterator[onnx.NodeProto]:
         """Emit the values that iterations share: constants of the body, slices of inputs."""
-        for name, held in self._constants.items():
-            if isinstance(held, onnx.TensorProto):
-                yield helper.make_node("Constant", [], [self._own(name)], value=held)
+        for name, array in self._constants.items():
+            if isinstance(array, onnx.TensorProto):
+                yield helper.make_node("Constant", [], [self._own(name)], value=array)
             else:
-                yield _renamed(held, {name: self._own(name)})
+                yield _renamed(array, {name: self._own(name)})
         if not self._is_scan and not self._states[0]:
             self._states[0] = self._own("condition")
             yield _constant(self._states[0], np.array(True))
@@ -147,16 +147,16 @@ class Loop:
 
     def _iteration(self, trip: int) -> Iterator[onnx.NodeProto]:
         inputs = [value.name for value in self._body.input]
-        given = [self._own(f"{n}_{i}", f"_{trip}") for i, n in enumerate(self._scanned)]
+        arguments = [self._own(f"{n}_{i}", f"_{trip}") for i, n in enumerate(self._scanned)]
         if self._is_scan:
-            given = [*self._states, *given]
+            arguments = [*self._states, *arguments]
         else:
             count = np.array(trip, np.int64)
-            given = [self._own("trip", f"_{trip}"), *self._states]
+            arguments = [self._own("trip", f"_{trip}"), *self._states]
             is_vector = len(self._body.input[0].type.tensor_type.shape.dim)
-            yield _constant(given[0], count.reshape([1] * is_vector))
+            yield _constant(arguments[0], count.reshape([1] * is_vector))
         names = {name: self._own(name) for name in self._constants}
-        names |= dict(zip(inputs, given, strict=True))
+        names |= dict(zip(inputs, arguments, strict=True))
         for node in self._steps:
             names |= {name: self._own(name, f"_{trip}") for name in node.output if name}
             yield _renamed(node, names)

@@ -40,9 +40,9 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     ``shapes`` replaces those that the model declares. Raises ModelError where a shape is not
     static, and for a branch or loop, which runs a number of times that the graph does not say.
     """
-    known = static_shapes(model) if shapes is None else shapes
+    sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
-    return sum(node_flops(node, known, moving) for node in model.graph.node)
+    return sum(node_flops(node, sizes, moving) for node in model.graph.node)
 
 
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
@@ -182,8 +182,8 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
     """The positions of earlier calls: [..., heads, positions, D] at this input, if it is given."""
-    given = len(node.input) > place and node.input[place]
-    return shapes[node.input[place]][-2] if given else 0
+    is_given = len(node.input) > place and node.input[place]
+    return shapes[node.input[place]][-2] if is_given else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
@@ -252,13 +252,13 @@ class BatchInterpolation:
             return self._large
         if self._names is None:
             return None
-        found: dict[str, tuple[int, ...]] = {}
+        between: dict[str, tuple[int, ...]] = {}
         for name, large in self._large.items():
             shape = self._between(self._small[self._names.get(name, name)], large, batch)
             if shape is None:
                 return None
-            found[name] = shape
-        return found
+            between[name] = shape
+        return between
 
     def _between(
         self, small: tuple[int, ...], large: tuple[int, ...], batch: int
@@ -282,14 +282,17 @@ def _counterparts(
     if len(small.graph.node) != len(large.graph.node):
         return None
     names = {value.name: value.name for value in large.graph.input}
-    made: set[str] = set(names)
-    for one, other in zip(small.graph.node, large.graph.node, strict=True):
-        if (one.op_type, len(one.input)) != (other.op_type, len(other.input)):
+    written: set[str] = set(names)
+    for small_node, large_node in zip(small.graph.node, large.graph.node, strict=True):
+        if (small_node.op_type, len(small_node.input)) != (
+            large_node.op_type,
+            len(large_node.input),
+        ):
             return None
-        for a, b in zip(one.input, other.input, strict=True):
+        for a, b in zip(small_node.input, large_node.input, strict=True):
             known = names.setdefault(b, a)
-            if a != known and (b in made or small_shapes.get(a) != small_shapes.get(known)):
+            if a != known and (b in written or small_shapes.get(a) != small_shapes.get(known)):
                 return None
-        names.update(zip(other.output, one.output, strict=False))
-        made.update(other.output)
+        names.update(zip(large_node.output, small_node.output, strict=False))
+        written.update(large_node.output)
     return names if all(name in small_shapes for name in filter(None, names.values())) else None

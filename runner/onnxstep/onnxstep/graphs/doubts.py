@@ -22,11 +22,11 @@ def doubts(
 
     ``trained`` names the parameters of a step, ``left`` has the reason of what it does not train.
     """
-    if apart := [name for name in taken_apart(model) if name in trained]:
+    if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
-            f"the exporter merged {len(apart)} tensors with equal ones, and they are trained apart "
-            f"again: {first_names(apart)}; where the module ties them, take their Identity nodes "
-            "out of the file"
+            f"the exporter merged {len(copies)} tensors with equal ones, and they are trained "
+            f"apart again: {first_names(copies)}; where the module ties them, take their Identity "
+            "nodes out of the file"
         )
     computed = folded(model)
     if shared := _shared(model, trained, computed):

@@ -46,18 +46,18 @@ def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kinds of inputs by the dynamo exporter; the kind that a tensor names counts most."""
     graph = model.graph
     return {
-        held.name: entry.value
-        for held in (*graph.value_info, *graph.input, *graph.initializer)
-        for entry in held.metadata_props
+        value.name: entry.value
+        for value in (*graph.value_info, *graph.input, *graph.initializer)
+        for entry in value.metadata_props
         if entry.key == KIND
     }
 
 
 def folded(model: onnx.ModelProto) -> dict[str, Folded]:
     """Tensors that the dynamo exporter's optimizer computed, by name."""
-    made = {name for node in model.graph.node for name in node.output}
+    computed = {name for node in model.graph.node for name in node.output}
     return {
-        value.name: _folded(value.name, _TEXTS.findall(entry.value), made)
+        value.name: _folded(value.name, _TEXTS.findall(entry.value), computed)
         for value in model.graph.value_info
         for entry in value.metadata_props
         if entry.key == _FOLDED
@@ -67,10 +67,10 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folded:
     """Only a module's attributes have dots; a name alone is one too, of the outermost module."""
     steps = {step for step in (name, *origins) if step not in made and not _OF_ONNX.fullmatch(step)}
-    held = {step for step in steps - {name} if "." in step or len(origins) == 1}
-    buffers = {step for step in held if _BUFFER.search(step)}
-    operators = frozenset(_NUMBERED.sub("", step) for step in steps - held)
-    return Folded(tuple(sorted(held - buffers)), tuple(sorted(buffers)), operators)
+    sources = {step for step in steps - {name} if "." in step or len(origins) == 1}
+    buffers = {step for step in sources if _BUFFER.search(step)}
+    operators = frozenset(_NUMBERED.sub("", step) for step in steps - sources)
+    return Folded(tuple(sorted(sources - buffers)), tuple(sorted(buffers)), operators)
 
 
 def is_attribute(name: str) -> bool:
@@ -112,13 +112,15 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
     if not is_traced(model):
         return {}
     graph = model.graph
-    held = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
+    floats = {
+        tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES
+    }
     outputs = {value.name for value in graph.output}
     readers: dict[str, set[str]] = defaultdict(set)
     copies: dict[str, str] = {}
     for node in graph.node:
         source, name = "".join(node.input[:1]), "".join(node.output[:1])
-        if is_standard(node, "Identity") and source in held:
+        if is_standard(node, "Identity") and source in floats:
             if not name.startswith("/") and not name.isdigit() and name not in outputs:
                 copies[name] = source
         else:
@@ -127,7 +129,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
     return {
         name: source
         for name, source in copies.items()
-        if is_uniform(held[source]) or readers[name] & readers[source]
+        if is_uniform(floats[source]) or readers[name] & readers[source]
     }
 
 
@@ -138,15 +140,15 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     answer = copied(model)
     graph = answer.graph
-    held = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for name, source in origins.items():
         tensor = graph.initializer.add()
-        tensor.CopyFrom(held[source])
+        tensor.CopyFrom(stored[source])
         tensor.name = name
         tensor.metadata_props.add(key=_APART, value=source)
-    kept = [node for node in graph.node if origins.keys().isdisjoint(node.output)]
+    nodes = [node for node in graph.node if origins.keys().isdisjoint(node.output)]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(nodes)
     return answer
 
 

@@ -64,28 +64,28 @@ def fold_constants(
     otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
     """
     answer = copied(model)
-    known = _Known(answer, fixed, unrolled_nodes)
+    values = _Known(answer, fixed, unrolled_nodes)
     outputs = {value.name for value in answer.graph.output}
-    nodes = list(_folded_nodes(answer.graph.node, known, outputs))
+    nodes = list(_folded_nodes(answer.graph.node, values, outputs))
     if unrolled_nodes:
-        nodes = list(behind_splits(live_nodes(nodes, outputs), known.copies))
+        nodes = list(behind_splits(live_nodes(nodes, outputs), values.copies))
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
-    if known.recounted:
-        _declare_again(answer.graph, known.types)
-    _declare(answer.graph, known.contributed)
+    if values.recounted:
+        _declare_again(answer.graph, values.types)
+    _declare(answer.graph, values.contributed)
     return answer
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
     """The first node whose inputs ONNX refuses, with their shapes; None where it refuses none."""
-    known = _Known(model, ())
+    values = _Known(model, ())
     for node in model.graph.node:
-        if known.infer(node) is not None:
-            shapes = (f"{n}{list(static_shape(known.types[n]) or [])}" for n in node.input if n)
+        if values.infer(node) is not None:
+            shapes = (f"{n}{list(static_shape(values.types[n]) or [])}" for n in node.input if n)
             name = node.name or next(filter(None, node.output), "")
             return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
-        known.arrays.update(known.values_of(node) or {})
+        values.arrays.update(values.values_of(node) or {})
     return None
 
 
@@ -114,19 +114,19 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
 
 
 def _folded_nodes(
-    nodes: Iterable[onnx.NodeProto], known: _Known, outputs: set[str]
+    nodes: Iterable[onnx.NodeProto], values: _Known, outputs: set[str]
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
-        written_out = _written_out(node, known, outputs)
+        written_out = _written_out(node, values, outputs)
         if written_out is not None:
             yield from written_out
         else:
-            for part in known.recount(node):
-                yield _replaced(part, known, outputs)
+            for part in values.recount(node):
+                yield _replaced(part, values, outputs)
 
 
 def _written_out(
-    node: onnx.NodeProto, known: _Known, outputs: set[str]
+    node: onnx.NodeProto, values: _Known, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes of a branch that is taken, a loop's iterations, or what reads a sequence.
 
@@ -134,32 +134,32 @@ def _written_out(
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        return list(_folded_nodes(nodes, known, outputs))
+        return list(_folded_nodes(nodes, values, outputs))
 
     if is_standard(node, "If"):
-        taken = known.branch(node)
+        taken = values.branch(node)
         return fold(taken) if taken is not None else None
-    if not known.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
+    if not values.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
         return None
     try:
         if node.op_type in MAKERS:
-            return [node, *fold(note_sequence(node, known.sequences, known.types, known.arrays))]
+            return [node, *fold(note_sequence(node, values.sequences, values.types, values.arrays))]
         if node.op_type in READERS:
-            known.copies.update(node.output if node.op_type == "SequenceAt" else ())
-            return fold(plain_reader(node, known.sequences, known.arrays))
-        known.written_out += 1
-        loop = Loop(node, f"loop_{known.written_out}")
-        return loop.unrolled(known.types, known.arrays, fold, known.has_room)
+            values.copies.update(node.output if node.op_type == "SequenceAt" else ())
+            return fold(plain_reader(node, values.sequences, values.arrays))
+        values.written_out += 1
+        loop = Loop(node, f"loop_{values.written_out}")
+        return loop.unrolled(values.types, values.arrays, fold, values.has_room)
     except (LookupError, ValueError):
         return None  # not known, or its body or attributes do not fit it, which inference says
 
 
-def _replaced(node: onnx.NodeProto, known: _Known, outputs: set[str]) -> onnx.NodeProto:
-    known.infer(node)
-    arrays = known.values_of(node)
+def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.NodeProto:
+    values.infer(node)
+    arrays = values.values_of(node)
     if arrays is None:
         return node
-    known.arrays.update(arrays)
+    values.arrays.update(arrays)
     if len(arrays) != 1 or not outputs.isdisjoint(node.output):
         return node
     [(name, array)] = arrays.items()

@@ -143,7 +143,7 @@ def _group_normalization(parts: _Parts) -> None:
     x, scale, bias = parts.node.input
     groups = parts.attributes["num_groups"]
     rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
-    scale, bias = (parts.add("Expand", given, parts.shape(groups)) for given in (scale, bias))
+    scale, bias = (parts.add("Expand", factor, parts.shape(groups)) for factor in (scale, bias))
     epsilon = parts.attributes.get("epsilon", _EPSILON)
     unit = parts.add("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
     parts.add("Reshape", unit, parts.add("Shape", x), output=parts.output(0))
@@ -151,11 +151,15 @@ def _group_normalization(parts: _Parts) -> None:
 
 def _scaled(parts: _Parts) -> None:
     """Numbers times one and plus one; that of an ImageScaler is one for each channel."""
-    given = parts.attributes
+    attributes = parts.attributes
     dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
-    offset = np.reshape(given["bias"], (-1, 1, 1)) if "bias" in given else given.get("beta", 0.0)
+    offset = (
+        np.reshape(attributes["bias"], (-1, 1, 1))
+        if "bias" in attributes
+        else attributes.get("beta", 0.0)
+    )
     added = parts.add("Constant", value=numpy_helper.from_array(np.array(offset, dtype)))
-    factor = parts.constant(given.get("scale", given.get("alpha", 1.0)), parts.elem_type)
+    factor = parts.constant(attributes.get("scale", attributes.get("alpha", 1.0)), parts.elem_type)
     product = parts.add("Mul", parts.node.input[0], factor)
     parts.add("Add", product, added, output=parts.output(0))
 
@@ -165,8 +169,8 @@ def _cropped(parts: _Parts) -> None:
     left, top, right, bottom = parts.attributes["border"]
     sizes = parts.attributes.get("scale")
     ends = [top + sizes[0], left + sizes[1]] if sizes else [-bottom or _WHOLE, -right or _WHOLE]
-    own = {"starts": [top, left], "ends": ends, "axes": [2, 3]}
-    parts.add("Slice", parts.node.input[0], output=parts.output(0), **own)
+    bounds = {"starts": [top, left], "ends": ends, "axes": [2, 3]}
+    parts.add("Slice", parts.node.input[0], output=parts.output(0), **bounds)
 
 
 def _wide(parts: _Parts) -> str:
@@ -200,18 +204,18 @@ def _mean(parts: _Parts, x: str, output: str = "") -> str:
 
 def _fused_gemm(parts: _Parts) -> None:
     """A Gemm, then its activation."""
-    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
-    product = parts.add("Gemm", *parts.node.input, **own)
-    given = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
-    numbers = {key: v for key, v in zip(_PARAMETERS, given, strict=True) if v is not None}
+    attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    product = parts.add("Gemm", *parts.node.input, **attributes)
+    values = (parts.attributes.get(f"activation_{key}") for key in _PARAMETERS)
+    numbers = {key: v for key, v in zip(_PARAMETERS, values, strict=True) if v is not None}
     _activated(parts, product, numbers)
 
 
 def _fused_conv(parts: _Parts) -> None:
     """A Conv, plus its fourth input, then its activation."""
-    own = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
+    attributes = {key: v for key, v in parts.attributes.items() if not key.startswith("activation")}
     inputs = [*parts.node.input, "", ""]
-    product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **own)
+    product = parts.add("Conv", *inputs[: 3 if inputs[2] else 2], **attributes)
     total = parts.add("Add", product, inputs[3]) if inputs[3] else product
     numbers = parts.attributes.get("activation_params", [])
     _activated(parts, total, dict(zip(_PARAMETERS, numbers, strict=False)))

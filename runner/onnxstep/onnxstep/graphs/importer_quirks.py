@@ -38,8 +38,8 @@ _INITIALIZERS_APART = 4
 def initializers_apart(model: onnx.ModelProto) -> None:
     """Inputs that the file gives a value are initializers only, in place: nobody feeds them."""
     model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
-    held = {tensor.name for tensor in model.graph.initializer}
-    fed = [value for value in model.graph.input if value.name not in held]
+    stored = {tensor.name for tensor in model.graph.initializer}
+    fed = [value for value in model.graph.input if value.name not in stored]
     if len(fed) < len(model.graph.input):
         del model.graph.input[:]
         model.graph.input.extend(fed)
@@ -191,10 +191,10 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
     onnxruntime-genai's builder declares scalars where its constants are lists of one number.
     """
     for graph in graphs(model):
-        said = {
+        origins = {
             name for node in graph.node if is_standard(node, "Constant") for name in node.output
         }
-        keep_declarations(graph, [value for value in graph.value_info if value.name not in said])
+        keep_declarations(graph, [value for value in graph.value_info if value.name not in origins])
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:
@@ -210,9 +210,9 @@ def weights_to_initializers(model: onnx.ModelProto) -> None:
         tensor = graph.initializer.add()
         tensor.CopyFrom(node.attribute[0].t)
         tensor.name = node.output[0]
-    kept = [node for node in graph.node if not _is_weight(node)]
+    nodes = [node for node in graph.node if not _is_weight(node)]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(nodes)
 
 
 def _is_weight(node: onnx.NodeProto) -> bool:

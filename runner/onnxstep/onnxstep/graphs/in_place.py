@@ -56,12 +56,12 @@ class _Step:
 
     def _leading(self) -> list[int]:
         """Set, as bits, of carried outputs that follow from each node."""
-        leads, wanted = [0] * len(self._nodes), defaultdict(int, self._bits)
+        leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
-                leads[place] |= wanted[name]
+                leads[place] |= targets[name]
             for name in reads(self._nodes[place]):
-                wanted[name] |= leads[place]
+                targets[name] |= leads[place]
         return leads
 
     def frees(self, before: str, after: str) -> bool:
@@ -86,13 +86,13 @@ class _Step:
 
     def _readers_of(self, before: str) -> set[int]:
         """The nodes that may read the old value, the one that writes the new one among them."""
-        pending, found = [before], set[int]()
+        pending, readers = [before], set[int]()
         while pending:
-            new = set(self._readers[pending.pop()]) - found
-            found |= new
+            new = set(self._readers[pending.pop()]) - readers
+            readers |= new
             for place in filter(self._is_merged, new):
                 pending += self._nodes[place].output
-        return found
+        return readers
 
     def _is_merged(self, place: int) -> bool:
         """Whether what reads a node's results may read its operands in its stead."""

@@ -61,12 +61,12 @@ def inferred_types(
         for name in names
         if name in constants and constants[name].size <= longest
     }
-    given = {name: types[name] for name in names}
+    operand_types = {name: types[name] for name in names}
     try:
         if not schema.has_type_and_shape_inference_function:
-            return _types_of_body(node, given, opset_imports, ir_version)
+            return _types_of_body(node, operand_types, opset_imports, ir_version)
         return shape_inference.infer_node_outputs(
-            schema, node, given, data, None, opset_imports, ir_version
+            schema, node, operand_types, data, None, opset_imports, ir_version
         )
     except (onnx.checker.ValidationError, ValueError) as error:
         raise shape_inference.InferenceError(str(error)) from None
@@ -134,11 +134,11 @@ def _gather_nd(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _layer_normalization(node: onnx.NodeProto) -> Iterator[str]:
-    given = node_attributes(node)
-    if given.get("axis", -1) not in _AXES:
-        yield f"an axis of its input, got {given['axis']}"
-    if given.get("stash_type", onnx.TensorProto.FLOAT) not in FLOAT_TYPES:
-        yield f"a float type as stash_type, such as 1 (float32), got {given['stash_type']}"
+    attributes = node_attributes(node)
+    if attributes.get("axis", -1) not in _AXES:
+        yield f"an axis of its input, got {attributes['axis']}"
+    if attributes.get("stash_type", onnx.TensorProto.FLOAT) not in FLOAT_TYPES:
+        yield f"a float type as stash_type, such as 1 (float32), got {attributes['stash_type']}"
 
 
 def _split(node: onnx.NodeProto) -> Iterator[str]:

@@ -60,11 +60,11 @@ def draw(
 ) -> NDArray[Any]:
     """The values of one parameter in the run of that seed, drawn on all CPUs of this process."""
     values = np.empty(math.prod(shape), dtype=dtype)
-    words = _Words(np.array([initial.seed, seed], dtype=np.uint64))
+    randoms = _Words(np.array([initial.seed, seed], dtype=np.uint64))
     fill = DISTRIBUTIONS[initial.distribution]
 
     def fill_chunk(begin: int) -> None:
-        fill(words, begin, values[begin : begin + _CHUNK], initial.scale)
+        fill(randoms, begin, values[begin : begin + _CHUNK], initial.scale)
 
     on_all_cpus(fill_chunk, range(0, values.size, _CHUNK))
     return values.reshape(shape)
@@ -87,26 +87,26 @@ class _Words:
 
     def after(self, place: int) -> np.random.Philox:
         """Generator of the words that follow the first ``place`` ones."""
-        words = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
-        words.random_raw(place % _WORDS_AT_ONCE)
-        return words
+        generator = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
+        generator.random_raw(place % _WORDS_AT_ONCE)
+        return generator
 
 
-def _uniform(words: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
+def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
     """Uniform on [-scale, scale)."""
-    following = words.after(begin)
+    following = randoms.after(begin)
     for block in _blocks(part.size):
         part[block] = (2 * _unit_interval(following, block) - 1) * scale
 
 
-def _normal(words: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
+def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
     """Normal, by Box and Muller (Annals of Mathematical Statistics 29, 1958).
 
     A pair of values takes its radius from the first half of the words and its angle from the other.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]
-    radii, angles = words.after(begin), words.after(begin + pairs)
+    radii, angles = randoms.after(begin), randoms.after(begin + pairs)
     for block in _blocks(pairs):
         # 1 - u is never 0.
         radius = np.sqrt(-2 * np.log(1 - _unit_interval(radii, block)))
@@ -116,7 +116,7 @@ def _normal(words: _Words, begin: int, part: NDArray[Any], scale: float) -> None
         sines[block] = sine[: len(sines[block])]
 
 
-def _constant(_words: _Words, _begin: int, part: NDArray[Any], scale: float) -> None:
+def _constant(_randoms: _Words, _begin: int, part: NDArray[Any], scale: float) -> None:
     part[...] = scale
 
 
@@ -124,9 +124,9 @@ def _blocks(count: int) -> Iterator[slice]:
     return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
 
 
-def _unit_interval(words: np.random.Philox, block: slice) -> NDArray[np.float64]:
+def _unit_interval(generator: np.random.Philox, block: slice) -> NDArray[np.float64]:
     """Uniform on [0, 1) with 53 random bits."""
-    upper = words.random_raw(block.stop - block.start) >> np.uint64(11)
+    upper = generator.random_raw(block.stop - block.start) >> np.uint64(11)
     return np.asarray(upper, np.float64) * _UNIT
 
 

@@ -128,7 +128,7 @@ def _check_and_infer(model: onnx.ModelProto) -> None:
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
         # With the attributes that functions take from their calls.
-        lambda given: infer_shapes(inline_functions(given)),
+        lambda parsed: infer_shapes(inline_functions(parsed)),
     ]
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
     if opset < _CONVERTED_BELOW:

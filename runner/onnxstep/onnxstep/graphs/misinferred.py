@@ -79,16 +79,16 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     """Whether onnx can infer another shape for a node than runtimes compute."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
         return False
-    given = node_attributes(node)
+    attributes = node_attributes(node)
     if node.op_type not in _POOLS:
-        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in given)
+        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in attributes)
     padding, dilated = (
-        given.get("auto_pad", _GIVEN),
-        any(n != 1 for n in given.get("dilations", ())),
+        attributes.get("auto_pad", _GIVEN),
+        any(n != 1 for n in attributes.get("dilations", ())),
     )
-    if padding != _GIVEN and ("pads" in given or (dilated and padding in _SAME)):
+    if padding != _GIVEN and ("pads" in attributes or (dilated and padding in _SAME)):
         return True
-    return bool(given.get("ceil_mode")) and opset < _COUNTED_RIGHT
+    return bool(attributes.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
 
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
@@ -104,9 +104,11 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
     """The same Einsum of operands in which each label has its full length."""
-    left = node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
+    operands = (
+        node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
+    )
     labels = [
-        _labels(term, len(shape)) for term, shape in zip(left.split(","), shapes, strict=False)
+        _labels(term, len(shape)) for term, shape in zip(operands.split(","), shapes, strict=False)
     ]
     lengths: dict[str, int] = {}
     for term, shape in zip(labels, shapes, strict=False):
@@ -141,21 +143,21 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     padding behind. A Slice takes away what is less than none: elements before or behind all
     windows. As it is where that would change the places of maxima that somebody may read.
     """
-    given = node_attributes(node)
-    axes = _axes(given, shape[_BATCH_AND_CHANNELS:])
-    rounds_up = bool(given.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
+    attributes = node_attributes(node)
+    axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
+    rounds_up = bool(attributes.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
     begins = [axis.begin for axis in axes]
     ends = [axis.exact_end if rounds_up and axis.is_over else axis.end for axis in axes]
     cuts = any(pad < 0 for pad in (*begins, *ends))
     if not axes or (cuts and any(node.output[1:])):
         return [node]
     pads = [max(pad, 0) for pad in (*begins, *ends)]
-    given["pads"] = pads
+    attributes["pads"] = pads
     for name in ("auto_pad", *(() if rounds_up else ("ceil_mode",))):
-        given.pop(name, None)
+        attributes.pop(name, None)
     stops = [axis.length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
     *cutting, source = _cut(node, begins, stops) if cuts else [node.input[0]]
-    pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **given)
+    pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **attributes)
     return [*cutting, pool]
 
 
@@ -180,11 +182,11 @@ def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> l
     return [*constants, helper.make_node("Slice", inputs, [name], name=name), name]
 
 
-def _axes(given: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
+def _axes(attributes: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
     """The windows along each spatial axis; none where the attributes do not fit the shape."""
-    rank, kernel = len(lengths), given.get("kernel_shape", ())
-    pads = given.get("pads") or [0] * 2 * rank
-    strides, dilations = (given.get(name) or [1] * rank for name in ("strides", "dilations"))
+    rank, kernel = len(lengths), attributes.get("kernel_shape", ())
+    pads = attributes.get("pads") or [0] * 2 * rank
+    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
     if {len(kernel), len(strides), len(dilations), len(pads) // 2} != {rank}:
         return []
     if min(strides, default=1) < 1:
@@ -193,7 +195,7 @@ def _axes(given: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
         _Axis(lengths[i], dilations[i] * (kernel[i] - 1) + 1, strides[i], pads[i], pads[rank + i])
         for i in range(rank)
     ]
-    padding = given.get("auto_pad", _GIVEN)
+    padding = attributes.get("auto_pad", _GIVEN)
     if padding == _GIVEN:
         return axes
     return [axis.padded(padding, size) for axis, size in zip(axes, kernel, strict=True)]

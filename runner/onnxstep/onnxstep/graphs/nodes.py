@@ -97,11 +97,11 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The values that a node reads: its inputs, then what its subgraphs take from outside."""
     yield from filter(None, node.input)
     for graph in subgraphs(node) if node.attribute else ():
-        own = {held.name for held in (*graph.input, *graph.initializer)}
-        own.update(name for child in graph.node for name in child.output)
+        local = {held.name for held in (*graph.input, *graph.initializer)}
+        local.update(name for child in graph.node for name in child.output)
         for child in graph.node:
-            yield from (name for name in reads(child) if name not in own)
-        yield from (value.name for value in graph.output if value.name not in own)
+            yield from (name for name in reads(child) if name not in local)
+        yield from (value.name for value in graph.output if value.name not in local)
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:

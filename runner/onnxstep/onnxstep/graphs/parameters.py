@@ -63,11 +63,11 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     listed = listed_parameters(model)
     if listed is not None:
         return _listed(model, METADATA_KEY, listed)
-    others = {*running_statistics(model), *untrained(model)}
+    excluded = {*running_statistics(model), *untrained(model)}
     return tuple(
         _stored(tensor)
         for tensor in model.graph.initializer
-        if tensor.data_type in FLOAT_TYPES and tensor.name not in others
+        if tensor.data_type in FLOAT_TYPES and tensor.name not in excluded
     )
 
 
@@ -91,9 +91,9 @@ def with_parameters(
     """
     if not patterns:
         return model
-    others = untrained(model)
-    every = [*(parameter.name for parameter in parameters(model)), *others]
-    named = others.keys() & match_names(kind, patterns, every)
+    candidates = untrained(model)
+    every = [*(parameter.name for parameter in parameters(model)), *candidates]
+    named = candidates.keys() & match_names(kind, patterns, every)
     return as_parameters(model, named) if named else model
 
 
@@ -113,9 +113,9 @@ def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
 
     Raises ModelError when one is not a tensor or its number of dimensions is not declared.
     """
-    known = {held.name for held in (*parameters(model), *state(model))}
-    known.update(tensor.name for tensor in model.graph.initializer)
-    return tuple(_data_input(value) for value in model.graph.input if value.name not in known)
+    carried = {held.name for held in (*parameters(model), *state(model))}
+    carried.update(tensor.name for tensor in model.graph.initializer)
+    return tuple(_data_input(value) for value in model.graph.input if value.name not in carried)
 
 
 def parameter_count(model: onnx.ModelProto) -> int:
@@ -141,9 +141,9 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
     2**64 - 1. Values held in the file are returned as they are. Raises CapabilityError when the
     memory does not suffice.
     """
-    apart = separated(model)
-    stored = {tensor.name: tensor for tensor in apart.graph.initializer}
-    every = (each for file in (model, apart) for each in (*parameters(file), *state(file)))
+    separate = separated(model)
+    stored = {tensor.name: tensor for tensor in separate.graph.initializer}
+    every = (each for file in (model, separate) for each in (*parameters(file), *state(file)))
     return {
         name: onnx.numpy_helper.to_array(stored[name])
         if parameter.initial is None
@@ -155,18 +155,18 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """An ordinary ONNX file of the model with these parameters and this state stored in it."""
     stored = copied(separated(model))
-    held = {each.name for each in (*parameters(stored), *state(stored))}
+    weights = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph
     for places in (graph.input, graph.initializer):
-        kept = [place for place in places if place.name not in held]
+        inputs = [place for place in places if place.name not in weights]
         del places[:]
-        places.extend(kept)
+        places.extend(inputs)
     graph.initializer.extend(
-        onnx.numpy_helper.from_array(values[name], name) for name in sorted(held)
+        onnx.numpy_helper.from_array(values[name], name) for name in sorted(weights)
     )
     lists = {METADATA_KEY, STATE_KEY}
-    others = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
-    onnx.helper.set_model_props(stored, others)
+    metadata = {entry.key: entry.value for entry in stored.metadata_props if entry.key not in lists}
+    onnx.helper.set_model_props(stored, metadata)
     return stored
 
 
@@ -178,8 +178,8 @@ def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.Model
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
     graph = stored.graph
-    taken = [value for value in graph.input if value.name in names]
-    for value in taken:
+    inputs = [value for value in graph.input if value.name in names]
+    for value in inputs:
         graph.input.remove(value)
         kind = value.type.tensor_type
         tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
@@ -212,9 +212,11 @@ def _listed(
     missing = set(listed) - {value.name for value in fed}
     if missing:
         raise ModelError(f"{key}: no graph input is called {min(missing)!r}")
-    both = set(listed) & {tensor.name for tensor in model.graph.initializer}
-    if both:
-        raise ModelError(f"{key}: {min(both)!r} also has an initializer; expected only one of them")
+    ambiguous = set(listed) & {tensor.name for tensor in model.graph.initializer}
+    if ambiguous:
+        raise ModelError(
+            f"{key}: {min(ambiguous)!r} also has an initializer; expected only one of them"
+        )
     return tuple(_weightless(value, listed[value.name]) for value in fed)
 
 
@@ -255,23 +257,23 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
         return frozenset()
     origin = origins(graph.node)
     statistics: set[str] = set()
-    others = {origin.get(value.name, value.name) for value in graph.output}
+    outputs = {origin.get(value.name, value.name) for value in graph.output}
     for node in nodes:
         if is_standard(node, "Identity"):
             continue
         for index, name in enumerate(node.input):
             is_statistic = is_batch_normalization(node) and index in STATISTICS
-            (statistics if is_statistic else others).add(origin.get(name, name))
-    return frozenset(statistics - others)
+            (statistics if is_statistic else outputs).add(origin.get(name, name))
+    return frozenset(statistics - outputs)
 
 
 def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
     """Values that Identity nodes copy, through chains of them, by the output."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for node in nodes:
         if is_standard(node, "Identity"):
-            found[node.output[0]] = found.get(node.input[0], node.input[0])
-    return found
+            sources[node.output[0]] = sources.get(node.input[0], node.input[0])
+    return sources
 
 
 def is_batch_normalization(node: onnx.NodeProto) -> bool:

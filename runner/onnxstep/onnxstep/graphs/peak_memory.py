@@ -67,15 +67,15 @@ def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]
     read = {place for places in operands for place in places}
     stack = [(place, False) for place in range(len(nodes)) if place not in read]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while stack:
         place, is_ready = stack.pop()
         if is_ready:
             yield nodes[place]
-        elif place not in seen:
-            seen.add(place)
+        elif place not in visited:
+            visited.add(place)
             stack.append((place, True))
-            stack += [(operand, False) for operand in operands[place] if operand not in seen]
+            stack += [(operand, False) for operand in operands[place] if operand not in visited]
 
 
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
@@ -91,8 +91,8 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
         for name in filter(None, node.output):
             buffers.add(step, node, name)
     change = [0] * (len(run.nodes) + 1)
-    for buffer, made in buffers.made.items():
-        change[made] += buffers.size(buffer)
+    for buffer, step_made in buffers.made.items():
+        change[step_made] += buffers.size(buffer)
         change[buffers.end[buffer] + 1] -= buffers.size(buffer)
     return math.ceil(_ARENA_MARGIN * max(accumulate(change)))
 
@@ -136,9 +136,9 @@ class _Buffers:
 
 def folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Bytes of values that a session computes from initializers alone."""
-    known = static_shapes(model) if shapes is None else shapes
+    sizes = static_shapes(model) if shapes is None else shapes
     run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}
     needed = {name for node in run.nodes for name in reads(node)}
     folded = (run.constants & needed) - stored
-    return sum(math.prod(known[name]) * widths[name] for name in folded if name in known)
+    return sum(math.prod(sizes[name]) * widths[name] for name in folded if name in sizes)

@@ -116,8 +116,8 @@ def in_half_precision(
     carried state and other outputs stay fp32. Numbers beyond the range become the largest that
     there is. Raises ModelError for a graph with branches or loops.
     """
-    held = {tensor.name for tensor in (*parameters(model), *state(model))}
-    halved = held | {*scales, *cache}
+    weights = {tensor.name for tensor in (*parameters(model), *state(model))}
+    halved = weights | {*scales, *cache}
     ends = frozenset(cache.values())
     return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends))
 
@@ -204,15 +204,15 @@ class _Rewriting:
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
-        schema, kept = self._schema(node), self._keeps(node)
-        takes = [not kept and allowed for allowed in allowed_inputs(node, schema, self._half)]
-        gives = [not kept and allowed for allowed in allowed_outputs(node, schema, self._half)]
+        schema, stays = self._schema(node), self._keeps(node)
+        takes = [not stays and allowed for allowed in allowed_inputs(node, schema, self._half)]
+        gives = [not stays and allowed for allowed in allowed_outputs(node, schema, self._half)]
         new = copied(node)
         new.input[:] = [
             self._read(name, self._half if halved else _FLOAT)
             for name, halved in zip(node.input, takes, strict=True)
         ]
-        if not kept:
+        if not stays:
             _retype(new, self._half)
         new.output[:] = [
             self._write(name, self._half if halved else _FLOAT)
@@ -223,9 +223,9 @@ class _Rewriting:
     def finish(self) -> None:
         """Bring every output of the graph back to fp32 under its own name."""
         for value in self._model.graph.output:
-            known = self._names.get(value.name, {})
-            if value.name in self._floats & self._outputs and value.name not in known.values():
-                self._cast(known[self._half], value.name, _FLOAT)
+            versions = self._names.get(value.name, {})
+            if value.name in self._floats & self._outputs and value.name not in versions.values():
+                self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
         """Stored tensors: floats in each type that was asked for, others as they are."""
@@ -251,21 +251,21 @@ class _Rewriting:
         """The name of a float in the type that is wanted, made if it does not exist yet."""
         if name not in self._floats:
             return name
-        known = self._names.setdefault(name, {})
-        if kind not in known:
-            known[kind] = self._free(name, kind)
+        versions = self._names.setdefault(name, {})
+        if kind not in versions:
+            versions[kind] = self._free(name, kind)
             if name in self._stored:
-                self._used[known[kind]] = _stored_as(self._stored[name], known[kind], kind)
+                self._used[versions[kind]] = _stored_as(self._stored[name], versions[kind], kind)
             else:
-                self._cast(next(iter(known.values())), known[kind], kind)
-        return known[kind]
+                self._cast(next(iter(versions.values())), versions[kind], kind)
+        return versions[kind]
 
     def _write(self, name: str, kind: int) -> str:
         if name not in self._floats:
             return name
-        made = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
-        self._names[name] = {kind: made}
-        return made
+        output = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
+        self._names[name] = {kind: output}
+        return output
 
     def _free(self, name: str, kind: int) -> str:
         """A name for another version of a value; a stored one's half version keeps its name."""
@@ -281,8 +281,8 @@ class _Rewriting:
 def _angles(graph: onnx.GraphProto) -> set[str]:
     """Values that lead to a sine or cosine of positions alone: no weight and no fed float."""
     makers = {name: node for node in graph.node for name in node.output}
-    fed = {one.name for one in graph.input if one.type.tensor_type.elem_type == _FLOAT}
-    found: set[str] = set()
+    fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
+    angles: set[str] = set()
     for node in graph.node:
         if node.op_type in _ANGULAR:
             behind, ahead = {*node.output}, [*node.input]
@@ -291,8 +291,8 @@ def _angles(graph: onnx.GraphProto) -> set[str]:
                 if name not in behind:
                     behind.add(name)
                     ahead += makers[name].input if name in makers else ()
-            found |= behind if fed.isdisjoint(behind) else set()
-    return found
+            angles |= behind if fed.isdisjoint(behind) else set()
+    return angles
 
 
 def _retype(node: onnx.NodeProto, half: int) -> None:

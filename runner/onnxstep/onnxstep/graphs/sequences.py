@@ -36,23 +36,23 @@ def note_sequence(
 
     Raises LookupError where they are not known.
     """
-    [made], given = node.output, list(node.input)
+    [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
         lengths = _lengths(node, types, arrays)
-        sequences[made] = [f"{made}/part_{number}" for number in range(len(lengths))]
-        drops = len(given) == 1 and not node_attributes(node).get("keepdims", 1)
-        cut = parts(given[0], _axis(node), lengths, sequences[made], made, drops=drops)
+        sequences[sequence] = [f"{sequence}/part_{number}" for number in range(len(lengths))]
+        drops = len(tensors_in) == 1 and not node_attributes(node).get("keepdims", 1)
+        cut = parts(tensors_in[0], _axis(node), lengths, sequences[sequence], sequence, drops=drops)
         cut[1].name = node.name
         return cut
     if node.op_type in ("SequenceInsert", "SequenceErase"):
-        tensors = list(sequences[given[0]])
+        tensors = list(sequences[tensors_in[0]])
         if node.op_type == "SequenceErase":
-            tensors.pop(_number(arrays, given[1]) if len(given) > 1 else -1)
+            tensors.pop(_number(arrays, tensors_in[1]) if len(tensors_in) > 1 else -1)
         else:
-            place = _number(arrays, given[2]) if len(given) > 2 else len(tensors)
-            tensors.insert(place, given[1])
-        given = tensors
-    sequences[made] = given
+            place = _number(arrays, tensors_in[2]) if len(tensors_in) > 2 else len(tensors)
+            tensors.insert(place, tensors_in[1])
+        tensors_in = tensors
+    sequences[sequence] = tensors_in
     return []
 
 
@@ -60,18 +60,18 @@ def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
     """The nodes in place of one that reads a sequence; LookupError where its parts are unknown."""
-    tensors, [made] = sequences[node.input[0]], node.output
+    tensors, [output] = sequences[node.input[0]], node.output
     if node.op_type == "SequenceLength":
         length = numpy_helper.from_array(np.array(len(tensors)))
-        return [helper.make_node("Constant", [], [made], value=length)]
+        return [helper.make_node("Constant", [], [output], value=length)]
     if node.op_type == "SequenceAt":
         tensor = tensors[_number(arrays, node.input[1])]
-        return [helper.make_node("Identity", [tensor], [made], domain="")]
+        return [helper.make_node("Identity", [tensor], [output], domain="")]
     nodes, axis = [], _axis(node)
     if node_attributes(node).get("new_axis", 0):
-        tensors = [f"{made}/{number}" for number in range(len(tensors))]
+        tensors = [f"{output}/{number}" for number in range(len(tensors))]
         nodes = expanded(sequences[node.input[0]], axis, tensors)
-    return [*nodes, helper.make_node("Concat", tensors, [made], name=node.name, axis=axis)]
+    return [*nodes, helper.make_node("Concat", tensors, [output], name=node.name, axis=axis)]
 
 
 def parts(
@@ -81,11 +81,11 @@ def parts(
 
     ``whole`` begins the names of what is none of the parts.
     """
-    held, along = f"{whole}/lengths", f"{whole}/axis"
+    lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
     nodes = [
-        _constant(held, lengths),
-        helper.make_node("Split", [x, held], cut, domain="", axis=axis),
+        _constant(lengths_name, lengths),
+        helper.make_node("Split", [x, lengths_name], cut, domain="", axis=axis),
     ]
     if not drops:
         return nodes
@@ -144,5 +144,5 @@ def _number(arrays: Arrays, name: str) -> int:
 
 
 def _constant(name: str, numbers: list[int]) -> onnx.NodeProto:
-    held = numpy_helper.from_array(np.array(numbers, np.int64))
-    return helper.make_node("Constant", [], [name], value=held)
+    tensor = numpy_helper.from_array(np.array(numbers, np.int64))
+    return helper.make_node("Constant", [], [name], value=tensor)

@@ -89,11 +89,11 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.value_info
 
 
-def keep_declarations(graph: onnx.GraphProto, kept: Sequence[onnx.ValueInfoProto]) -> None:
+def keep_declarations(graph: onnx.GraphProto, declared: Sequence[onnx.ValueInfoProto]) -> None:
     """Drop what is declared of other values between inputs and outputs, in place."""
-    if len(kept) < len(graph.value_info):
+    if len(declared) < len(graph.value_info):
         del graph.value_info[:]
-        graph.value_info.extend(kept)
+        graph.value_info.extend(declared)
 
 
 def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:

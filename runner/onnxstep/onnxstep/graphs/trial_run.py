@@ -57,14 +57,15 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):
-        left = calls[len(lines) :]
+        remaining = calls[len(lines) :]
         if _copy.here or not hasattr(os, "fork"):
-            return (*lines, *(call() for call in left))
-        computed = _lines_of_copy(left)
+            return (*lines, *(call() for call in remaining))
+        computed = _lines_of_copy(remaining)
         lines += (
-            call() if line == _RAISED else line for call, line in zip(left, computed, strict=False)
+            call() if line == _RAISED else line
+            for call, line in zip(remaining, computed, strict=False)
         )
-        lines += [None] * (len(computed) < len(left))
+        lines += [None] * (len(computed) < len(remaining))
     return tuple(lines)
 
 

@@ -130,19 +130,19 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
     if not defs.has(node.op_type, version, node.domain):
         return False
     schema = defs.get_schema(node.op_type, version, node.domain)
-    known = registry.answer(node.domain, node.op_type, schema.since_version)
-    return known is None and bool(_body_versions(schema))
+    answer = registry.answer(node.domain, node.op_type, schema.since_version)
+    return answer is None and bool(_body_versions(schema))
 
 
 def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
     """The definition of a node's operator; what the node leaves to defaults is written out."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
-    given = {attribute.name for attribute in node.attribute}
+    attributes = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
         declared.default_value
         for name, declared in schema.attributes.items()
-        if name not in given and declared.default_value.name
+        if name not in attributes and declared.default_value.name
     )
     _demand_axes(node, types)
     newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))

@@ -92,11 +92,11 @@ class _Forward:
 
     def _inside(self) -> list[int]:
         """Bytes that each node makes and the backward pass reads."""
-        held = {self._root.get(name, name) for name in self.wanted}
-        found = [0] * len(self.nodes)
-        for name in held & self.maker.keys():
-            found[self.maker[name]] += self._bytes(name)
-        return found
+        roots = {self._root.get(name, name) for name in self.wanted}
+        sizes = [0] * len(self.nodes)
+        for name in roots & self.maker.keys():
+            sizes[self.maker[name]] += self._bytes(name)
+        return sizes
 
     def _alive(self) -> list[int]:
         """Bytes, at each position, that earlier nodes make and this or later ones read."""
@@ -109,18 +109,18 @@ class _Forward:
             if name in self.maker and place > self.maker[name]:
                 change[self.maker[name] + 1] += self._bytes(name)
                 change[place + 1] -= self._bytes(name)
-        total, found = 0, []
+        total, totals = 0, []
         for difference in change[:-1]:
             total += difference
-            found.append(total)
-        return found
+            totals.append(total)
+        return totals
 
 
 def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
     """The share that a Dropout drops, where it is known and its mask is there."""
-    known = op.known(op.values.get(node.input[1])) if len(node.input) > 1 else None
+    ratio = op.known(op.values.get(node.input[1])) if len(node.input) > 1 else None
     has_mask = len(node.output) > 1 and bool(node.output[1])
-    return float(known) if known is not None and has_mask else None
+    return float(ratio) if ratio is not None and has_mask else None
 
 
 def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
@@ -157,9 +157,9 @@ class _Again:
         maker = self._passed.maker.get(name)
         return len(self._cuts) if maker is None else bisect.bisect_right(self._cuts, maker)
 
-    def _again(self, wanted: str, segment: int) -> str:
+    def _again(self, target: str, segment: int) -> str:
         """The name under which a value of a segment is there again; without recursion."""
-        stack = [wanted]
+        stack = [target]
         while stack:
             name = stack[-1]
             node = self._passed.nodes[self._passed.maker[name]]
@@ -170,7 +170,7 @@ class _Again:
                     self._repeat(node, segment)
             else:
                 stack += missing
-        return self._made[wanted]
+        return self._made[target]
 
     def _is_inside(self, name: str, segment: int) -> bool:
         return (
@@ -188,11 +188,11 @@ class _Again:
             if name and not inside[place] and (name in outside or not (any(inside) or outside)):
                 inputs[place] = self._after(name, segment)
         if node.op_type == "Dropout":
-            made: Sequence[Value] = [_dropped(self._op, node, inputs[0])]
+            results: Sequence[Value] = [_dropped(self._op, node, inputs[0])]
         else:
-            made = self._copy(node, inputs)
-        kept = zip(filter(None, node.output), made, strict=False)
-        self._made.update((old, new.name) for old, new in kept if old not in self._passed.kept)
+            results = self._copy(node, inputs)
+        pairs = zip(filter(None, node.output), results, strict=False)
+        self._made.update((old, new.name) for old, new in pairs if old not in self._passed.kept)
 
     def _copy(self, node: onnx.NodeProto, inputs: Sequence[str]) -> Sequence[Value]:
         copy = copied(node)
@@ -235,14 +235,14 @@ def _zero_after(op: Builder, trigger: Value) -> Value:
 def _triggers(passed: _Forward) -> list[str | None]:
     """Newest float value before each backward node that it or a later node reads."""
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
-    found: list[str | None] = []
+    triggers: list[str | None] = []
     newest: list[str] = []
     for place, node in enumerate(passed.backward):
         while newest and last.get(newest[-1], -1) < place:
             newest.pop()
-        found.append(newest[-1] if newest else None)
+        triggers.append(newest[-1] if newest else None)
         newest += [n for n in node.output if n and _can_wait(passed.op, n)]
-    return found
+    return triggers
 
 
 def _can_wait(op: Builder, name: str) -> bool:
@@ -272,9 +272,9 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
     while 0 < limit < before[-1]:
         cuts = _cuts_within(limit, tried, alive, before)
         if cuts is not None:
-            held = sum(alive[cut] for cut in cuts) + _largest(cuts, before)
-            if held < best_bytes:
-                best, best_bytes = cuts, held
+            held_bytes = sum(alive[cut] for cut in cuts) + _largest(cuts, before)
+            if held_bytes < best_bytes:
+                best, best_bytes = cuts, held_bytes
         limit = math.ceil(limit * _FINER)
     return best
 
@@ -294,19 +294,19 @@ def _cuts_within(
 ) -> tuple[int, ...] | None:
     """The cuts that keep least while no segment holds more than ``limit``; None: there are none."""
     ends = [0, *tried, len(before) - 1]
-    kept: list[float] = [0]
+    costs: list[float] = [0]
     previous = [0]
     for place in range(1, len(ends)):
         choices = range(place - 1, -1, -1)
         near = itertools.takewhile(
-            lambda other: before[ends[place]] - before[ends[other]] <= limit,  # noqa: B023
+            lambda earlier: before[ends[place]] - before[ends[earlier]] <= limit,  # noqa: B023
             choices,
         )
-        cost, source = min(((kept[other], other) for other in near), default=(math.inf, -1))
+        cost, source = min(((costs[earlier], earlier) for earlier in near), default=(math.inf, -1))
         here = alive[ends[place]] if place < len(ends) - 1 else 0
-        kept.append(cost + here)
+        costs.append(cost + here)
         previous.append(source)
-    if math.isinf(kept[-1]):
+    if math.isinf(costs[-1]):
         return None
     cuts, place = [], previous[-1]
     while place > 0:

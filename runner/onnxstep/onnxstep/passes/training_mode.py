@@ -80,9 +80,9 @@ def _drop(node: onnx.NodeProto, seed: int | None) -> None:
 
 def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
     """Give an attribute another value; None takes it away."""
-    kept = [attribute for attribute in node.attribute if attribute.name != name]
+    attributes = [attribute for attribute in node.attribute if attribute.name != name]
     del node.attribute[:]
-    node.attribute.extend(kept)
+    node.attribute.extend(attributes)
     if value is not None:
         node.attribute.append(onnx.helper.make_attribute(name, value))
 
@@ -102,18 +102,18 @@ def train_on_batches(forward: Forward, carried: Collection[str], kept: Collectio
     op = forward.op
     nodes, op.nodes = op.nodes, []
     origin = origins(nodes)
-    made = {name for node in nodes for name in node.output}
+    outputs = {name for node in nodes for name in node.output}
     latest: dict[str, Value] = {}
     differentiated: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
         if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, differentiated):
-            _require_carried(proto, names, {*carried, *made})
+            _require_carried(proto, names, {*carried, *outputs})
             differentiated.append(_trained(op, proto, names, latest))
         else:
             op.nodes.append(proto)
             differentiated.append(proto)
-    moves = (_move(op, name, latest[name], carried) for name in latest if name not in made)
+    moves = (_move(op, name, latest[name], carried) for name in latest if name not in outputs)
     return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
 
 
@@ -137,15 +137,15 @@ def _trained(
     momentum: Value | float = node.attribute("momentum")
     if momentum == _CUMULATIVE:
         momentum = _share_of_the_past(op, f"{names[0]}.batches", latest)
-    for name, seen in zip(names, _unbiased(node, batch), strict=True):
-        latest[name] = _moved(latest.get(name) or op.values[name], seen, momentum)
+    for name, statistic in zip(names, _unbiased(node, batch), strict=True):
+        latest[name] = _moved(latest.get(name) or op.values[name], statistic, momentum)
     return _composite(proto, batch)
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
     """Whether both statistics are computed from what the node normalizes."""
-    made = {name for node in before for name in node.output}
-    return made.issuperset(names) and all(
+    outputs = {name for node in before for name in node.output}
+    return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
     )
 
@@ -155,9 +155,9 @@ def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> V
 
     PyTorch's exporters leave out how many batches its module had seen.
     """
-    seen = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
-    latest[counter] = seen + 1.0
-    return seen / latest[counter]
+    count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
+    latest[counter] = count + 1.0
+    return count / latest[counter]
 
 
 def _forward(op: Builder, node: Node) -> Normalized:
@@ -196,11 +196,11 @@ def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
     return batch.mean, batch.variance * (count / (count - 1))
 
 
-def _moved(old: Value, seen: Value, momentum: Value | float) -> Value:
+def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
     """Momentum · running + (1 - momentum) · batch."""
     if isinstance(momentum, Value):
         momentum = momentum.cast(old.elem_type)
-    return old * momentum + seen.cast(old.elem_type) * (1 - momentum)
+    return old * momentum + batch.cast(old.elem_type) * (1 - momentum)
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:

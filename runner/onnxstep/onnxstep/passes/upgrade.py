@@ -132,10 +132,10 @@ def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterato
 
 
 def _resize(node: onnx.NodeProto, x: str, y: str, scales: str, nearest_mode: str) -> onnx.NodeProto:
-    given = {"mode": "nearest"} | node_attributes(node)
-    given |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest_mode}
+    attributes = {"mode": "nearest"} | node_attributes(node)
+    attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest_mode}
     inputs: Sequence[str] = [x, node.input[1], scales]
-    return helper.make_node("Resize", inputs, [y], name=node.name, **given)
+    return helper.make_node("Resize", inputs, [y], name=node.name, **attributes)
 
 
 def _constant(name: str, array: np.ndarray) -> onnx.NodeProto:

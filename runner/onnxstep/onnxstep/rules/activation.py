@@ -179,9 +179,9 @@ def _above(op: Builder, x: Value, threshold: float) -> Value:
     return op.Greater(x, op.scalar(threshold, x.elem_type))
 
 
-def _by_sign(op: Builder, x: Value, other: Value) -> Value:
-    """1 where x > 0, else ``other``."""
-    return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), other)
+def _by_sign(op: Builder, x: Value, negative: Value) -> Value:
+    """1 where x > 0, else ``negative``."""
+    return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), negative)
 
 
 def _negative_part(op: Builder, y: Value) -> Value:

@@ -265,14 +265,14 @@ def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value
     if mask.rank == 1 and mask.shape[0] == batch:
         positions = op.constant(ascending(keys))
         lengths = op.Reshape(op.Cast(mask, to=TensorProto.INT64), op.integers(batch, 1, 1, 1))
-        kept = op.Less(positions, lengths)
+        is_kept = op.Less(positions, lengths)
     elif mask.rank in (_MATRIX, _SEQUENCE):
         rows = mask.shape[1] if mask.rank == _SEQUENCE else 1
-        kept = op.Reshape(op.Cast(mask, to=TensorProto.BOOL), op.integers(batch, 1, rows, keys))
+        is_kept = op.Reshape(op.Cast(mask, to=TensorProto.BOOL), op.integers(batch, 1, rows, keys))
     else:
         raise ModelError(f"{node.label}: a mask of shape {list(mask.shape)} is not differentiated")
     filler = op.scalar(node.attribute("mask_filter_value", _MASKED), elem_type)
-    return op.Where(kept, op.scalar(0.0, elem_type), filler)
+    return op.Where(is_kept, op.scalar(0.0, elem_type), filler)
 
 
 def _parts(x: Value, widths: list[int]) -> list[Value]:

@@ -26,12 +26,12 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each row's cotangent is added to the row that was read; rows never read have zeros."""
     x, places = node.x, node.input(1)
     axis = node.attribute("axis") % x.rank
-    known = op.known(places)
-    if known is not None and known.ndim == 0:
-        return _one_row(op, dy, x, axis, int(known))
+    place = op.known(places)
+    if place is not None and place.ndim == 0:
+        return _one_row(op, dy, x, axis, int(place))
     first = [*range(axis, axis + places.rank)]
-    others = [other for other in range(dy.rank) if other not in first]
-    rows = op.Transpose(dy, perm=[*first, *others]) if axis else dy
+    rest = [axis_kept for axis_kept in range(dy.rank) if axis_kept not in first]
+    rows = op.Transpose(dy, perm=[*first, *rest]) if axis else dy
     table = (x.shape[axis], *x.shape[:axis], *x.shape[axis + 1 :])
     summed = _added_rows(op, table, places.cast(TensorProto.INT64), rows)
     back = [*range(1, axis + 1), 0, *range(axis + 1, x.rank)]
@@ -148,8 +148,8 @@ def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
     hot = _one_hot(op, node.input(0), dy.shape[axis], axis, dy.elem_type)
     on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
     off = op.reduce("ReduceSum", dy, axes, keepdims=False) - on
-    both = [op.Reshape(value, op.integers(1)) for value in (off, on)]
-    return None, None, op.Concat(*both, axis=0)
+    values = [op.Reshape(value, op.integers(1)) for value in (off, on)]
+    return None, None, op.Concat(*values, axis=0)
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:

@@ -120,9 +120,9 @@ def _operand_cotangent(
     apart, diagonals = _apart(own, equation)
     eyes = [_eye(dy, sizes[own.index(pair[0])]) for pair in diagonals]
     terms = [equation.result, *terms, *diagonals]
-    given = "".join(letter for letter in apart if any(letter in term for term in terms))
-    product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{given}")
-    missing = [axis for axis, letter in enumerate(apart) if letter not in given]
+    letters_given = "".join(letter for letter in apart if any(letter in term for term in terms))
+    product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{letters_given}")
+    missing = [axis for axis, letter in enumerate(apart) if letter not in letters_given]
     if not missing:
         return product
     wide = op.Unsqueeze(product, op.integers(*missing))
@@ -165,8 +165,8 @@ def parse(text: str, ranks: Sequence[int]) -> Equation:
     Letters that are not used yet stand for an ellipsis, counted from its last axis. Without an
     arrow, the result has the ellipsis and then, in alphabetical order, the letters that occur once.
     """
-    left, arrow, right = text.replace(" ", "").partition("->")
-    terms = left.split(",")
+    operands, arrow, right = text.replace(" ", "").partition("->")
+    terms = operands.split(",")
     covered = [
         rank - len(term.replace(_ELLIPSIS, "")) for term, rank in zip(terms, ranks, strict=False)
     ]
@@ -175,9 +175,9 @@ def parse(text: str, ranks: Sequence[int]) -> Equation:
         for term, count in zip(terms, covered, strict=True)
     ):
         raise ModelError(f"equation {text!r} does not fit operands of ranks {list(ranks)}")
-    implied = fresh_letters(left + right, max([*covered, 0]))
+    implied = fresh_letters(operands + right, max([*covered, 0]))
     if not arrow:
-        once = sorted(c for c in string.ascii_letters if left.count(c) == 1)
+        once = sorted(c for c in string.ascii_letters if operands.count(c) == 1)
         right = _ELLIPSIS + "".join(once)
     return Equation(
         tuple(
@@ -190,5 +190,5 @@ def parse(text: str, ranks: Sequence[int]) -> Equation:
 
 def fresh_letters(used: Iterable[str], count: int) -> str:
     """Letters that do not occur in ``used``."""
-    taken = set(used)
-    return "".join(c for c in string.ascii_letters if c not in taken)[:count]
+    letters = set(used)
+    return "".join(c for c in string.ascii_letters if c not in letters)[:count]

@@ -82,9 +82,9 @@ def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     """The derivative b aᵇ⁻¹ in a's type."""
-    known = op.known(b)
-    if known is not None and known.size == 1:
-        return _slope_of_known_power(op, a, float(known.item()), y)
+    exponent_array = op.known(b)
+    if exponent_array is not None and exponent_array.size == 1:
+        return _slope_of_known_power(op, a, float(exponent_array.item()), y)
     exponent = b.cast(a.elem_type)
     none = op.scalar(0.0, a.elem_type)
     return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
@@ -104,8 +104,8 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
     """The derivative aᵇ ln a; a constant positive base needs no guard."""
     slope = y * op.Log(a)
-    known = op.known(a)
-    if known is not None and bool(np.all(known > 0)):
+    base = op.known(a)
+    if base is not None and bool(np.all(base > 0)):
         return slope
     none = op.scalar(0.0, a.elem_type)
     grows = op.Not(op.Less(b, op.scalar(0.0, b.elem_type)))

@@ -92,14 +92,14 @@ def _by_given(op: Builder, node: Node, dy: Value, *_: Value | None) -> Cotangent
     """D(X) = dY scale r, d(μ) = -scale r Σ dY, d(σ²) = -½ scale r² d(scale)."""
     x, scale = wide(node.x), node.input(1)
     mean, variance = node.input(3), node.input(4)
-    seen = normalized(x, node.attribute("epsilon"), mean, variance)
-    gain = per_channel(x, scale) * seen.inverse
+    parts = normalized(x, node.attribute("epsilon"), mean, variance)
+    gain = per_channel(x, scale) * parts.inverse
     d_bias = op.reduce("ReduceSum", dy, channel_axes(x), keepdims=True)
-    d_scale = seen.inverse * op.reduce(
-        "ReduceSum", dy * seen.deviation, channel_axes(x), keepdims=True
+    d_scale = parts.inverse * op.reduce(
+        "ReduceSum", dy * parts.deviation, channel_axes(x), keepdims=True
     )
     d_mean = -(gain * d_bias)
-    d_var = gain * seen.inverse * d_scale * -0.5
+    d_var = gain * parts.inverse * d_scale * -0.5
     return (
         _as(node.x, dy * gain),
         *(_flat(like, d) for like, d in ((scale, d_scale), (node.input(2), d_bias))),
@@ -113,19 +113,19 @@ def _by_batch(
     """D(X) = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), and through the running statistics
     m · old + (1 - m) · batch:  (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²))."""  # noqa: D205, D209 - one formula
     x, scale, momentum = wide(node.x), node.input(1), node.attribute("momentum")
-    known = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
-    seen = normalized(x, node.attribute("epsilon"), *known)
-    gain, axes = per_channel(x, scale) * seen.inverse, channel_axes(x)
+    statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
+    parts = normalized(x, node.attribute("epsilon"), *statistics)
+    gain, axes = per_channel(x, scale) * parts.inverse, channel_axes(x)
     each = 1 / (x.size // x.shape[1])
     d_bias = op.reduce("ReduceSum", dy, axes, keepdims=True)
-    d_scale = seen.inverse * op.reduce("ReduceSum", dy * seen.deviation, axes, keepdims=True)
-    slope, shift = gain * seen.inverse * d_scale * each, gain * d_bias * each
+    d_scale = parts.inverse * op.reduce("ReduceSum", dy * parts.deviation, axes, keepdims=True)
+    slope, shift = gain * parts.inverse * d_scale * each, gain * d_bias * each
     if d_running_var is not None:
         slope = slope - per_channel(x, d_running_var) * (2 * each * (1 - momentum))
     if d_running_mean is not None:
         shift = shift - per_channel(x, d_running_mean) * (each * (1 - momentum))
     return (
-        _as(node.x, dy * gain - seen.deviation * slope - shift),
+        _as(node.x, dy * gain - parts.deviation * slope - shift),
         _flat(scale, d_scale),
         _flat(node.input(2), d_bias),
         None if d_running_mean is None else d_running_mean * momentum,
@@ -261,19 +261,19 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
     known = op.known(training)
     if known is not None and not bool(known):
         return dy
-    kept = op.Cast(node.output(1), to=dy.elem_type)
+    mask = op.Cast(node.output(1), to=dy.elem_type)
     scale = _scale(op, node, dy)
     if known is None:
         scale = op.Where(training, scale, op.scalar(1.0, dy.elem_type))
-    return dy * (kept * scale)
+    return dy * (mask * scale)
 
 
 def _scale(op: Builder, node: Node, dy: Value) -> Value:
     """1 / (1 - r); nothing is kept at r = 1, so there any finite factor does."""
     ratio = node.optional_input(1)
-    known = np.array(_DEFAULT_RATIO) if ratio is None else op.known(ratio)
-    if known is not None:
-        return op.scalar(1 / (1 - float(known)) if known < 1 else 0.0, dy.elem_type)
+    share = np.array(_DEFAULT_RATIO) if ratio is None else op.known(ratio)
+    if share is not None:
+        return op.scalar(1 / (1 - float(share)) if share < 1 else 0.0, dy.elem_type)
     return 1.0 / (1.0 - op.Cast(ratio, to=dy.elem_type))
 
 

@@ -52,9 +52,9 @@ def _indices(op: Builder, node: Node) -> Value:
     """Place of each maximum, counted row by row; a node that counts by columns is pooled again."""
     if not node.attribute("storage_order"):
         return node.output(1)
-    kept = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+    names = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
     given = {entry.name for entry in node.proto.attribute}
-    attributes = {name: node.attribute(name) for name in kept if name in given}
+    attributes = {name: node.attribute(name) for name in names if name in given}
     return op.emit("MaxPool", [node.x], attributes, outputs=2)[1]
 
 
@@ -125,18 +125,18 @@ def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) ->
     if fitted.is_partition:
         return _repeated(op, dy, view.kernel)
     planes = op.Reshape(dy, op.integers(-1, 1, *out))
-    ones = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
+    kernel = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
     return op.Reshape(
-        convolve_transposed(planes, ones, view, into, 1), op.integers(batch, channels, *into)
+        convolve_transposed(planes, kernel, view, into, 1), op.integers(batch, channels, *into)
     )
 
 
 def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
     """Each element copied ``times`` along each spatial axis."""
     lead, out = dy.shape[:2], dy.shape[2:]
-    apart = [length for n in out for length in (n, 1)]
+    split = [length for n in out for length in (n, 1)]
     spread = [length for pair in zip(out, times, strict=True) for length in pair]
-    copies = op.Expand(op.Reshape(dy, op.integers(*lead, *apart)), op.integers(*lead, *spread))
+    copies = op.Expand(op.Reshape(dy, op.integers(*lead, *split)), op.integers(*lead, *spread))
     return op.Reshape(copies, op.integers(*lead, *(n * t for n, t in zip(out, times, strict=True))))
 
 
@@ -198,8 +198,8 @@ def max_unpool(op: Builder, node: Node, dy: Value) -> Cotangents:
     if node.optional_input(2) is not None:
         raise ModelError(f"{node.label}: a given output_shape is not supported; leave it out")
     flat = op.integers(-1)
-    taken = op.Gather(op.Reshape(dy, flat), op.Reshape(node.input(1), flat))
-    return op.Reshape(taken, op.integers(*node.x.shape)), None
+    values = op.Gather(op.Reshape(dy, flat), op.Reshape(node.input(1), flat))
+    return op.Reshape(values, op.integers(*node.x.shape)), None
 
 
 refused(

@@ -37,8 +37,8 @@ def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 def _sweep_rnn(run: Direction) -> DirectionCotangents:
     [f] = run.activations
-    one = run.op.scalar(1.0, run.h.elem_type)
-    factors = run.per_step(f.slope(one, run.h, run.h))
+    unit = run.op.scalar(1.0, run.h.elem_type)
+    factors = run.per_step(f.slope(unit, run.h, run.h))
     dh, swept = run.received(-1), []
     for step in reversed(range(run.steps)):
         swept.append(dh * factors[step])
@@ -143,12 +143,12 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
         return _cells_by_peepholes(run, z, c)
     i, o, f = (sigma(_clipped(argument, run.clip)) for argument in z[:3])
     f = 1.0 - i if run.coupled else f
-    gain, kept, states = i * c, [], [run.c0]
+    gain, cells, states = i * c, [], [run.c0]
     for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
-        kept.append(keep * states[-1])
-        states.append(kept[-1] + new)
+        cells.append(keep * states[-1])
+        states.append(cells[-1] + new)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    return _Cell(i, o, f, c, gain, concat(kept, axis=0), before, after, z)
+    return _Cell(i, o, f, c, gain, concat(cells, axis=0), before, after, z)
 
 
 def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
@@ -173,8 +173,8 @@ def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
     if not run.peepholes:
         return None
     d_i, d_o, d_f, _ = split(dz, 4, axis=1)
-    seen = concat([d_i * cell.before, d_o * cell.after, d_f * cell.before], axis=1)
-    return sum_rows(seen)
+    products = concat([d_i * cell.before, d_o * cell.after, d_f * cell.before], axis=1)
+    return sum_rows(products)
 
 
 @gradient("GRU", versions=(7, 14, 22))

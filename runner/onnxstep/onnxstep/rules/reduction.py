@@ -18,16 +18,16 @@ def _axes(node: Node) -> tuple[int, ...]:
 
     Of axes that are computed at run time the lengths tell which they are, where they are kept.
     """
-    given, axes = node.attribute("axes"), node.optional_input(1)
-    if given is None and axes is not None and node.attribute("keepdims"):
-        given = node.op.known(axes)
-        if given is None:
+    listed, axes = node.attribute("axes"), node.optional_input(1)
+    if listed is None and axes is not None and node.attribute("keepdims"):
+        listed = node.op.known(axes)
+        if listed is None:
             pairs = zip(node.x.shape, node.y.shape, strict=True)
             return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
-    elif given is None:
-        given = node.constant(1, "axes")
-    if given is not None and np.size(given):
-        return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(given)))
+    elif listed is None:
+        listed = node.constant(1, "axes")
+    if listed is not None and np.size(listed):
+        return tuple(sorted(int(axis) % node.x.rank for axis in np.ravel(listed)))
     return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
 
 
@@ -40,8 +40,12 @@ def _kept(op: Builder, node: Node, reduced: Value) -> Value:
 
 def _spread(op: Builder, node: Node, reduced: Value) -> Value:
     """Copied to each element that was reduced."""
-    kept = _kept(op, node, reduced)
-    return kept if kept.shape == node.x.shape else op.Expand(kept, op.integers(*node.x.shape))
+    reduced_dims = _kept(op, node, reduced)
+    return (
+        reduced_dims
+        if reduced_dims.shape == node.x.shape
+        else op.Expand(reduced_dims, op.integers(*node.x.shape))
+    )
 
 
 @gradient("ReduceSum", versions=(1, 11, 13))
@@ -69,12 +73,12 @@ def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ: y / xᵢ, or the product of the others where xᵢ is the only zero."""
     x, axes = node.x, _axes(node)
-    none, one = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
+    none, unit = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
     is_zero = op.Equal(x, none)
-    nonzero = op.Where(is_zero, one, x)
+    nonzero = op.Where(is_zero, unit, x)
     zeros = op.reduce("ReduceSum", indicator(is_zero, x), axes, keepdims=True)
-    others = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
-    lone = op.Where(op.Equal(zeros, one), others, none)
+    rest = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
+    lone = op.Where(op.Equal(zeros, unit), rest, none)
     slope = op.Where(is_zero, lone, _kept(op, node, node.y) / nonzero)
     return _kept(op, node, dy) * slope
 
@@ -126,13 +130,13 @@ def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, axis = node.x, node.input(1)
     exclusive, reverse = node.attribute("exclusive"), node.attribute("reverse")
-    one = op.scalar(1.0, x.elem_type)
+    unit = op.scalar(1.0, x.elem_type)
     is_zero = op.Equal(x, op.scalar(0.0, x.elem_type))
     rank = op.CumSum(indicator(is_zero, x), axis, reverse=reverse)
-    is_first = op.And(is_zero, op.Equal(rank, one))
-    others = op.CumProd(op.Where(is_first, one, x), axis, exclusive=exclusive, reverse=reverse)
-    regular = _from_the_other_end(op, node, dy * node.y) / op.Where(is_zero, one, x)
-    return op.Where(is_first, _from_the_other_end(op, node, dy * others), regular), None
+    is_first = op.And(is_zero, op.Equal(rank, unit))
+    rest = op.CumProd(op.Where(is_first, unit, x), axis, exclusive=exclusive, reverse=reverse)
+    regular = _from_the_other_end(op, node, dy * node.y) / op.Where(is_zero, unit, x)
+    return op.Where(is_first, _from_the_other_end(op, node, dy * rest), regular), None
 
 
 def _from_the_other_end(op: Builder, node: Node, value: Value) -> Value:

@@ -107,8 +107,8 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
     if scales:
         inputs += [op.constant(np.array([1, 1, 1, scales[axis]], np.float32))]
     elif _scales_are_fed(node):
-        ones = op.constant(np.ones(_COLUMNS, np.float32))
-        inputs += [op.Concat(ones, _element(node, _SCALES, _axes(node).index(axis)), axis=0)]
+        columns = op.constant(np.ones(_COLUMNS, np.float32))
+        inputs += [op.Concat(columns, _element(node, _SCALES, _axes(node).index(axis)), axis=0)]
     else:
         inputs += [None, op.integers(1, 1, length, out)]
     names = [value.name if value else "" for value in inputs]
@@ -163,10 +163,10 @@ def _by_axis(node: Node, index: int, what: str) -> dict[int, float]:
     value = node.optional_input(index)
     if index == _SIZES and value is not None and node.op.known(value) is None:
         return {axis: float(node.y.shape[axis]) for axis in _axes(node)}
-    given = None if _scales_are_fed(node) else node.constant(index, what)
-    if given is None or not given.size:
+    numbers = None if _scales_are_fed(node) else node.constant(index, what)
+    if numbers is None or not numbers.size:
         return {}
-    return dict(zip(_axes(node), map(float, given), strict=True))
+    return dict(zip(_axes(node), map(float, numbers), strict=True))
 
 
 # By mode: how far the first of its elements lies from the coordinate's floor, and each element's
@@ -198,8 +198,8 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
     size = node.constant(1, "size")
     assert size is not None
     identity = op.constant(np.eye(rank, rank + 1, dtype=theta.dtype)[np.newaxis])
-    one = op.integers(1, *(int(length) for length in size[1:]))
-    places = op.AffineGrid(identity, one, align_corners=node.attribute("align_corners"))
+    image = op.integers(1, *(int(length) for length in size[1:]))
+    places = op.AffineGrid(identity, image, align_corners=node.attribute("align_corners"))
     count = math.prod(dy.shape[1:-1])
     positions = op.Reshape(places, op.integers(count, rank))
     rows = op.Transpose(op.Reshape(dy, op.integers(dy.shape[0], count, rank)), perm=[0, 2, 1])

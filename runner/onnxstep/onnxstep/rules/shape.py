@@ -89,8 +89,8 @@ def reverse_sequence(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Trilu", versions=(14,))
 def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Keep the same triangle; the rest was overwritten by zeros."""
-    kept = [dy, node.optional_input(1)]
-    return op.emit("Trilu", kept, {"upper": node.attribute("upper")})[0]
+    inputs = [dy, node.optional_input(1)]
+    return op.emit("Trilu", inputs, {"upper": node.attribute("upper")})[0]
 
 
 for _op_type, _versions in {
@@ -105,11 +105,11 @@ def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Cut the cotangent where the operands were joined."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
-    wanted = [index for index in range(len(lengths)) if node.wants(index)]
-    if len(wanted) > 1:
+    indices = [index for index in range(len(lengths)) if node.wants(index)]
+    if len(indices) > 1:
         return op.emit("Split", [dy, op.integers(*lengths)], {"axis": axis}, len(lengths))
-    start, stop = sum(lengths[: wanted[0]]), sum(lengths[: wanted[0] + 1])
-    return [None] * wanted[0] + [cut_along(dy, axis, start, stop)]
+    start, stop = sum(lengths[: indices[0]]), sum(lengths[: indices[0] + 1])
+    return [None] * indices[0] + [cut_along(dy, axis, start, stop)]
 
 
 @gradient("Split", versions=(2, 11, 13, 18))
@@ -183,14 +183,14 @@ def _returned(op: Builder, node: Node, dy: Value) -> Value:
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
     """First place taken, counted from the front, and step of each axis."""
     lengths = node.x.shape
-    given = node.constant(1, "starts")
-    count = 0 if given is None else given.size
+    starts_given = node.constant(1, "starts")
+    count = 0 if starts_given is None else starts_given.size
     axes, steps = node.constant(3, "axes"), node.constant(4, "steps")
     starts, strides = [0] * len(lengths), [1] * len(lengths)
     for index in range(count):
         axis = index if axes is None else int(axes[index])
         step = 1 if steps is None else int(steps[index])
-        start = int(given[index]) if given is not None else 0
+        start = int(starts_given[index]) if starts_given is not None else 0
         length = lengths[axis]
         start = start + length if start < 0 else start
         starts[axis] = min(max(start, 0), length - 1 if step < 0 else length)
@@ -240,11 +240,11 @@ def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Va
 def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D((x - z) s) = (x - z) ds; integers take no gradient."""
     scale = node.input(1)
-    ones = op.zeros(scale.shape, scale.elem_type) + 1.0
+    units = op.zeros(scale.shape, scale.elem_type) + 1.0
     attributes = {name: node.attribute(name) for name in ("axis", "block_size")}
-    given = {name: value for name, value in attributes.items() if value}
-    inputs = [node.x, ones, node.optional_input(2)]
-    [steps] = op.emit("DequantizeLinear", inputs, given)
+    settings = {name: value for name, value in attributes.items() if value}
+    inputs = [node.x, units, node.optional_input(2)]
+    [steps] = op.emit("DequantizeLinear", inputs, settings)
     return None, _summed(dy.cast(scale.elem_type) * steps, scale, node)
 
 
@@ -255,8 +255,8 @@ def _summed(terms: Value, scale: Value, node: Node) -> Value:
         return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)
     axis = int(node.attribute("axis")) % terms.rank
     if not node.attribute("block_size"):
-        others = [other for other in range(terms.rank) if other != axis]
-        return op.reduce("ReduceSum", terms, others, keepdims=False)
+        axes = [other_axis for other_axis in range(terms.rank) if other_axis != axis]
+        return op.reduce("ReduceSum", terms, axes, keepdims=False)
     blocks, size = scale.shape[axis], int(node.attribute("block_size"))
     ends = [0] * terms.rank
     ends[axis] = blocks * size - terms.shape[axis]

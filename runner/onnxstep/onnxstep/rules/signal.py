@@ -61,13 +61,13 @@ def _fitted(dx: Value, shape: tuple[int, ...]) -> Value:
 def _axis(op: Builder, node: Node) -> int:
     if op.schema(node.proto).since_version < _AXIS_IS_INPUT:
         return int(node.attribute("axis"))
-    given = node.constant(2, "axis")
-    return -2 if given is None else int(given.item())
+    constant = node.constant(2, "axis")
+    return -2 if constant is None else int(constant.item())
 
 
 def _length(node: Node, otherwise: int) -> int:
-    given = node.constant(1, "dft_length")
-    return otherwise if given is None else int(given.item())
+    constant = node.constant(1, "dft_length")
+    return otherwise if constant is None else int(constant.item())
 
 
 def _transform(op: Builder, x: Value, length: int, axis: int, **attributes: int) -> Value:
