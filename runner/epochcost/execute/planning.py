@@ -68,11 +68,11 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """Of the GPU at hand; of the machine's spec where none is shown, as before it is rented."""
+    """The GPU at hand's, or the declared chip if none is shown, as before a machine is rented."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
-    declared = {one.compute_capability for one in machine.accelerators}
+    declared = {chip.compute_capability for chip in machine.accelerators}
     return declared.pop() if len(declared) == 1 else None
 
 
@@ -126,8 +126,8 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     A GPU's is that of the smallest of ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
-    known = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
-    sizes = [size for device in devices if (size := known.get(device)) is not None]
+    sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
+    sizes = [size for device in devices if (size := sizes_by_device.get(device)) is not None]
     if sizes:
         room["cuda"] = min(sizes)
     return room
@@ -142,7 +142,7 @@ def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """By trial's id, of each sweep; where the largest batch fits, the others are not counted."""
+    """The bytes of each trial by its id; if the largest batch fits, no smaller one is counted."""
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
@@ -158,7 +158,7 @@ def _needed_bytes(
 
 
 def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """Of decoders' phases and requests; a model that cannot be counted is left to its trials."""
+    """The bytes of phases and requests; a model that cannot be counted is left to its trials."""
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
@@ -178,19 +178,19 @@ def _work(trial: Trial) -> tuple[str, Mode, Provider]:
 def _memory_bytes(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
 ) -> dict[str, int]:
-    found = footprints(catalogue, name, mode, provider, {trial.batch_size for trial in trials})
+    sizes = footprints(catalogue, name, mode, provider, {trial.batch_size for trial in trials})
     return {
         trial.id: math.ceil(
-            found[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
+            sizes[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
         )
         for trial in trials
-        if trial.batch_size in found
+        if trial.batch_size in sizes
     }
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a user asks for by name; an empty tuple is everything.
+    """The names that a user gives; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
     GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` take
@@ -218,8 +218,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
-    no_cuda = [_no_cuda(study, machine, request) for study in studies]
-    _require_cuda(no_cuda, request)
+    no_cuda = _no_cuda(studies, machine, request)
     require_device(request.device)
     require_plausible(machine, detect_environment(), as_is=request.as_is)
     host = HostCapabilities(
@@ -238,21 +237,21 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         quick=request.quick,
         rounds=request.rounds,
     )
-    named = {model for study in studies for model in study.models}
-    graphs = graph_digests(catalogue, named & set(request.models) if request.models else named)
-    asked = merge_plans(
+    models = {model for study in studies for model in study.models}
+    graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
+    whole = merge_plans(
         plan_study(
             catalogue, study, replace(host, no_cuda=reason), graphs=graphs, selection=selection
         )
         for study, reason in zip(studies, no_cuda, strict=True)
     )
     unreadable = _unreadable(catalogue, graphs)
-    readable = leave_out(asked, lambda trial: unreadable.get(trial.model))
+    readable = leave_out(whole, lambda trial: unreadable.get(trial.model))
     return without_oversized(catalogue, _without_unmeasured(catalogue, readable))
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """By model, why its file, or one that it keeps its tensors in, cannot be read."""
+    """Reasons by model why its file, or a file of its tensors, cannot be read."""
     reasons: dict[str, LeftOut] = {}
     for name in names:
         model = catalogue.models[name]
@@ -301,22 +300,19 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
                 f"--model {name}: expected a model of the studies {', '.join(names)}, got one that "
                 "none of them measures: name it in a study, or choose another"
             )
-    asked: dict[str, Any] = {"vcpus": request.vcpus} if request.vcpus else {}
+    changes: dict[str, Any] = {"vcpus": request.vcpus} if request.vcpus else {}
     if (size := request.batch_size) is not None:
         sizes = size if size == "auto" else (size,)
-        asked |= {"training_batch_sizes": sizes, "inference_batch_sizes": sizes}
-    return tuple(study.model_copy(update=asked) for study in studies)
+        changes |= {"training_batch_sizes": sizes, "inference_batch_sizes": sizes}
+    return tuple(study.model_copy(update=changes) for study in studies)
 
 
-def _no_cuda(study: Study, machine: Hardware, request: RunRequest) -> str | None:
-    """Why CUDA cannot be run; it is not tried where nobody asks for it."""
-    asked = not request.providers or "cuda" in request.providers or request.device is not None
-    return cuda_obstacle(study, machine) if asked else None
-
-
-def _require_cuda(no_cuda: Sequence[str | None], request: RunRequest) -> None:
-    """Raise CapabilityError where CUDA is asked for by name and no study can be run on it."""
-    refused = [reason for reason in no_cuda if reason is not None]
-    asked = "cuda" in request.providers or request.device is not None
-    if asked and refused and len(refused) == len(no_cuda):
-        raise CapabilityError(refused[0])
+def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
+    """Why CUDA cannot be run, by study; CapabilityError if it is named and no study can be run."""
+    named = "cuda" in request.providers or request.device is not None
+    if not named and request.providers:
+        return [None] * len(studies)
+    no_cuda = [cuda_obstacle(study, machine) for study in studies]
+    if named and no_cuda and all(no_cuda):
+        raise CapabilityError(str(no_cuda[0]))
+    return no_cuda

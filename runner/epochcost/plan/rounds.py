@@ -69,27 +69,27 @@ def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
 
 
 def visits(
-    trials: Sequence[Trial], asked: Mapping[str, int], done: Callable[[Trial], int]
+    trials: Sequence[Trial], rounds_asked: Mapping[str, int], rounds_stored: Callable[[Trial], int]
 ) -> Iterator[Visit]:
     """All visits of a run in their order.
 
-    ``asked`` holds the rounds by trial's id; ``done`` tells how many rounds of a trial are stored,
-    and is asked when the trial's first turn comes: those are not visited again. A trial with all of
-    them has one visit, its last, in the first round, so that the run can say so.
+    ``rounds_asked`` holds the rounds by trial's id. ``rounds_stored`` counts the stored rounds of a
+    trial, when its first turn comes: those are not visited again. A trial with all of them has one
+    visit, its last, in the first round, so that the run can say so.
     """
-    rounds = {trial.id: rounds_of(trial, asked) for trial in trials}
+    rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)
     behind: dict[str, int] = {}
     for number in range(1, most + 1):
         for trial in _order(trials, number) if most > 1 else trials:
-            wanted = rounds[trial.id]
+            planned = rounds[trial.id]
             if trial.id not in behind:
-                behind[trial.id] = done(trial)
-            if behind[trial.id] >= wanted:
+                behind[trial.id] = rounds_stored(trial)
+            if behind[trial.id] >= planned:
                 if number == 1:
-                    yield Visit(trial, wanted, wanted)
-            elif behind[trial.id] < number <= wanted:
-                yield Visit(trial, number, wanted)
+                    yield Visit(trial, planned, planned)
+            elif behind[trial.id] < number <= planned:
+                yield Visit(trial, number, planned)
 
 
 def _order(trials: Sequence[Trial], number: int) -> list[Trial]:
