@@ -11,9 +11,9 @@ and who answers LoadGen: its own thread at once, or ours from the queue. Who ask
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -141,41 +141,34 @@ class BatchQueue(Generic[ItemT]):
         self, most: int, delay_seconds: float, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._most, self._delay, self._clock = most, delay_seconds, clock
-        self._waiting: deque[tuple[float, ItemT]] = deque()
-        self._changed = threading.Condition()
+        self._waiting: queue.SimpleQueue[tuple[float, ItemT] | None] = queue.SimpleQueue()
         self._closed = False
 
     def put(self, items: Iterable[ItemT]) -> None:
         """Let items arrive now."""
         now = self._clock()
-        with self._changed:
-            self._waiting.extend((now, item) for item in items)
-            self._changed.notify()
+        for item in items:
+            self._waiting.put((now, item))
 
     def close(self) -> None:
         """Say that nothing more will arrive; what waits is still given, without delay."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+        self._waiting.put(None)
 
     def take(self) -> list[ItemT]:
         """Wait for the next batch; an empty one says that the queue is closed and served."""
-        with self._changed:
-            while not self._ripe():
-                self._changed.wait(self._patience())
-            count = min(self._most, len(self._waiting))
-            return [self._waiting.popleft()[1] for _ in range(count)]
-
-    def _ripe(self) -> bool:
-        if self._closed or len(self._waiting) >= self._most:
-            return True
-        return bool(self._waiting) and (self._patience() or 0.0) <= 0
-
-    def _patience(self) -> float | None:
-        """Seconds until the oldest item has waited long enough; None where none waits."""
-        if not self._waiting:
-            return None
-        return self._waiting[0][0] + self._delay - self._clock()
+        batch: list[tuple[float, ItemT]] = []
+        while len(batch) < self._most and not self._closed:
+            deadline = batch[0][0] + self._delay if batch else None
+            patience = None if deadline is None else max(0.0, deadline - self._clock())
+            try:
+                arrival = self._waiting.get(timeout=patience)
+            except queue.Empty:
+                break
+            if arrival is None:
+                self._closed = True
+            else:
+                batch.append(arrival)
+        return [item for _, item in batch]
 
 
 # Answers the examples of these indices.
