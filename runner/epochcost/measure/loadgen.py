@@ -267,19 +267,22 @@ def run_record(
         minimum_seconds=minimum_seconds,
         valid=log.valid,
         kept_bound=None if rate_asked is None else log.kept_bound,
-        latency=_latency(values),
+        latency=latency_record(values, *_LATENCY_KEYS),
         summary=log.summary,
     )
 
 
-def _latency(values: dict[str, Any]) -> Latency:
+# The least, mean and most of a latency in LoadGen's log, and its percentiles.
+_LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
+
+
+def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
+    """A latency of LoadGen's log, by the forms of its keys."""
+    keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
+    names = {name: plain.format(key) for name, key in keys.items()}
+    names |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
     return Latency(
-        minimum_nanoseconds=values["result_min_latency_ns"],
-        mean_nanoseconds=values["result_mean_latency_ns"],
-        p50_nanoseconds=values["result_50.00_percentile_latency_ns"],
-        p90_nanoseconds=values["result_90.00_percentile_latency_ns"],
-        p99_nanoseconds=values["result_99.00_percentile_latency_ns"],
-        maximum_nanoseconds=values["result_max_latency_ns"],
+        **{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in names.items()}
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from epochcost.measure.engine import DecoderEngine, answer_while
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
@@ -20,6 +19,7 @@ from epochcost.measure.loadgen import (
     LoadGenLog,
     LoadGenRequest,
     LoadGenTrial,
+    latency_record,
     run_loadgen,
     run_record,
 )
@@ -27,7 +27,7 @@ from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.sampling import Report, TrialProgress, to_nanoseconds
 from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
 from epochcost.results.records import Measurement
-from epochcost.results.served import Latency, Purpose, ServingRecord, TokenRun
+from epochcost.results.served import Purpose, ServingRecord, TokenRun
 
 # Batches that are answered beforehand; the time of the last ones tells where to begin.
 _WARM_UP_BATCHES = 3
@@ -115,8 +115,8 @@ class _Requests(LoadGenTrial):
             lambda issue: run_loadgen(request, issue, self._folder),
             Answers(self._answered),
         )
-        trace = _TokenTrace(self._log, self._engine.prompt_tokens, self._engine.answer_tokens)
-        tokens = _token_record(self._log, trace, raw=purpose != "search")
+        prompts, answers = self._engine.prompt_tokens, self._engine.answer_tokens
+        tokens = _token_run(self._log, prompts, answers, raw=purpose != "search")
         record = run_record(self._log, purpose, request.minimum_seconds, rate)
         kept_bound = tokens.keeps(self._requests)
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
@@ -129,53 +129,36 @@ _FIRST_TOKEN = re.compile(
 _ANSWER = re.compile(rb'"Sample".*?"ts":([\d.]+).*?"sample_idx":(\d+).*?"complete_ns":(\d+)')
 
 
-class _TokenTrace:
-    """The number of every request of a run, in order of arrival, and when its tokens came.
+# The keys of both latencies in LoadGen's log, see ``loadgen.latency_record``.
+_FIRST_KEYS = ("first_token_{}_latency_ns", "first_token_{}_percentile_latency")
+_FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile")
 
-    ``prompts`` and ``answers`` are tokens by number. Raises TrialFailed where LoadGen's trace does
-    not tell of each.
+
+def _token_run(
+    log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
+) -> TokenRun:
+    """The tokens of a run as they are stored; ``raw`` with the latencies of each request.
+
+    ``prompts`` and ``answers`` are tokens by a request's number. Raises TrialFailed if LoadGen's
+    trace does not tell of each.
     """
-
-    def __init__(self, log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int]) -> None:
-        first = {
-            arrival: int(delay) + int(duration)
-            for arrival, delay, duration in _FIRST_TOKEN.findall(log.trace)
-        }
-        requests = [
-            (int(number), first.get(arrival), int(duration))
-            for arrival, number, duration in _ANSWER.findall(log.trace)
-        ]
-        begun = [(number, begin, end) for number, begin, end in requests if begin is not None]
-        if len(begun) != len(requests) or len(requests) != log.values["result_query_count"]:
-            raise TrialFailed("LoadGen: expected the first token of every request in its trace")
-        self.first = tuple(begin for _, begin, _ in begun)
-        self.further = tuple((end - begin) // (answers[n] - 1) for n, begin, end in begun)
-        self.read = sum(prompts[number] for number, _, _ in begun)
-        self.written = sum(answers[number] for number, _, _ in begun)
-
-
-# What LoadGen calls least, mean and most of a latency, and its percentiles.
-_FIRST_KEYS = "first_token_{}_latency_ns", "first_token_{}_percentile_latency"
-_FURTHER_KEYS = "time_to_output_token_{}", "time_per_output_token_{}_percentile"
-
-
-def _token_record(log: LoadGenLog, trace: _TokenTrace, *, raw: bool) -> TokenRun:
-    """The tokens of one run as they are stored; ``raw`` with the latencies of each request."""
-    values = log.values
+    first = {
+        arrival: int(delay) + int(duration)
+        for arrival, delay, duration in _FIRST_TOKEN.findall(log.trace)
+    }
+    requests = [
+        (int(number), first[arrival], int(duration))
+        for arrival, number, duration in _ANSWER.findall(log.trace)
+        if arrival in first
+    ]
+    if len(requests) != log.values["result_query_count"]:
+        raise TrialFailed("LoadGen: expected the first token of every request in its trace")
+    further = tuple((end - begin) // (answers[number] - 1) for number, begin, end in requests)
     return TokenRun(
-        first=_token_latency(values, *_FIRST_KEYS),
-        further=_token_latency(values, *_FURTHER_KEYS),
-        read=trace.read,
-        written=trace.written,
-        first_nanoseconds=trace.first if raw else (),
-        further_nanoseconds=trace.further if raw else (),
-    )
-
-
-def _token_latency(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
-    names = {name: plain.format(key) for name, key in keys.items()}
-    names |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
-    return Latency(
-        **{f"{name}_nanoseconds": values[f"result_{key}"] for name, key in names.items()}
+        first=latency_record(log.values, *_FIRST_KEYS),
+        further=latency_record(log.values, *_FURTHER_KEYS),
+        read=sum(prompts[number] for number, _, _ in requests),
+        written=sum(answers[number] for number, _, _ in requests),
+        first_nanoseconds=tuple(begin for _, begin, _ in requests) if raw else (),
+        further_nanoseconds=further if raw else (),
     )
