@@ -19,9 +19,9 @@ from epochcost.analysis.answers import (
     rows_of,
     times_of,
 )
-from epochcost.analysis.cpus import models_on_cpus
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import observe
+from epochcost.analysis.rates import models_with_rates
 from epochcost.analysis.rows import Offer
 from epochcost.cost.compare import Decision
 from epochcost.errors import InputError
@@ -66,7 +66,7 @@ def test_a_question_counts_no_graph_that_it_does_not_need(
     """Those of models that were timed on CPUs, from which CPUs are predicted, and the model's."""
     times_of(replace(inputs, cache=None), ["gpt2-xl"])
     models = inputs.catalogue.models
-    needed = {models[name].graph for name in (*models_on_cpus(inputs), "gpt2-xl")}
+    needed = {models[name].graph for name in (*models_with_rates(inputs), "gpt2-xl")}
     assert "gpt2_xl.onnx" in counted
     assert set(counted) <= {Path(str(graph)).name for graph in needed}
     assert "llama3_1_70b.onnx" not in counted

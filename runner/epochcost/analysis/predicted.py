@@ -21,10 +21,8 @@ from epochcost.analysis.arithmetic import (
     is_whole_pass,
     optimizer_states,
 )
-from epochcost.analysis.cpus import cpu_of, cpu_rates, models_on_cpus
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
-from epochcost.analysis.measured_rates import measured_rates
 from epochcost.analysis.observations import (
     Evidence,
     Observation,
@@ -32,6 +30,7 @@ from epochcost.analysis.observations import (
     Workload,
     epoch_time,
 )
+from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
@@ -152,7 +151,7 @@ def predict_times(
     if not catalogue.observations:
         return Predictions((), ())
     chosen = tuple(models)
-    profiles = profiles_of(inputs, (*models_on_cpus(inputs), *(model.id for model in chosen)))
+    profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
     known = {
@@ -174,7 +173,7 @@ def predict_times(
             questions, unasked = _questions(model, profile, here, rates, precision)
             asked += questions
             without += unasked
-        answers, vague = _forecasts(inputs, rates, asked)
+        answers, vague = _forecasts(inputs, rates, profiles, asked)
         timed += (_observation(catalogue, *answer) for answer in answers)
         without += vague
     return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
@@ -197,13 +196,13 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 
 
 def _forecasts(
-    inputs: Inputs, known: _Known, asked: Sequence[_Asked]
+    inputs: Inputs, known: _Known, profiles: Mapping[str, Profile], asked: Sequence[_Asked]
 ) -> tuple[list[tuple[_Asked, Forecast]], list[NoTime]]:
     """The forecasts, and on which machines an interval is too wide to be told."""
     measured = [
         rate
         for one in {one.place.hardware.id: one.place for one in asked}.values()
-        for rate in measured_rates(inputs, one.hardware, one.device, one.software, known.rates)
+        for rate in gpu_rates(inputs, one.hardware, one.device, profiles, one.software, known.rates)
     ]
     forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
     forecasts = forecaster.forecasts([one.question for one in asked]) if asked else ()

@@ -1,31 +1,34 @@
-"""Machines without accelerators as predictions see them: so many vCPUs of one make.
+"""Rates that predictions learn from beside the tables of GPUs: on CPUs, and our own on GPUs.
 
-Rates on them are our own results, published timings of our models, and tables that name CPUs. A
-vCPU counts as any other, and in what makes differ is learnt from rates: of rented CPUs neither the
-clock under load nor the share of the memory's bandwidth is published.
+Machines without accelerators are so many vCPUs of one make. Rates on them are our own results,
+published timings of our models, and tables that name CPUs. A vCPU counts as any other, and in what
+makes differ is learnt from rates: of rented CPUs neither the clock under load nor the share of the
+memory's bandwidth is published. Models that were measured on a GPU machine sharpen its predictions.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import is_whole_pass
-from epochcost.analysis.inputs import Inputs, StoredResult
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import cpu_name
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.forecast import Question, as_rate
+from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed, placed_tables
 from epochcost.predict.rates import without_repeats
+from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.device import Device
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.published import Published, Timing
+from epochcost.specs.study import Mode, Provider
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")
@@ -61,11 +64,11 @@ def cpu_of(hardware: Hardware) -> Device | str:
     return cpu_device(hardware.cpu, hardware.vcpus)
 
 
-def models_on_cpus(inputs: Inputs) -> frozenset[str]:
-    """The models whose rates on CPUs are learnt from, where their graphs can be counted."""
-    measured = (one.result.trial.model for one in _sound(inputs))
+def models_with_rates(inputs: Inputs) -> frozenset[str]:
+    """The models whose rates are learnt from, where their graphs can be counted."""
+    results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
     published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
-    return frozenset((*measured, *published))
+    return frozenset((*(result.trial.model for result in results), *published))
 
 
 def cpu_rates(
@@ -87,37 +90,57 @@ def cpu_rates(
     return tuple(placed(without_repeats(one.rate for one in rows), devices, known)[0]), devices
 
 
-def _sound(inputs: Inputs) -> Iterator[StoredResult]:
-    """Our latest results on CPUs, all of them or some, of steps that compute all passes."""
+def gpu_rates(
+    inputs: Inputs,
+    hardware: Hardware,
+    device: Device,
+    profiles: Mapping[str, Profile],
+    software: str,
+    known: Sequence[Placed],
+) -> Iterator[Placed]:
+    """Rates of plain trials on one ``device`` of a GPU machine, of models with kin.
+
+    Trials on a machine that contradicts its spec are left out.
+    """
+    for result in _of_whole_steps(inputs, "cuda"):
+        trial, profile = result.trial, profiles.get(result.trial.model)
+        plain = not trial.variant and trial.session.threads == 0
+        kin = profile is not None and not profile.recurrent_flops and has_kin(profile, known)
+        if result.hardware == hardware.id and plain and kin and profile is not None:
+            seconds = statistics.median(result.measurement.samples_seconds)
+            work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
+            yield as_rate(work, trial.batch_size / seconds)
+
+
+def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
+    """Our latest sound results on CPUs or GPUs, of steps that compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
-        pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
-        plain = trial.variant == pinned and trial.session.threads == (trial.vcpus or 0)
         sound = is_of_steps(result) and not result.contradictions
-        if trial.provider == "cpu" and plain and sound and whole:
-            yield stored
+        if trial.provider == provider and sound and whole:
+            yield result
+
+
+def _on_cpus(inputs: Inputs) -> Iterator[Result]:
+    """Those on CPUs, all of a machine's or some."""
+    for result in _of_whole_steps(inputs, "cpu"):
+        trial = result.trial
+        pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
+        if trial.variant == pinned and trial.session.threads == (trial.vcpus or 0):
+            yield result
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
-    for result in (stored.result for stored in _sound(inputs)):
-        trial = result.trial
-        hardware = inputs.catalogue.hardware[result.hardware]
+    for result in _on_cpus(inputs):
+        trial, hardware = result.trial, inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
         if trial.model in profiles and vcpus:
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
-            question = Question(
-                model=trial.model,
-                profile=profiles[trial.model],
-                mode=trial.mode,
-                precision="fp32",
-                batch=trial.batch_size,
-                software=software,
-                device=device,
-                count=1,
-            )
-            yield _placed(question, trial.batch_size / seconds, "results")
+            profile, batch = profiles[trial.model], trial.batch_size
+            work = _work(trial.model, profile, trial.mode, batch, software, device)
+            yield _placed(work, batch / seconds, "results")
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
@@ -135,19 +158,26 @@ def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterato
     for source, timing, device in _timed(catalogue):
         model, batch, steps = str(source.model), timing.batch_size, timing.total_steps
         if model in profiles and batch and steps:
-            question = Question(
-                model=model,
-                profile=profiles[model],
-                mode="training",
-                precision="fp32",
-                batch=batch,
-                software=f"{source.page} {timing.framework}",
-                device=device,
-                count=1,
-            )
-            yield _placed(question, float(batch * steps / timing.total_seconds), source.page)
+            software = f"{source.page} {timing.framework}"
+            work = _work(model, profiles[model], "training", batch, software, device)
+            yield _placed(work, float(batch * steps / timing.total_seconds), source.page)
 
 
-def _placed(question: Question, per_second: float, path: str) -> Placed:
-    found = as_rate(question, per_second)
+def _work(
+    model: str, profile: Profile, mode: Mode, batch: int, software: str, device: Device
+) -> Question:
+    return Question(
+        model=model,
+        profile=profile,
+        mode=mode,
+        precision="fp32",
+        batch=batch,
+        software=software,
+        device=device,
+        count=1,
+    )
+
+
+def _placed(work: Question, per_second: float, path: str) -> Placed:
+    found = as_rate(work, per_second)
     return replace(found, rate=replace(found.rate, path=path))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
-from epochcost.analysis.cpus import cpu_device, cpu_of, cpu_rates, models_on_cpus
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.predicted import profiles_of
+from epochcost.analysis.rates import cpu_device, cpu_of, cpu_rates, models_with_rates
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, designed
 from epochcost.predict.process import OF_CPUS, held_out
@@ -80,7 +80,7 @@ def test_nothing_follows_from_one_or_two_makes(
 
 def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs) -> None:
     """Each of Woolf's four from the other three: mostly within a half."""
-    profiles = profiles_of(inputs, models_on_cpus(inputs))
+    profiles = profiles_of(inputs, models_with_rates(inputs))
     rows, devices = cpu_rates(inputs, profiles, "ours")
     woolf = [one for one in rows if one.rate.path == "woolf-2017"]
     design = designed(woolf, devices)
