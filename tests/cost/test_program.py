@@ -60,7 +60,7 @@ def agree(bill: Bill, engine: Quote) -> None:
 def test_uninterrupted_bills_agree(price: Price, seconds: Decimal, count: int, runs: int) -> None:
     """Parts, premiums, starts, lifetimes, rounding and charges come out as in the engine."""
     usage = Usage(seconds, count=count, runs=runs)
-    agree(programmed(price, usage), quote(price, usage, credit=Decimal(0)))
+    agree(programmed(price, usage), quote(price, usage, credited=False))
 
 
 @given(plans.all_plans, plans.job_seconds, st.integers(1, 50))
@@ -107,7 +107,7 @@ def test_interrupted_bills_agree(
     )
     usage = Usage(seconds)
     try:
-        engine = quote(price, usage, credit=Decimal(0))
+        engine = quote(price, usage, credited=False)
     except InputError:
         return
     agree(programmed(price, usage), engine)
@@ -119,7 +119,7 @@ def test_every_plan_of_the_catalogue_agrees(hours: Decimal) -> None:
     for price in CATALOGUE.prices.values():
         usage = Usage(hours * 3600, count=2, runs=3, vcpus=SOME_VCPUS)
         try:
-            engine = quote(price, usage, credit=Decimal(0))
+            engine = quote(price, usage, credited=False)
         except InputError:
             continue
         agree(programmed(price, usage), engine)

@@ -96,7 +96,7 @@ def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
     while len(cases) < _DRAWS:
         price, seconds = drawn_plan(draw), Decimal(draw.randint(1, 4_000_000)) / 10
         try:
-            engines.append(quote(price, Usage(seconds), credit=Decimal(0)))
+            engines.append(quote(price, Usage(seconds), credited=False))
         except InputError:  # interruptions that never let it end
             continue
         cases.append((bill_program(price).json, {"seconds": seconds}))
@@ -113,9 +113,7 @@ def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> N
         for make, engine in ((bill_program, quote), (share_program, share)):
             try:
                 engines.append(
-                    quote(price, usage, credit=Decimal(0))
-                    if engine is quote
-                    else share(price, usage)
+                    quote(price, usage, credited=False) if engine is quote else share(price, usage)
                 )
             except InputError:
                 continue

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from epochcost.cost.lines import Line, Quote, Usage, apply_credit
-from epochcost.cost.money import exact_arithmetic, require_currency
+from epochcost.cost.lines import Line, Quote, Usage
+from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
 from epochcost.cost.rented import (
     compute_charge,
@@ -34,17 +34,16 @@ NINE_OF_TEN = (0.05, 0.95)
 
 
 def quote(
-    price: Price, usage: Usage, *, billing: Billing | None = None, credit: Decimal | None = None
+    price: Price, usage: Usage, *, billing: Billing | None = None, credited: bool = True
 ) -> Quote:
     """Bill a usage under a price plan, as a job by itself.
 
     ``billing`` replaces the plan's own rule. An owned machine has no billing rule: every second
     costs the same. Each machine that may be taken back does a job of its own, and the bill is the
-    expected one. ``credit`` is what is left of free credit, the plan's whole one by default.
-    Amounts are Decimal, kept to 18 decimals (halves to even), so that ``Quote.total`` is exactly
-    the sum of the lines. Raises InputError where the plan has no price for something used (egress),
-    where it is per vCPU and ``usage.vcpus`` is not given or the usage is accelerated, and where
-    figures overflow.
+    expected one. Unless ``credited`` is False, the plan's free credit pays first. Amounts are
+    Decimal, kept to 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
+    lines. Raises InputError if the plan has no price for something used (egress), if it is per vCPU
+    and ``usage.vcpus`` is not given or the usage is accelerated, and if figures overflow.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
@@ -52,14 +51,14 @@ def quote(
             return _owned(price, usage)
         rule = billing or price.billing_rule
         schedule = expected_schedule(price, usage.duration_seconds, rule)
-        return quote_scheduled(price, schedule, usage, credit)
+        return _quote_scheduled(price, schedule, usage, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """The bill that the share ``probability`` of all runs stays within; only interruptions vary.
 
-    Where nothing interrupts all runs have one bill. Credit is left out. Raises InputError as
-    ``quote`` does, and where the probability is not between 0 and 1.
+    If nothing interrupts, all runs have one bill. Credit is left out. Raises InputError as
+    ``quote`` does, and on a probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
@@ -69,25 +68,22 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
             schedule = schedule_quantile(price, seconds, rule, probability)
             if schedule is not None:
                 _refuse_unpriced_egress(price, usage)
-                return quote_scheduled(price, schedule, usage, Decimal(0))
-    return quote(price, usage, credit=Decimal(0))
+                return _quote_scheduled(price, schedule, usage, credited=False)
+    return quote(price, usage, credited=False)
 
 
-def quote_scheduled(
-    price: Price, schedule: Schedule, usage: Usage, credit: Decimal | None = None
-) -> Quote:
-    """Bill a rented plan's machines that run by a schedule, whatever laid it out.
-
-    To be called inside `exact_arithmetic`; ``credit`` and errors are as of ``quote``.
-    """
+def _quote_scheduled(price: Price, schedule: Schedule, usage: Usage, *, credited: bool) -> Quote:
+    """Bill a rented plan's machines that run by a schedule; errors are as of ``quote``."""
     lines = tuple(job_lines(price, schedule, usage.machines, usage.runs, usage.egress_gb))
-    given = price.credit
-    left = given.amount if credit is None and given is not None else credit
-    used = Decimal(0)
-    if left is not None:
-        lines, used, left = apply_credit(left, given.label if given else "free credit", lines)
     elapsed = schedule.elapsed_seconds * usage.runs
-    return _quote_of(price, lines, elapsed, used, left)
+    bill = _quote_of(price, lines, elapsed)
+    if price.credit is None or not credited:
+        return bill
+    given = quantized(price.credit.amount)
+    used = min(given, bill.total)
+    if used > 0:
+        lines = (*lines, Line(price.credit.label, Decimal(1), "credit", -used, -used))
+    return replace(bill, lines=lines, credit_used=used, credit_left=given - used)
 
 
 def share(price: Price, usage: Usage) -> Quote:
@@ -133,23 +129,8 @@ def _owned(price: Price, usage: Usage) -> Quote:
     return _quote_of(price, lines, elapsed)
 
 
-def _quote_of(
-    price: Price,
-    lines: tuple[Line, ...],
-    elapsed_seconds: Decimal,
-    credit_used: Decimal = Decimal(0),
-    credit_left: Decimal | None = None,
-) -> Quote:
-    return Quote(
-        lines,
-        price.currency,
-        price.id,
-        price.assumed,
-        elapsed_seconds,
-        price.as_of,
-        credit_used,
-        credit_left,
-    )
+def _quote_of(price: Price, lines: tuple[Line, ...], elapsed_seconds: Decimal) -> Quote:
+    return Quote(lines, price.currency, price.id, price.assumed, elapsed_seconds, price.as_of)
 
 
 def _refuse_unpriced_egress(price: Price, usage: Usage) -> None:

@@ -82,7 +82,7 @@ class Work:
         usage = Usage(self.seconds, count=self.row.count)
         if not whole_hours:
             return share(plan, usage).total
-        return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credit=Decimal(0)).total
+        return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credited=False).total
 
 
 # From a claim, the work of its row and that of all rows by id to the figure in base units; None if

@@ -132,7 +132,7 @@ class MachineTime:
         Free credit changes who pays and not what a job costs.
         """
         usage = self.usage(seconds)
-        return share(price, usage) if self.shared else quote(price, usage, credit=Decimal(0))
+        return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:
         """The cost over the time's interval: the totals of its bills.

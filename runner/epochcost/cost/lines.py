@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal
+from decimal import Decimal
 
-from epochcost.cost.money import LARGEST, QUANTUM, exact_arithmetic, quantized
+from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.units import MAX_DURATION_SECONDS
 
@@ -118,20 +118,3 @@ def _gigabytes(amount: Decimal) -> Decimal:
 def _check_number(name: str, value: int) -> None:
     if not 1 <= value <= MOST_AT_ONCE:
         raise InputError(f"{name}: expected a whole number from 1 to {MOST_AT_ONCE:,}, got {value}")
-
-
-def apply_credit(
-    left: Decimal, label: str, lines: tuple[Line, ...]
-) -> tuple[tuple[Line, ...], Decimal, Decimal]:
-    """Pay a bill from what is left of a credit: all lines, what was used, and what is left then.
-
-    To be called inside `exact_arithmetic`. Raises InputError where ``left`` is negative or not
-    finite.
-    """
-    if not left.is_finite() or not 0 <= left <= LARGEST:
-        raise InputError(f"credit: expected an amount of at least 0, finite, got {left:.6g}")
-    left = left.quantize(QUANTUM, rounding=ROUND_DOWN)
-    used = min(left, sum((line.amount for line in lines), Decimal(0)))
-    if used > 0:
-        lines = (*lines, Line(label, Decimal(1), "credit", -used, -used))
-    return lines, used, left - used
