@@ -215,7 +215,7 @@
   /* What a request costs beside one on a machine that is never idle. */
   function idle(one) {
     var times = 1 / one.mean.load;
-    return times < 1.1 ? "" : " Each request costs " + times.toPrecision(2) + " times what it would on a machine that is always busy.";
+    return times < 1.1 ? "" : " Each request costs " + Number(times.toPrecision(2)) + " times what it would on a machine that is always busy.";
   }
 
   function answer(question, one) {
@@ -270,7 +270,7 @@
     var first = one.mean[key] <= other.mean[key] ? one : other, second = first === one ? other : one;
     var factor = second.mean[key] / first.mean[key];
     if (factor < 1.005) { return "Both are equally " + word[0] + ". "; }
-    return first.timing.name + " is " + factor.toPrecision(2) + " times " + word[1] + ": " +
+    return first.timing.name + " is " + Number(factor.toPrecision(2)) + " times " + word[1] + ": " +
       words(first.mean[key], first.plan.currency) + " vs. " + words(second.mean[key], second.plan.currency) +
       odds.beside(first, second, key, word[1]) + ". ";
   }

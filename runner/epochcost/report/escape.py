@@ -34,12 +34,12 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """As `one_line`, with a blank kept at either end: templates print pieces of sentences."""
+    """Flatten as `one_line`, but keep a blank at either end: templates print parts of sentences."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 
 def _entities(text: str) -> str:
-    return _SPECIAL.sub(lambda found: f"&#{ord(found.group())};", text)
+    return _SPECIAL.sub(lambda match: f"&#{ord(match.group())};", text)
 
 
 def markdown_text(value: Any) -> Any:
@@ -80,19 +80,19 @@ def with_links(text: str) -> Markup:
     """The text with its addresses and its repositories' commits as links, all else escaped."""
     parts: list[str] = []
     end = 0
-    for found in _LINK.finditer(one_line(text)):
-        parts += [_entities(found.string[end : found.start()]), _anchor(found)]
-        end = found.end()
+    for match in _LINK.finditer(one_line(text)):
+        parts += [_entities(match.string[end : match.start()]), _anchor(match)]
+        end = match.end()
     rest = one_line(text)[end:]
     text = "".join([*parts, _entities(rest)])
     return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
 
 
-def _anchor(found: re.Match[str]) -> str:
-    url, repository, commit = found.group(), found["repository"], found["commit"]
+def _anchor(match: re.Match[str]) -> str:
+    url, repository, commit = match.group(), match["repository"], match["commit"]
     if repository:
-        url, shown = f"https://github.com/{repository}/tree/{commit}", f"{repository}@{commit[:7]}"
+        url, label = f"https://github.com/{repository}/tree/{commit}", f"{repository}@{commit[:7]}"
     else:
-        label = url.split("://", 1)[1]
-        shown = label if len(label) <= 48 else f"{label.split('/', 1)[0][:48]}/…"
-    return f'<a href="{_entities(url)}" rel="noopener">{_entities(shown)}</a>'
+        address = url.split("://", 1)[1]
+        label = address if len(address) <= 48 else f"{address.split('/', 1)[0][:48]}/…"
+    return f'<a href="{_entities(url)}" rel="noopener">{_entities(label)}</a>'

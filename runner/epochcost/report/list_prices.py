@@ -29,7 +29,7 @@ class Listed:
     @property
     def devices(self) -> int:
         """How many accelerators it has."""
-        return sum(one.count for one in self.hardware.accelerators)
+        return sum(chip.count for chip in self.hardware.accelerators)
 
     @property
     def gpu_hour(self) -> Decimal | None:
@@ -54,12 +54,12 @@ class Moved:
 
 def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
     """Every machine by its id."""
-    found = {}
+    machines = {}
     for name, hardware in catalogue.hardware.items():
         prices = filter(_on_demand, current_prices(catalogue.prices_of(name)))
-        hours = [(hour, one.as_of) for one in prices if (hour := hourly(one)) is not None]
-        found[name] = Listed(hardware, *min(hours, default=(None, None)))
-    return found
+        hours = [(hour, price.as_of) for price in prices if (hour := hourly(price)) is not None]
+        machines[name] = Listed(hardware, *min(hours, default=(None, None)))
+    return machines
 
 
 def _on_demand(price: Price) -> bool:
@@ -67,19 +67,25 @@ def _on_demand(price: Price) -> bool:
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
-    """Those that have a price of a GPU-hour, the cheapest first."""
-    priced = [one for one in machines if one.gpu_hour is not None]
-    return sorted(priced, key=lambda one: one.gpu_hour or 0)
+    """The machines with a price of a GPU-hour, the cheapest first."""
+    priced = [machine for machine in machines if machine.gpu_hour is not None]
+    return sorted(priced, key=lambda machine: machine.gpu_hour or 0)
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
     """A machine among the cheapest with the same accelerator; none where it is alone."""
     names = {chip.name for chip in hardware.accelerators}
-    same = [one for one in machines if {chip.name for chip in one.hardware.accelerators} == names]
+    same = [
+        machine
+        for machine in machines
+        if {chip.name for chip in machine.hardware.accelerators} == names
+    ]
     priced = by_gpu_hour(same)
-    own = [one for one in priced if one.hardware is hardware]
-    kept = [one for one in priced if one in own or one in priced[:_MOST_ELSEWHERE]]
-    return kept if own and len(kept) > 1 else []
+    itself = [machine for machine in priced if machine.hardware is hardware]
+    listed = [
+        machine for machine in priced if machine in itself or machine in priced[:_MOST_ELSEWHERE]
+    ]
+    return listed if itself and len(listed) > 1 else []
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
@@ -88,15 +94,15 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     On a machine with one of them, where there is one. Prices much older than the newest are none of
     today.
     """
-    found: dict[str, list[Listed]] = {}
-    newest = max((one.as_of for one in machines if one.as_of), default=dt.date.min)
-    for one in sorted(by_gpu_hour(machines), key=lambda one: one.devices > 1):
+    by_chip: dict[str, list[Listed]] = {}
+    newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
+    for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
         # A core of a TPU is no GPU.
-        gpus = all(chip.compute_capability for chip in one.hardware.accelerators)
-        if gpus and one.as_of and newest - one.as_of <= _OLDEST:
-            found.setdefault(one.hardware.accelerators[0].name, []).append(one)
-    common = sorted(found.values(), key=len, reverse=True)[:_MOST_CHIPS]
-    return by_gpu_hour([some[0] for some in common])[::-1]
+        gpus = all(chip.compute_capability for chip in machine.hardware.accelerators)
+        if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
+            by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
+    common = sorted(by_chip.values(), key=len, reverse=True)[:_MOST_CHIPS]
+    return by_gpu_hour([group[0] for group in common])[::-1]
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
@@ -104,33 +110,33 @@ def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []
-    known = [today, *(one for one in prices if _on_demand(one) and supersedes(today, one))]
-    return sorted((one.as_of, hour) for one in known if (hour := hourly(one)))
+    dated = [today, *(price for price in prices if _on_demand(price) and supersedes(today, price))]
+    return sorted((price.as_of, hour) for price in dated if (hour := hourly(price)))
 
 
 def moved_prices(catalogue: Catalogue) -> list[Moved]:
     """The prices that took the place of others, the last first."""
-    found = []
+    moved = []
     for hardware in catalogue.hardware.values():
         prices = catalogue.prices_of(hardware.id)
         for price in current_prices(prices):
-            older = [one for one in prices if supersedes(price, one)]
-            before = hourly(max(older, key=lambda one: one.as_of)) if older else None
+            older = [former for former in prices if supersedes(price, former)]
+            before = hourly(max(older, key=lambda former: former.as_of)) if older else None
             now = hourly(price)
             if now is not None and before and now != before and not price.assumed:
-                found.append(Moved(hardware, price, before, now))
-    return sorted(found, key=lambda one: one.price.as_of, reverse=True)
+                moved.append(Moved(hardware, price, before, now))
+    return sorted(moved, key=lambda former: former.price.as_of, reverse=True)
 
 
 def hourly(price: Price) -> Decimal | None:
-    """What one hour of use costs; None for a plan per vCPU or per run, which has no hour here."""
+    """The price of one hour of use; None for a plan per vCPU or per run, which has no hour here."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
 
 
 def owned_hour(price: Price) -> Decimal | None:
-    """What one hour of use of an owned machine costs, of one vCPU where the plan is per vCPU.
+    """The price of an hour of an owned machine, or of one vCPU if the plan is per vCPU.
 
     None where the plan's figures make no amount of money.
     """

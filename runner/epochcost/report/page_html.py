@@ -1,4 +1,4 @@
-"""What Markdown does not read: links in the HTML of templates, and charts with their tables.
+"""Fill in what Markdown does not read: links in HTML, and charts with their tables.
 
 A link in HTML names a file of the site as ``href="site:machines/a.md"``, by its source and from the
 root; it becomes an address when the page's Markdown has become HTML.
@@ -41,22 +41,22 @@ _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
     """The HTML of a page with the addresses of all files that it links to."""
-    return _LINK.sub(lambda found: f'{found[1]}="{address(found[2])}', content)
+    return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
 
 
 def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
     """The page with every figure and its table in their places; unknown ids stay empty."""
 
-    def filled(found: re.Match[str]) -> str:
-        opening, kind, identifier = found.groups()
+    def filled(place: re.Match[str]) -> str:
+        opening, kind, identifier = place.groups()
         figure = figures.get(html.unescape(identifier))
         if figure is None:
-            return found.group()
+            return place.group()
         if kind == "table":
             return f"{opening}{as_html(figure.table)}</div>"
         still = _still(figure, drawer) if kind == "figure" else ""
-        beside = "" if figure.scripted else _spec(figure, drawer)
-        return f"{opening}{still}{beside}</div>"
+        spec = "" if figure.scripted else _spec(figure, drawer)
+        return f"{opening}{still}{spec}</div>"
 
     return _PLACE.sub(filled, page)
 

@@ -152,7 +152,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             results=[folder.resolve() for folder in inputs.folders],
             read={path.resolve() for path in inputs.files},
         )
-        for file in [one for one in files if one.src_dir == config.docs_dir]:
+        for file in [entry for entry in files if entry.src_dir == config.docs_dir]:
             path = docs / file.src_uri
             if refusal := rule.refusal(path):
                 files.remove(file)
@@ -258,7 +258,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """What a generator without plugins is given: Markdown with charts, and all files."""
+        """Files for a generator without plugins: Markdown with charts, and all others."""
         self.fill(files)
         for file in files:
             content = file.content_bytes
@@ -272,8 +272,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def _templates(self, config: MkDocsConfig) -> Path:
         if self.config.templates is not None:
             return self._path(config, self.config.templates)
-        own = self._path(config, "site_templates")
-        return own if own.is_dir() else BUNDLED / "site_templates"
+        folder = self._path(config, "site_templates")
+        return folder if folder.is_dir() else BUNDLED / "site_templates"
 
     def _path(self, config: MkDocsConfig, path: str) -> Path:
         return Path(config.config_file_path).parent / PurePosixPath(path)

@@ -1,4 +1,4 @@
-"""What a site may publish, what browsers may load and run on its pages, and the folder it takes.
+"""Files that a site may publish, scripts that its pages may run, and the folder it takes.
 
 A file that is published runs on the site's own origin and, unless the theme framed it, without the
 pages' policy; what a link leads to may be anything on the machine that builds. So files of the docs
@@ -42,9 +42,9 @@ _NOT_RUN = re.compile(r"""\bsrc=|\btype=["']?application/""")
 def script_hashes(page: str) -> set[str]:
     """The source expressions ('sha256-…', CSP level 3) of the page's inline scripts."""
     return {
-        f"'sha256-{base64.b64encode(hashlib.sha256(found['code'].encode()).digest()).decode()}'"
-        for found in _SCRIPT.finditer(page)
-        if not _NOT_RUN.search(found["attributes"])
+        f"'sha256-{base64.b64encode(hashlib.sha256(script['code'].encode()).digest()).decode()}'"
+        for script in _SCRIPT.finditer(page)
+        if not _NOT_RUN.search(script["attributes"])
     }
 
 
@@ -71,7 +71,7 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class DocsFiles:
-    """What belongs to one build; all paths are absolute.
+    """Files of the docs folder in one build; all paths are absolute.
 
     ``links`` lie below the docs folder, ``named`` are files that the configuration names, such as
     style sheets; below ``results``, folders of stored results, only the files of ``read`` belong.
@@ -105,9 +105,9 @@ class SiteFolder:
                 "a folder on it with --site-dir"
             )
         self._kept = contextlib.ExitStack()
-        beside = workplace(self._place.parent, f".{self._place.name[:64]}.building-")
+        building = workplace(self._place.parent, f".{self._place.name[:64]}.building-")
         try:
-            self._folder = self._kept.enter_context(beside)
+            self._folder = self._kept.enter_context(building)
         except OSError as error:
             raise _refusal(place, error) from error
         self.new = self._folder / "new"

@@ -55,8 +55,8 @@ class Contender:
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
 
-def _candidate(one: Contender) -> Candidate[Contender]:
-    return Candidate(one, one.time.mean, one.cost)
+def _candidate(contender: Contender) -> Candidate[Contender]:
+    return Candidate(contender, contender.time.mean, contender.cost)
 
 
 @dataclass(frozen=True)
@@ -72,23 +72,27 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """Those that may win: all where none has a price that somebody asks."""
-        return tuple(one for one in self.machines if one.answers) or self.machines
+        """The machines that may win; all if none has a price that somebody asks."""
+        return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property
     def _candidates(self) -> tuple[Candidate[Contender], ...]:
         currency = self.competing[0].cost.currency
-        return tuple(_candidate(one) for one in self.competing if one.cost.currency == currency)
+        return tuple(
+            _candidate(contender)
+            for contender in self.competing
+            if contender.cost.currency == currency
+        )
 
     @cached_property
     def frontier(self) -> tuple[Contender, ...]:
-        """Those that no other beats in both time and cost, fastest first."""
-        return tuple(one.key for one in compare.frontier(self._candidates))
+        """The machines that no other beats in both time and cost, fastest first."""
+        return tuple(candidate.key for candidate in compare.frontier(self._candidates))
 
     @property
     def cheapest(self) -> Contender:
         """The least cost."""
-        return min(self.frontier, key=lambda one: one.cost.mean)
+        return min(self.frontier, key=lambda contender: contender.cost.mean)
 
     @property
     def fastest(self) -> Contender:
@@ -98,7 +102,7 @@ class Contest:
     @property
     def balanced(self) -> Contender:
         """The least product of cost and time."""
-        return min(self.frontier, key=lambda one: one.cost.mean * one.time.mean)
+        return min(self.frontier, key=lambda contender: contender.cost.mean * contender.time.mean)
 
     @property
     def stack_words(self) -> str:
@@ -110,10 +114,10 @@ class Contest:
     def confirmed(self) -> Contender | None:
         """The cheapest whose price is confirmed, if the choice's is not and may cost as much."""
         best = self.cheapest
-        others = [one for one in self.competing if not one.price.unconfirmed_words]
-        if not best.price.unconfirmed_words or not others:
+        sure = [contender for contender in self.competing if not contender.price.unconfirmed_words]
+        if not best.price.unconfirmed_words or not sure:
             return None
-        least = min(others, key=lambda one: one.cost.mean)
+        least = min(sure, key=lambda contender: contender.cost.mean)
         return least if least.cost.mean <= best.cost.high else None
 
     @cached_property
@@ -122,23 +126,29 @@ class Contest:
         best = self.cheapest
         if best.row is None:
             return None
-        same = (one for one in self.competing if one.cost.currency == best.cost.currency)
+        same = (
+            contender
+            for contender in self.competing
+            if contender.cost.currency == best.cost.currency
+        )
         draws = {
-            one.row.observed.machine: cost_draws(one.row.observed, one.time, one.cost)
-            for one in same
-            if one.row is not None
+            contender.row.observed.machine: cost_draws(
+                contender.row.observed, contender.time, contender.cost
+            )
+            for contender in same
+            if contender.row is not None
         }
         return odds(best.row.observed.machine, draws)
 
     @cached_property
     def cost_axis(self) -> LogAxis:
         """The axis that all costs share."""
-        return LogAxis.over(one.cost for one in self.machines)
+        return LogAxis.over(contender.cost for contender in self.machines)
 
     @cached_property
     def time_axis(self) -> LogAxis:
         """The axis that all times share."""
-        return LogAxis.over(one.time for one in self.machines)
+        return LogAxis.over(contender.time for contender in self.machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +165,7 @@ class LogAxis:
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
     def percent(self, value: Decimal) -> str:
-        """Where a value lies, in percent of the axis; what lies beyond it, at its end."""
+        """The place of a value in percent of the axis; a value beyond it is at its end."""
         number = float(value)
         at = math.log10(number) if number > 0 else self.low
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"

@@ -38,7 +38,7 @@ from epochcost.report.pages import (
 )
 from epochcost.report.pages.decoder import token_files
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.tables import Table, as_csv, as_json
+from epochcost.report.tables import as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
 
@@ -71,7 +71,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Site:
-    """What the report adds to the hand-written pages, by address.
+    """The report's additions to the hand-written pages, by address.
 
     ``results`` are files that are copied. ``figures`` by id are shown by pages and by ``embedded``,
     pages of one chart each; both are not drawn yet.
@@ -87,12 +87,12 @@ class Site:
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
     """The site of the inputs; raises InputError where a template is wrong."""
     report = Report(inputs, published)
-    made = environment(templates)
+    jinja = environment(templates)
     groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}
     return Site(
-        pages={page.uri: render(made, page) for page in pages},
+        pages={page.uri: render(jinja, page) for page in pages},
         files={
             **dict(_assets(templates)),
             **dict(data_files(report.lines)),
@@ -114,10 +114,10 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """What predictions learn from, as the project has it."""
-    for one in catalogue.observations.values():
-        beside = catalogue.files[f"observations/{one.id}"]
-        yield f"data/observations/{one.table}", beside.with_name(one.table)
+    """The tables that predictions learn from, as the project has them."""
+    for table_spec in catalogue.observations.values():
+        spec_file = catalogue.files[f"observations/{table_spec.id}"]
+        yield f"data/observations/{table_spec.table}", spec_file.with_name(table_spec.table)
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
@@ -137,12 +137,8 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield home.URI, home.script(report)
     yield PUBLICATION_URI, report.publication.file()
     for figure in figures.values():
-        yield from _table_files(f"data/figures/{figure.id}", figure.table)
-
-
-def _table_files(stem: str, table: Table) -> Iterator[tuple[str, str]]:
-    yield f"{stem}.csv", as_csv(table)
-    yield f"{stem}.json", as_json(table)
+        yield f"data/figures/{figure.id}.csv", as_csv(figure.table)
+        yield f"data/figures/{figure.id}.json", as_json(figure.table)
 
 
 # The most pages that stand in a list of the navigation.
@@ -162,7 +158,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     pages = sorted(uri for uri in written if uri not in site.pages)
     decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
     method = sorted(set(pages) - set(decisions), key=_method_order)
-    sections = {one.title: _entry(one) for one in site.sections}
+    sections = {section.title: _entry(section) for section in site.sections}
     about = [{"Method": method}, *(sections[title] for title in sections if title not in _FIRST)]
     about = [part for part in [*about, {"Decisions": decisions}] if all(part.values())]
     leading = [sections[title] for title in _FIRST if title in sections]
@@ -170,12 +166,12 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _entry(section: Section) -> Any:
-    first, *others = section.pages
-    if not others:
+    first, *following = section.pages
+    if not following:
         return {section.title: first}
-    if len(others) <= _MOST_LISTED:
-        return {section.title: [first, *others]}
-    ordered = sorted(others, key=lambda uri: (section.pages[uri].casefold(), uri))
+    if len(following) <= _MOST_LISTED:
+        return {section.title: [first, *following]}
+    ordered = sorted(following, key=lambda uri: (section.pages[uri].casefold(), uri))
     return {section.title: [first, *map(partial(_group, section), _runs(ordered))]}
 
 

@@ -109,7 +109,7 @@ def as_json(table: Table) -> str:
 
 def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
     """A field on each line, as `json.dumps` indents, which does that without its code in C."""
-    lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(one)}" for name, one in fields.items())
+    lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(value)}" for name, value in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 
 

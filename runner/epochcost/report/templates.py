@@ -17,7 +17,6 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
-from epochcost.analysis.observations import Workload
 from epochcost.analysis.odds import odds_sentence
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
@@ -51,7 +50,7 @@ _GIB = 2**30
 
 def environment(folder: Path) -> Environment:
     """Templates of a folder; every printed string is escaped, every unknown name an error."""
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
         finalize=markdown_text,
@@ -60,9 +59,9 @@ def environment(folder: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(_FILTERS)
-    made.tests["unpriced"] = lambda cost: isinstance(cost, Unpriced)
-    return made
+    jinja.filters.update(_FILTERS)
+    jinja.tests["unpriced"] = lambda cost: isinstance(cost, Unpriced)
+    return jinja
 
 
 def render(templates: Environment, page: Page) -> str:
@@ -85,14 +84,6 @@ def address(uri: str) -> Markup:
     return Markup(uri)  # noqa: S704  the characters were just checked
 
 
-def _workload_address(workload: Workload) -> Markup:
-    return address(workload_uri(workload))
-
-
-def _machine_address(hardware: str) -> Markup:
-    return address(machine_uri(hardware))
-
-
 def _count(value: Decimal | int | float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
@@ -104,14 +95,6 @@ def _date(day: dt.date) -> Markup:
 def price_date(day: dt.date) -> Markup:
     """The day of a price, and how old it is where that is more than 60 days."""
     return Markup(", ".join(filter(None, (_date(day), price_age(day)))))  # noqa: S704  digits only
-
-
-def _scientific(value: Decimal | int) -> str:
-    return scientific(float(value))
-
-
-def _joules(energy: Decimal) -> str:
-    return f"{float(energy):.3g} J"
 
 
 def _gib(size_bytes: int) -> str:
@@ -143,11 +126,11 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "date": _date,
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
-    "joules": _joules,
+    "joules": lambda energy: f"{float(energy):.3g} J",
     "kilograms": kilograms,
     "kwh": kilowatt_hours,
     "linked": with_links,
-    "machine_uri": _machine_address,
+    "machine_uri": lambda hardware: address(machine_uri(hardware)),
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "plain": plain,
@@ -155,14 +138,14 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "price_paid": price_paid,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
-    "scientific": _scientific,
+    "scientific": lambda value: scientific(float(value)),
     "seconds": seconds,
     "share": share,
     "mark": wording.mark_words,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "table": _table,
-    "workload_uri": _workload_address,
+    "workload_uri": lambda workload: address(workload_uri(workload)),
     "time": wording.time_words,
     "time_range": wording.time_range,
     "times": wording.times_words,

@@ -152,7 +152,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """What each measured training cost says about our step beside PyTorch's; empty if below 1."""
+    """A note on our step's time over PyTorch's for a measured training; empty if below 1."""
     if observed.kind != "measured" or observed.mode != "training":
         return ""
     ratio = observed.step_ratio

@@ -55,10 +55,12 @@ def log_axis(
     Ticks and their labels are those of the field's form.
     """
     domain, form = log_domain([*data.values_of(field), *also]), data.form(field)
-    shown = label or _LABELS.get(form, _NUMBER_LABEL)
+    expression = label or _LABELS.get(form, _NUMBER_LABEL)
     if form == "money":
-        shown = f"'{symbol(data.currency)}' + {shown}"
-    return log_scaled(channel, field, domain, title, _TICKS.get(form, log_ticks)(domain), shown)
+        expression = f"'{symbol(data.currency)}' + {expression}"
+    return log_scaled(
+        channel, field, domain, title, _TICKS.get(form, log_ticks)(domain), expression
+    )
 
 
 def log_scaled(

@@ -55,7 +55,7 @@ _DESCRIPTIONS: Mapping[Quantity, str] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchPoint:
-    """One measured batch size; ``end`` says in a few words why a sweep ended there."""
+    """A measured batch size; ``end`` says in a few words why a sweep ended there."""
 
     machine: MachineName
     workload: WorkloadName
@@ -77,12 +77,12 @@ class AgainstBatchSize(Chart[BatchPoint]):
 
     @property
     def summary(self) -> str:
-        """What the chart is of."""
+        """The subject of the chart."""
         return f"{_TITLES[self.quantity].capitalize()} vs. batch size."
 
     @property
     def picks(self) -> str:
-        """What tells series apart."""
+        """The field that tells series apart."""
         return self.by
 
     def layers(self, alt: Any) -> list[Any]:
@@ -140,14 +140,14 @@ def time_by_batch_on_machine(
     A workload of one batch size has no line and stays in the page's tables.
     """
     points = _points(observations, ())
-    sizes = Counter(name for name, _ in {(one.workload, one.batch_size) for one in points})
+    sizes = Counter(name for name, _ in {(point.workload, point.batch_size) for point in points})
     ranked = sorted(sizes, key=lambda name: (-sizes[name], name))[: len(LIGHT_SERIES)]
     lines = [name for name in ranked if sizes[name] > 1]
     drawn = sorted(
-        (one for one in points if one.workload in lines), key=lambda point: point.workload
+        (point for point in points if point.workload in lines), key=lambda point: point.workload
     )
-    left = len(sizes) - len(lines)
-    note = f" {count_words(left, 'other workload')}: in the tables below." if left else ""
+    unlisted = len(sizes) - len(lines)
+    note = f" {count_words(unlisted, 'other workload')}: in the tables below." if unlisted else ""
     return _figure(drawn, "time_per_example", _TIMES + note, identifier, by="workload")
 
 

@@ -41,7 +41,7 @@ _PREDICTED = "indexof(datum.figure, 'predicted') == 0"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One machine at its cheapest plan."""
+    """A machine at its cheapest plan."""
 
     machine: MachineName
     price_plan: PlanName
@@ -65,7 +65,7 @@ class CostTime(Chart[Point]):
 
     @property
     def summary(self) -> str:
-        """What the chart is of."""
+        """The subject of the chart."""
         return f"Cost vs. time of {self.job}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
@@ -112,23 +112,23 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     """Cost against time for one job of one workload; None below two machines."""
     if contest is None or len(contest.machines) < 2:
         return None
-    sides = {id(one): side for one, side in _labelled(contest)}
-    best = {id(one) for one in contest.frontier}
+    sides = {id(contender): side for contender, side in _labelled(contest)}
+    best = {id(contender) for contender in contest.frontier}
     points = tuple(
         Point(
-            machine=one_line(one.name),
-            price_plan=one_line(one.plan),
-            figure=one.mark,
-            software=one.software,
-            batch_size=one.batch_size,
-            time=ends(one.time),
-            cost=ends(one.cost),
-            on_frontier=id(one) in best,
-            may_win=one in contest.competing,
-            label=one_line(one.name) if id(one) in sides else None,
-            side=sides.get(id(one)),
+            machine=one_line(contender.name),
+            price_plan=one_line(contender.plan),
+            figure=contender.mark,
+            software=contender.software,
+            batch_size=contender.batch_size,
+            time=ends(contender.time),
+            cost=ends(contender.cost),
+            on_frontier=id(contender) in best,
+            may_win=contender in contest.competing,
+            label=one_line(contender.name) if id(contender) in sides else None,
+            side=sides.get(id(contender)),
         )
-        for one in contest.machines
+        for contender in contest.machines
     )
     data = ChartData(points, contest.cheapest.cost.currency)
     return Figure(
@@ -140,18 +140,18 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
 
 
 def finding(contest: Contest, job: str) -> str:
-    """What the chart shows, in a sentence without its stop."""
+    """The chart's finding, as a sentence without its full stop."""
     cheap, fast = contest.cheapest, contest.fastest
-    said = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {cheap.amount}"
+    sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {cheap.amount}"
     if cheap is fast:
-        return f"{said}, where it is fastest too"
+        return f"{sentence}, where it is fastest too"
     times = float(cheap.time.mean / fast.time.mean)
     digits = 2 if times >= 1.1 else 3
-    return f"{said}; {fast.amount} buys it {times:.{digits}g} times as fast"
+    return f"{sentence}; {fast.amount} buys it {times:.{digits}g} times as fast"
 
 
 def _words(contest: Contest, job: str) -> str:
-    """What the chart shows, for who cannot see it."""
+    """A description of the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
     return (
         f"Of {count_words(len(contest.machines), 'machine')}, each at its cheapest plan for "
@@ -165,18 +165,18 @@ def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
     """The answers, then others of the frontier, whose names meet no other name; each's side."""
     width, height = _PHONE
     placed: list[tuple[float, float, float]] = []
-    for one in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
-        x = float(contest.time_axis.percent(one.time.mean)) / 100 * width
-        y = float(contest.cost_axis.percent(one.cost.mean)) / 100 * height
-        reach = min(_CHARACTER * len(one.name), _LONGEST)
+    for contender in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
+        x = float(contest.time_axis.percent(contender.time.mean)) / 100 * width
+        y = float(contest.cost_axis.percent(contender.cost.mean)) / 100 * height
+        reach = min(_CHARACTER * len(contender.name), _LONGEST)
         side, box = ("left", (x - reach, x, y)) if reach < x else ("right", (x, x + reach, y))
-        if all(_apart(box, other) for other in placed):
+        if all(_apart(box, label_box) for label_box in placed):
             placed.append(box)
-            yield one, side
+            yield contender, side
 
 
-def _apart(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
-    return abs(one[2] - other[2]) > _LINE or one[1] < other[0] or other[1] < one[0]
+def _apart(first: tuple[float, float, float], second: tuple[float, float, float]) -> bool:
+    return abs(first[2] - second[2]) > _LINE or first[1] < second[0] or second[1] < first[0]
 
 
 _QUANTITIES = {"times_cost": "cost", "times_time": "time"}
@@ -205,7 +205,7 @@ class CostRatioChart(Chart[CostRatio]):
 
     @property
     def summary(self) -> str:
-        """What the chart is of."""
+        """The subject of the chart."""
         return f"Cost over that on {self.choice}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
@@ -232,27 +232,31 @@ class CostRatioChart(Chart[CostRatio]):
         ]
 
 
-def _at_one(alt: Any, x: Any, words: str) -> list[Any]:
+def _at_one(alt: Any, x: Any, label: str) -> list[Any]:
     at_one = alt.Chart(alt.Data(values=[{"ratio": 1}])).encode(x=x)
     return [
         at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color=_INK),
-        at_one.mark_text(align="center", dy=-7, color=_INK, text=words).encode(y=alt.value(0)),
+        at_one.mark_text(align="center", dy=-7, color=_INK, text=label).encode(y=alt.value(0)),
     ]
 
 
-def cost_ratios(found: Contest | None, *, identifier: str, job: str) -> Figure | None:
+def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
     """The cost of every machine over that of the cheapest; None without odds of two machines."""
-    odds = found.odds if found else None
-    if found is None or odds is None or not odds.ratios:
+    odds = contest.odds if contest else None
+    if contest is None or odds is None or not odds.ratios:
         return None
-    best = one_line(found.cheapest.name)
-    contenders = {one.row.observed.machine: one for one in found.competing if one.row is not None}
+    best = one_line(contest.cheapest.name)
+    contenders = {
+        contender.row.observed.machine: contender
+        for contender in contest.competing
+        if contender.row is not None
+    }
     ranked = sorted(
         (_cost_ratio(contenders[machine], machine, odds) for machine in odds.shares),
         key=lambda ratio: (ratio.machine != best, ratio.times_cost[1]),
     )
-    drawn, left = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
-    more = f" {count_words(left, 'dearer machine')} left out." if left > 0 else ""
+    drawn, omitted = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
+    more = f" {count_words(omitted, 'dearer machine')} left out." if omitted > 0 else ""
     return Figure(
         id=identifier,
         title=_ratio_finding(drawn, odds),
@@ -265,18 +269,18 @@ def cost_ratios(found: Contest | None, *, identifier: str, job: str) -> Figure |
     )
 
 
-def _cost_ratio(one: Contender, machine: Machine, odds: Odds[Machine]) -> CostRatio:
+def _cost_ratio(contender: Contender, machine: Machine, odds: Odds[Machine]) -> CostRatio:
     return CostRatio(
-        machine=one_line(one.name),
-        price_plan=one_line(one.plan),
-        figure=one.mark,
+        machine=one_line(contender.name),
+        price_plan=one_line(contender.plan),
+        figure=contender.mark,
         times_cost=odds.ratios.get(machine, (1.0, 1.0, 1.0)),
         cheapest=100 * odds.shares[machine],
     )
 
 
 def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
-    """What the chart shows, in a sentence without its stop."""
+    """The chart's finding, as a sentence without its full stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     exact = all(ends[0] == ends[2] for ends in odds.ratios.values())

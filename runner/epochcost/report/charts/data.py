@@ -53,32 +53,32 @@ BatchSize = Annotated[int, Shown("Batch size", "number")]
 
 @dataclass(frozen=True)
 class ChartData(Generic[RowT]):
-    """One or more rows of one class; amounts of money are in ``currency``."""
+    """Rows of a chart, all of one class; amounts of money are in ``currency``."""
 
     rows: tuple[RowT, ...]
     currency: str = "USD"
 
     @cached_property
     def values(self) -> list[dict[str, Any]]:
-        """What Altair draws: a dict for each row, without the fields that have no value."""
+        """Values that Altair draws: a dict for each row, without the fields that have no value."""
         return [dict(self._drawn(row)) for row in self.rows]
 
     def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
         """Each row once for each field: its words as ``kind``, what the row has as ``value``."""
         return [
-            {**row, kind: words}
+            {**row, kind: label}
             | {f"{value}{end}": row[f"{name}{end}"] for end in _ENDS if f"{name}{end}" in row}
             for row in self.values
-            for name, words in fields.items()
+            for name, label in fields.items()
         ]
 
     def values_of(self, *names: str) -> list[Any]:
-        """What is drawn of some fields, of an interval both ends too."""
-        wanted = {f"{name}{end}" for name in names for end in _ENDS}
-        return [value for row in self.values for name, value in row.items() if name in wanted]
+        """The drawn values of some fields, with both ends of intervals."""
+        columns = {f"{name}{end}" for name in names for end in _ENDS}
+        return [value for row in self.values for name, value in row.items() if name in columns]
 
     def form(self, name: str) -> Form:
-        """What kind of values a field has."""
+        """The form of a field's values."""
         return next(field.shown.form for field in self._fields if field.name == name)
 
     def title(self, name: str) -> str:
@@ -86,8 +86,8 @@ class ChartData(Generic[RowT]):
         return next(field.shown.title for field in self._fields if field.name == name)
 
     def tooltips(self, alt: Any) -> list[Any]:
-        """What a pointer shows of a mark: every field that has both mark and column."""
-        return [_tooltip(alt, one) for one in self._fields if one.shown.place == "both"]
+        """Tooltips of a mark: every field that has both mark and column."""
+        return [_tooltip(alt, field) for field in self._fields if field.shown.place == "both"]
 
     def table(self) -> Table:
         """Every row as people and files read it."""
@@ -101,7 +101,8 @@ class ChartData(Generic[RowT]):
 
     @cached_property
     def _fields(self) -> tuple[_Field, ...]:
-        return _fields_of(type(self.rows[0]))
+        hints = get_type_hints(type(self.rows[0]), include_extras=True).items()
+        return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
 
     def _drawn(self, row: RowT) -> Iterator[tuple[str, Any]]:
         for field in self._fields:
@@ -117,8 +118,8 @@ class ChartData(Generic[RowT]):
     def _columns(self, field: _Field) -> Iterator[Column]:
         name, title, form = field.name, field.shown.title, field.shown.form
         unit = {"seconds": "_s", "money": f"_{self.currency}", "bytes": "_bytes"}.get(form, "")
-        for end, words in field.ends:
-            yield Column(f"{name}{end}{unit}", f"{title}{words}", form, currency=self.currency)
+        for end, suffix in field.ends:
+            yield Column(f"{name}{end}{unit}", f"{title}{suffix}", form, currency=self.currency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +142,14 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """What each of its columns adds to name and title."""
+        """The suffixes of name and title, for each of its columns."""
         if self.interval and self.shown.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
 
-def _fields_of(row: type[Any]) -> tuple[_Field, ...]:
-    hints = get_type_hints(row, include_extras=True).items()
-    return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
-
-
 def _drawn(value: Decimal | float) -> float:
-    """As fine as any pixel."""
+    """Round to nine digits, finer than any pixel."""
     return float(f"{value:.9g}")
 
 
@@ -167,10 +163,10 @@ def _tooltip(alt: Any, field: _Field) -> Any:
     form, title = field.shown.form, field.shown.title
     kind, written = _ENCODINGS.get(form, ("Q", "" if field.counts else ".4~g"))
     # An abbreviation, such as vCPUs, stays as it is.
-    words = title if title[1:2].isupper() else title[0].lower() + title[1:]
+    label = title if title[1:2].isupper() else title[0].lower() + title[1:]
     unit = {"seconds": " in s", "bytes": " in bytes"}.get(form, "")
     formatted = {"format": written} if written else {}
-    return alt.Tooltip(f"{field.name}:{kind}", title=f"{words}{unit}", **formatted)
+    return alt.Tooltip(f"{field.name}:{kind}", title=f"{label}{unit}", **formatted)
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
@@ -187,8 +183,8 @@ def _cell(shown: Shown, value: Any) -> Value:
     if isinstance(value, float):
         digits = f"{value:.{shown.digits}g}" if shown.form == "number" else repr(value)
         return Decimal(digits)
-    found: Value = _words(value)
-    return found
+    text: Value = _words(value)
+    return text
 
 
 def _words(value: Any) -> Any:

@@ -39,7 +39,7 @@ _MOST_PROCESSES = 3
 
 @contextlib.contextmanager
 def _interrupt_blocked() -> Iterator[None]:
-    """What is started meanwhile never hears Ctrl-C, not even while its interpreter begins.
+    """Start processes that never hear Ctrl-C, not even while their interpreters begin.
 
     It is meant for the build, with which the processes end.
     """
@@ -81,13 +81,13 @@ class Drawer:
         """The drawing of a figure; one whose file is damaged is drawn again."""
         path = self._drawing(figure)
         self._wait(path, _draw, figure.chart)
-        found = _read(path)
-        if found is None:
+        drawing = _read(path)
+        if drawing is None:
             path.unlink(missing_ok=True)
             self._wait(path, _draw, figure.chart)
-            found = _read(path)
-        assert found is not None, "what was just drawn can be read"
-        return found
+            drawing = _read(path)
+        assert drawing is not None, "what was just drawn can be read"
+        return drawing
 
     def library(self) -> bytes:
         """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
@@ -107,14 +107,14 @@ class Drawer:
             if path not in self._used:
                 path.unlink(missing_ok=True)
 
-    def _begin(self, path: Path, work: Callable[..., None], *given: object) -> None:
+    def _begin(self, path: Path, work: Callable[..., None], *arguments: object) -> None:
         self._used.add(path)
         if path not in self._begun and not path.is_file():
             with _interrupt_blocked():
-                self._begun[path] = self._pool.submit(work, path, *given)
+                self._begun[path] = self._pool.submit(work, path, *arguments)
 
-    def _wait(self, path: Path, work: Callable[..., None], *given: object) -> None:
-        self._begin(path, work, *given)
+    def _wait(self, path: Path, work: Callable[..., None], *arguments: object) -> None:
+        self._begin(path, work, *arguments)
         try:
             if path in self._begun:
                 self._begun.pop(path).result()
@@ -171,7 +171,9 @@ def _draw(path: Path, chart: Chart[Any]) -> None:
 
 def hundredths(svg: str) -> str:
     """The same picture, its places to a hundredth of a pixel: half of its bytes are digits."""
-    return _PLACES.sub(lambda found: _LONG.sub(lambda one: f"{float(one[0]):.2f}", found[0]), svg)
+    return _PLACES.sub(
+        lambda place: _LONG.sub(lambda number: f"{float(number[0]):.2f}", place[0]), svg
+    )
 
 
 def _write_library(path: Path) -> None:

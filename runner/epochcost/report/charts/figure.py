@@ -32,7 +32,7 @@ class Chart(ABC, Generic[RowT]):
 
     @property
     def height(self) -> int | Mapping[str, int]:
-        """Of the plot, in pixels; or the ``step`` from row to row."""
+        """The height of the plot, in pixels; or the ``step`` from row to row."""
         return 320
 
     @property
@@ -48,7 +48,7 @@ class Chart(ABC, Generic[RowT]):
     @property
     @abstractmethod
     def summary(self) -> str:
-        """What the chart is of, in a sentence."""
+        """The subject of the chart, in a sentence."""
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:

@@ -55,10 +55,10 @@ class LearningCurve(Chart[LearningPoint]):
 
 def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
     """Curves of trainings of one model against time; None where there is none."""
-    rows = tuple(row for one in trainings for row in _points(one))
+    rows = tuple(row for training in trainings for row in _points(training))
     if not rows:
         return None
-    currency = next((one.price.currency for one in trainings if one.price), "USD")
+    currency = next((training.price.currency for training in trainings if training.price), "USD")
     return Figure(
         id=identifier,
         title="Held-out accuracy against time",
@@ -72,16 +72,18 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
     """Evaluations that every repeat has, evenly thinned, the first step apart."""
-    found: dict[int, list[Point]] = defaultdict(list)
+    evaluations: dict[int, list[Point]] = defaultdict(list)
     for repeat in training.record.repeats:
         for point in repeat.curve:
-            found[point.step].append(point)
-    shared = [step for step, points in found.items() if len(points) == len(training.record.repeats)]
+            evaluations[point.step].append(point)
+    shared = [
+        step for step, points in evaluations.items() if len(points) == len(training.record.repeats)
+    ]
     every = -(-len(shared) // _MOST_POINTS) or 1
     for step in sorted(shared)[::-every][::-1]:
-        points = found[step]
-        values = [one.accuracy for one in points]
-        seconds = fmean(one.seconds for one in points)
+        points = evaluations[step]
+        values = [point.accuracy for point in points]
+        seconds = fmean(point.seconds for point in points)
         if seconds > 0:
             yield LearningPoint(
                 f"batch {training.record.batch_size}, {training.machine.name}",

@@ -23,7 +23,7 @@ _CURRENCY = "USD"
 
 @dataclass(frozen=True, slots=True)
 class DatedPrice:
-    """What an hour costs at a date (ISO 8601) under a plan, whose line is named ``plan``."""
+    """The price of an hour at a date (ISO 8601) under a plan, whose line is named ``plan``."""
 
     machine: MachineName
     price_plan: PlanName
@@ -63,23 +63,25 @@ class PriceHistory(Chart[DatedPrice]):
 
 def price_history(prices: Sequence[tuple[str, Price]], *, identifier: str) -> Figure | None:
     """Each plan that has a price at two dates or more, by (machine's name, price); else None."""
-    found = _dated(prices)
-    if not found:
+    by_plan = _dated(prices)
+    if not by_plan:
         return None
-    plans = sorted(found, key=lambda plan: (-found[plan][-1].hour, plan))
-    points = tuple(point for plan in plans for point in found[plan])
+    plans = sorted(by_plan, key=lambda plan: (-by_plan[plan][-1].hour, plan))
+    points = tuple(point for plan in plans for point in by_plan[plan])
     return Figure(
         id=identifier,
         title="Price of an hour over time",
-        description=_change_words(found),
+        description=_change_words(by_plan),
         chart=PriceHistory(ChartData(points, _CURRENCY)),
     )
 
 
 def _dated(prices: Sequence[tuple[str, Price]]) -> Mapping[str, list[DatedPrice]]:
-    """By plan its prices in US dollars at two dates or more, the earliest first."""
+    """Prices in US dollars of the plans with two dates or more, the earliest first."""
     groups: defaultdict[str, list[DatedPrice]] = defaultdict(list)
-    for machine, price in sorted(prices, key=lambda one: (one[1].as_of, one[1].id)):
+    for machine, price in sorted(
+        prices, key=lambda dated_price: (dated_price[1].as_of, dated_price[1].id)
+    ):
         hour = hourly(price) if price.currency == _CURRENCY else None
         if hour is not None:
             name = one_line(machine)
@@ -87,12 +89,16 @@ def _dated(prices: Sequence[tuple[str, Price]]) -> Mapping[str, list[DatedPrice]
             groups[plan].append(
                 DatedPrice(name, price.plan, price.region, str(price.as_of), hour, plan)
             )
-    return {plan: dated for plan, dated in groups.items() if len({one.as_of for one in dated}) > 1}
+    return {
+        plan: dated
+        for plan, dated in groups.items()
+        if len({dated_price.as_of for dated_price in dated}) > 1
+    }
 
 
-def _change_words(found: Mapping[str, list[DatedPrice]]) -> str:
-    """What changed, for who cannot see it."""
-    ends = [(dated[0].hour, dated[-1].hour) for dated in found.values()]
+def _change_words(by_plan: Mapping[str, list[DatedPrice]]) -> str:
+    """A description of the changes for readers who cannot see the chart."""
+    ends = [(dated[0].hour, dated[-1].hour) for dated in by_plan.values()]
     fell = sum(last < first for first, last in ends)
     rose = sum(last > first for first, last in ends)
     return (

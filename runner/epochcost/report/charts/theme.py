@@ -75,23 +75,15 @@ CONFIG: Mapping[str, Any] = {
 AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 
-def series_scale(colours: Mapping[str, int], present: Iterable[str]) -> dict[str, Any]:
-    """Each series its colour; only those present stand in the legend."""
-    names = sorted(set(present), key=lambda name: (colours.get(name, 0), name))
-    return {"domain": names, "range": [series_colour(colours.get(name, 0)) for name in names]}
+def series_scale(names: Iterable[str]) -> dict[str, Any]:
+    """A colour for each series, in their order."""
+    series = list(dict.fromkeys(names))
+    return {"domain": series, "range": [series_colour(number) for number in range(len(series))]}
 
 
-def colour_by(
-    alt: Any,
-    data: ChartData[Any],
-    field: str,
-    colours: Mapping[str, int] | None = None,
-    **options: Any,
-) -> Any:
-    """A colour for each value of a field: of those given, or in the order of the rows."""
-    present = dict.fromkeys(data.values_of(field))
-    numbers = colours or {name: at for at, name in enumerate(present)}
-    scale = series_scale(numbers, present)
+def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
+    """A colour for each value of a field, in the order of the rows."""
+    scale = series_scale(data.values_of(field))
     return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)
 
 
@@ -106,8 +98,8 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     """A shape for each kind of figure, the same on every page."""
-    known = set(data.values_of("figure"))
-    shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in known}
+    present = set(data.values_of("figure"))
+    shapes = {kind: shape for kind, shape in _SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
     return alt.Shape("figure:N", scale=scale, title=data.title("figure").lower(), legend=legend)
@@ -132,24 +124,24 @@ def without_validation() -> AbstractContextManager[None]:
 
 
 def layered(layers: Sequence[Any], picks: str) -> dict[str, Any]:
-    """What `alt.layer` makes of charts, which copies all rows several times.
+    """Join charts as `alt.layer` does, which copies all rows several times.
 
     Rows that all layers draw stand once. Of marks coloured by the field ``picks``, if there is one,
     those fade that a reader does not pick in the legend.
     """
     shared = len({id(layer.data) for layer in layers}) == 1
     units = [_unit(layer) if shared else {"data": _data(layer), **_unit(layer)} for layer in layers]
-    found = {"layer": units, **({"data": _data(layers[0])} if shared else {})}
+    spec = {"layer": units, **({"data": _data(layers[0])} if shared else {})}
     if not picks:
-        return found
-    coloured = [one for one in units if one["encoding"].get("color", {}).get("field") == picks]
+        return spec
+    coloured = [unit for unit in units if unit["encoding"].get("color", {}).get("field") == picks]
     for unit in coloured:
         unit["encoding"]["opacity"] = {"condition": {"param": "picked", "value": 1}, "value": 0.15}
     # Of layers with one legend the first decides whether it hears clicks.
     coloured[0]["name"] = "picking"
     select = {"type": "point", "fields": [picks]}
     param = {"name": "picked", "select": select, "bind": "legend", "views": ["picking"]}
-    return {**found, "params": [param]}
+    return {**spec, "params": [param]}
 
 
 def _unit(layer: Any) -> dict[str, Any]:
@@ -226,5 +218,5 @@ _OPENING = re.compile(r"<svg [^>]*>")
 def standalone_svg(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
     """The SVG with the colours of a palette and its paper behind; raises KeyError on another."""
     paper = f'<rect width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
-    coloured = _VARIABLE.sub(lambda found: colours[found[1]], svg)
-    return _OPENING.sub(lambda found: found[0] + paper, coloured, count=1)
+    coloured = _VARIABLE.sub(lambda match: colours[match[1]], svg)
+    return _OPENING.sub(lambda match: match[0] + paper, coloured, count=1)

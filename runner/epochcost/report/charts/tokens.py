@@ -23,7 +23,7 @@ _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85
 
 @dataclass(frozen=True, slots=True)
 class RateCost:
-    """What a million tokens cost at a rate, by one way to serve them."""
+    """The cost of a million tokens at a rate, by one way to serve them."""
 
     way: Annotated[str, Shown("Way")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
@@ -54,16 +54,16 @@ class ByRate(Chart[RateCost]):
 
 
 def cost_by_rate(
-    offers: Sequence[ServingOffer], apis: Sequence[ApiPrice], asked: Requests, *, identifier: str
+    offers: Sequence[ServingOffer], apis: Sequence[ApiPrice], requests: Requests, *, identifier: str
 ) -> Figure | None:
-    """Of the cheapest plan of each machine and precision, up to what one machine does."""
-    first = {(one.decoder.machine, one.decoder.precision): one for one in reversed(offers)}
-    rows = [row for one in first.values() for row in _of_offer(one, asked)]
+    """Draw the cheapest plan of each machine and precision, up to a machine's capacity."""
+    first = {(offer.decoder.machine, offer.decoder.precision): offer for offer in reversed(offers)}
+    rows = [row for offer in first.values() for row in _of_offer(offer, requests)]
     if not rows:
         return None
     rates = [row.requests_per_second for row in rows]
     rows += [
-        RateCost(one_line(f"API: {api.provider}"), rate, float(api_per_million(api, asked)))
+        RateCost(one_line(f"API: {api.provider}"), rate, float(api_per_million(api, requests)))
         for api in apis
         for rate in (min(rates), max(rates))
     ]
@@ -71,19 +71,19 @@ def cost_by_rate(
         id=identifier,
         title="Cost by traffic",
         description=(
-            f"Requests of {asked.prompt:,} tokens read and {asked.output:,} written, on one "
+            f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written, on one "
             "machine that is kept all month; a line ends at what the machine does at most."
         ),
         chart=ByRate(ChartData(tuple(rows), offers[0].price.currency)),
     )
 
 
-def _of_offer(offer: ServingOffer, asked: Requests) -> Iterator[RateCost]:
+def _of_offer(offer: ServingOffer, requests: Requests) -> Iterator[RateCost]:
     most = offer.capacity.per_second
     way = one_line(f"{offer.decoder.precision}, {offer.decoder.machine.name}")
     for share in _SHARES:
         rate = float(most) * share
-        cost = at_rate(offer, asked, rate)
+        cost = at_rate(offer, requests, rate)
         if isinstance(cost, Estimate):
             yield RateCost(way, rate, float(cost.mean))
 
@@ -97,7 +97,7 @@ _PERCENTILES: dict[str, tuple[str, list[int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AskedRate:
-    """What was measured at one rate of requests."""
+    """Waiting times at one rate of requests."""
 
     way: Annotated[str, Shown("Precision and machine")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
@@ -141,11 +141,11 @@ class WaitingChart(Chart[AskedRate]):
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
     """Every rate at which a decoder was asked behind an engine; None where none was."""
-    rates = tuple(rate for one in served for rate in _rates(one))
+    rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if not rates:
         return None
-    alike = len({one.asked.lengths_words for one in served}) == 1
-    bounds = sorted({one.asked.first_token_ms / 1e3 for one in served})
+    alike = len({decoder.asked.lengths_words for decoder in served}) == 1
+    bounds = sorted({decoder.asked.first_token_ms / 1e3 for decoder in served})
     return Figure(
         id=identifier,
         title="Waiting for the first token",
@@ -158,11 +158,11 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
     )
 
 
-def _rates(one: ServedDecoder) -> Iterator[AskedRate]:
-    for rate in one.rates:
+def _rates(decoder: ServedDecoder) -> Iterator[AskedRate]:
+    for rate in decoder.rates:
         median, most = rate.first_seconds(50), rate.first_seconds(90)
         if median is not None and most is not None:
-            way = one_line(f"{one.precision}, {one.machine.name}")
+            way = one_line(f"{decoder.precision}, {decoder.machine.name}")
             yield AskedRate(way, float(rate.per_second), median, most)
 
 
@@ -179,13 +179,13 @@ _PARTS = {
 Work = Annotated[str, Shown("Precision and sequences")]
 
 
-def _work(decoder: TimedDecoder, one: PhaseTime) -> str:
-    return f"{decoder.precision}, {one.sequences} at once"
+def _work(decoder: TimedDecoder, phase: PhaseTime) -> str:
+    return f"{decoder.precision}, {phase.sequences} at once"
 
 
 @dataclass(frozen=True, slots=True)
 class StepParts:
-    """What one step of decoding takes, and the least that memory takes of that."""
+    """The time of a step of decoding, and the least that memory takes of it."""
 
     machine: MachineName
     work: Work
@@ -224,7 +224,7 @@ class StepBars(Chart[StepParts]):
                 x=x,
                 y=y,
                 color=alt.Color(
-                    "part:N", scale=theme.series_scale(places, places), title="part of the time"
+                    "part:N", scale=theme.series_scale(places), title="part of the time"
                 ),
                 order="place:Q",
                 tooltip=self.data.tooltips(alt),
@@ -274,7 +274,7 @@ def _parts(step: DecodedStep) -> StepParts:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a machine does with so many sequences in work."""
+    """A machine's rate and token time with so many sequences in work."""
 
     way: Annotated[str, Shown("Way")]
     sequences: Annotated[int, Shown("Sequences at once", "number")]
@@ -313,29 +313,31 @@ class PaceChart(Chart[Pace]):
         ]
 
 
-def pace_chart(timed: Sequence[TimedDecoder], asked: Requests, *, identifier: str) -> Figure | None:
+def pace_chart(
+    timed: Sequence[TimedDecoder], requests: Requests, *, identifier: str
+) -> Figure | None:
     """Every machine and precision at every number of sequences; None where none was timed."""
-    rows = tuple(row for one in timed for row in _paces(one, asked))
+    rows = tuple(row for decoder in timed for row in _paces(decoder, requests))
     if not rows:
         return None
-    bound = asked.token_seconds
-    kept = "" if bound is None else " The dashed line is the longest that a token may take."
+    bound = requests.token_seconds
+    sentence = "" if bound is None else " The dashed line is the longest that a token may take."
     return Figure(
         id=identifier,
         title="Latency vs. throughput",
         description=(
-            f"For requests of {asked.prompt:,} tokens read and {asked.output:,} written, at the "
-            "most that the machine does; numbers are the sequences in work at once." + kept
+            f"For requests of {requests.prompt:,} tokens read and {requests.output:,} written, at "
+            "the most that the machine does; numbers are the sequences in work at once." + sentence
         ),
         chart=PaceChart(ChartData(rows), bound=None if bound is None else float(bound)),
     )
 
 
-def _paces(decoder: TimedDecoder, asked: Requests) -> Iterator[Pace]:
-    for one in capacities(decoder, asked):
+def _paces(decoder: TimedDecoder, requests: Requests) -> Iterator[Pace]:
+    for capacity in capacities(decoder, requests):
         yield Pace(
             way=one_line(f"{decoder.precision}, {decoder.machine.name}"),
-            sequences=one.sequences,
-            tokens_per_second=float(one.per_second * asked.output),
-            token_time=ends(one.token),
+            sequences=capacity.sequences,
+            tokens_per_second=float(capacity.per_second * requests.output),
+            token_time=ends(capacity.token),
         )

@@ -59,7 +59,7 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> F
     """Some rows of each accelerator that was withheld; None where there is none."""
     if not rows:
         return None
-    held = sorted((_row(one) for one in rows), key=lambda one: one.interval)
+    points = sorted((_row(row) for row in rows), key=lambda row: row.interval)
     return Figure(
         id=identifier,
         title="Predicted vs. true time of an example",
@@ -68,23 +68,23 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> F
             "accelerator some rates are drawn, evenly from its fastest to its slowest, each "
             "predicted without any rate of that accelerator."
         ),
-        chart=WithheldChart(ChartData(tuple(held))),
+        chart=WithheldChart(ChartData(tuple(points))),
     )
 
 
-def _row(one: WithheldRow) -> WithheldTime:
+def _row(row: WithheldRow) -> WithheldTime:
     return WithheldTime(
-        accelerator=one_line(one.accelerator),
-        count=one.count,
-        model=one_line(one.model),
-        mode=one.mode,
-        source=one_line(one.source),
-        true=one.seconds,
-        predicted=(one.low, one.predicted, one.high),
+        accelerator=one_line(row.accelerator),
+        count=row.count,
+        model=one_line(row.model),
+        mode=row.mode,
+        source=one_line(row.source),
+        true=row.seconds,
+        predicted=(row.low, row.predicted, row.high),
         over_true=(
-            one.low / one.seconds,
-            one.predicted / one.seconds,
-            one.high / one.seconds,
+            row.low / row.seconds,
+            row.predicted / row.seconds,
+            row.high / row.seconds,
         ),
-        interval="contains the truth" if one.low <= one.seconds <= one.high else "misses the truth",
+        interval="contains the truth" if row.low <= row.seconds <= row.high else "misses the truth",
     )

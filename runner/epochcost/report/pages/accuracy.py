@@ -46,10 +46,13 @@ class TrainedModel:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
-    found = accuracy_trainings(report.inputs)
+    """The page of accuracies."""
+    trainings = accuracy_trainings(report.inputs)
     groups = [
-        list(group) for _, group in groupby(found, key=lambda one: (one.model.id, one.dataset.id))
+        list(group)
+        for _, group in groupby(
+            trainings, key=lambda training: (training.model.id, training.dataset.id)
+        )
     ]
     yield Page(
         uri=URI,
@@ -68,7 +71,7 @@ def pages(report: Report) -> Iterator[Page]:
 def _figures(group: Sequence[AccuracyTraining]) -> Iterator[tuple[str, Figure | None]]:
     """Curves of whole trainings, else of those to an aim."""
     name = _id(group[0])
-    curves = [one for one in group if one.whole] or group
+    curves = [training for training in group if training.whole] or group
     yield f"time-{name}", learning_curve(curves, identifier=f"learning-time-{name}")
 
 
@@ -77,14 +80,14 @@ def _id(training: AccuracyTraining) -> str:
 
 
 def _trained(group: Sequence[AccuracyTraining]) -> TrainedModel:
-    first, shown = group[0], [_row(one) for one in group]
-    aimed = next((row for row in shown if not row.training.whole), shown[0])
+    first, rows = group[0], [_row(training) for training in group]
+    aimed = next((row for row in rows if not row.training.whole), rows[0])
     return TrainedModel(
         _id(first),
         first.model.name,
         first.dataset.name,
         _sentence(aimed),
-        tuple(shown),
+        tuple(rows),
     )
 
 
@@ -95,22 +98,27 @@ def _sentence(row: TrainingRow) -> str:
     return f"{row.aim.capitalize()}: {row.time}{cost} on {one.machine.name}, {row.reached}."
 
 
-def _row(one: AccuracyTraining) -> TrainingRow:
-    repeats, currency = one.record.repeats, one.price.currency if one.price else "USD"
+def _row(training: AccuracyTraining) -> TrainingRow:
+    repeats, currency = (
+        training.record.repeats,
+        training.price.currency if training.price else "USD",
+    )
     reached = sum(each.ending == "reached" for each in repeats)
     return TrainingRow(
-        one,
-        one.record.aim.replace(">=", " ≥ ").replace("<=", " ≤ "),
+        training,
+        training.record.aim.replace(">=", " ≥ ").replace("<=", " ≤ "),
         f"{len(repeats)} repeats"
-        if one.whole
+        if training.whole
         else f"{reached} of {len(repeats)} repeats got there",
-        _spread(one.seconds, seconds),
-        _spread(one.cost, lambda value: money(Decimal(repr(value)), currency)) if one.cost else "",
-        _spread(one.steps, lambda value: f"{value:,.0f}"),
-        _spread(one.accuracy, lambda value: f"{value:.2%}"),
+        _spread(training.seconds, seconds),
+        _spread(training.cost, lambda value: money(Decimal(repr(value)), currency))
+        if training.cost
+        else "",
+        _spread(training.steps, lambda value: f"{value:,.0f}"),
+        _spread(training.accuracy, lambda value: f"{value:.2%}"),
     )
 
 
-def _spread(found: Spread, words: Callable[[float], str]) -> str:
-    half = "" if found.half_width is None else f" ± {words(found.half_width)}"
-    return f"{words(found.mean)}{half}"
+def _spread(spread: Spread, format_value: Callable[[float], str]) -> str:
+    half = "" if spread.half_width is None else f" ± {format_value(spread.half_width)}"
+    return f"{format_value(spread.mean)}{half}"

@@ -42,20 +42,20 @@ _EXAMPLES = (
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
-    known = {key: rows for key, rows in _rows(report).items() if rows}
+    """The page of the calculator."""
+    rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
     timed = report.trials.decoders
-    models = sorted(report.catalogue.models.values(), key=lambda one: one.name.casefold())
-    names = {key: one_line(rows[0].observed.workload.name) for key, rows in known.items()}
+    models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
+    names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     yield Page(
         uri="calculator.md",
         title="Calculator",
         template="calculator.md.jinja",
         description="What your training or serving costs, on every machine, or on two you name.",
         context={
-            "workloads": sorted(names.items(), key=lambda one: one[1].casefold()),
-            "start": max(known, key=lambda key: _places(known[key]), default=""),
-            "examples": [one for one in _EXAMPLES if one[1] in known],
+            "workloads": sorted(names.items(), key=lambda entry: entry[1].casefold()),
+            "start": max(rows_by_key, key=lambda key: _places(rows_by_key[key]), default=""),
+            "examples": [entry for entry in _EXAMPLES if entry[1] in rows_by_key],
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
             "decoders": [Workload.of_model(model) for model in models if model.id in timed],
@@ -68,12 +68,12 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
 
     Scripts, for a page opened from the disk can load one and fetch nothing.
     """
-    known = _rows(report)
-    plans = {row.price.id: row.price for rows in known.values() for row in rows if row.price}
-    made = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
+    rows_by_key = _rows(report)
+    plans = {row.price.id: row.price for rows in rows_by_key.values() for row in rows if row.price}
+    programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
     usual = {one: _usual(report, one) for one in sorted({one.hardware for one in plans.values()})}
     shared = {
-        "plans": made,
+        "plans": programs,
         "shapes": dict(SHAPES),
         "machines": usual,
         "month_hours": HOURS_PER_BILLED_MONTH,
@@ -84,12 +84,12 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         },
     }
     yield f"{FOLDER}/plans.js", _script(_PLANS, shared)
-    for key, rows in known.items():
+    for key, rows in rows_by_key.items():
         yield f"{FOLDER}/{key}.js", _script(f"epochcost/{key}", _jobs(rows, usual))
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """What timings on a machine have in common, and do not repeat."""
+    """Defaults of all timings on a machine, which these do not repeat."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -101,7 +101,7 @@ def _script(name: str, value: Json) -> str:
 
 
 def _rows(report: Report) -> dict[str, list[Row]]:
-    """By workload the rows that have a cost today: those that may answer and those listed apart."""
+    """The rows with a cost today, by workload: those that may answer and those listed apart."""
     priced = [
         row
         for row in report.rows
@@ -129,12 +129,12 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
     for mine in group_by(rows, lambda row: id(row.observed)).values():
         observed = mine[0].observed
         timing = _timing(mine) | _draws(observed, drawn)
-        known = usual[observed.machine.hardware].items()
-        own = dict(pair for pair in timing.items() if pair not in known)
-        timings[_JOBS[observed.mode]].append(own)
+        defaults = usual[observed.machine.hardware].items()
+        differing = dict(pair for pair in timing.items() if pair not in defaults)
+        timings[_JOBS[observed.mode]].append(differing)
     listed = {seed: list(places) for seed, places in drawn.items()}
     stacks = {
-        job: [some[0].observed.stack for some in by_stack(rows, goal)]
+        job: [group[0].observed.stack for group in by_stack(rows, goal)]
         for job, goal in _GOALS.items()
     }
     return {"epochs": epochs[0] if epochs else 1, "draws": listed, "stacks": stacks, **timings}
@@ -152,7 +152,7 @@ def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
 
 
 def _timing(rows: Sequence[Row]) -> Json:
-    """One observation, with the plans that price it."""
+    """An observation, with the plans that price it."""
     observed = rows[0].observed
     return {
         "machine": observed.machine.hardware,
@@ -192,10 +192,10 @@ def _plan(price: Price) -> Json:
     }
 
 
-def _program(made: Callable[[Price], Program], price: Price) -> Json | None:
+def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
     """The program, or nothing where the plan has no such bill."""
     try:
-        program: Json = made(price).json
+        program: Json = make(price).json
     except InputError:
         return None
     return {key: program[key] for key in ("inputs", "values", "lines", "elapsed_seconds")}

@@ -9,7 +9,7 @@ from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
+    """The page of data."""
     yield Page(
         uri="data.md",
         title="Data",

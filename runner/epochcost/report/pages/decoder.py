@@ -55,7 +55,7 @@ _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"
 
 @dataclass(frozen=True, slots=True)
 class ApiOffer:
-    """What an API asks for a million tokens of the page's requests."""
+    """The price of an API for a million tokens of the page's requests."""
 
     api: ApiPrice
     per_million: Decimal
@@ -85,7 +85,7 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
     timed = report.trials.decoders.get(model.id, ())
     served = report.trials.served_decoders.get(model.id, ())
     apis, offers = _apis(report, model), serving_offers(report.catalogue, timed, USUAL)
-    asked = [ApiOffer(api, api_per_million(api, USUAL)) for api in apis]
+    api_offers = [ApiOffer(api, api_per_million(api, USUAL)) for api in apis]
     name = stem(about.workload)
     view = DecoderView(
         about=about,
@@ -93,11 +93,11 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
         request=USUAL,
         timed=timed,
         offers=offers,
-        apis=sorted(asked, key=lambda offer: offer.per_million),
+        apis=sorted(api_offers, key=lambda offer: offer.per_million),
         script=f"{_FOLDER}/{model.id}.js",
         sequences=ENGINE_SEQUENCES,
         served=served,
-        shortest=min((rate.seconds for one in served for rate in one.rates), default=0.0),
+        shortest=min((rate.seconds for decoded in served for rate in decoded.rates), default=0.0),
     )
     return Page(
         uri=workload_uri(about.workload),
@@ -118,33 +118,35 @@ def _step_figures(
     report: Report, timed: Sequence[TimedDecoder], name: str
 ) -> Mapping[str, Figure | None]:
     """The parts of a step of decoding, by machine."""
-    found = {}
-    for at, own in enumerate(group_by(timed, lambda one: one.machine).values(), start=1):
-        steps = [step for one in own for step in decoded_steps(report.inputs, one)]
-        found[f"steps-{at}"] = step_bars(steps, identifier=f"{name}-steps-{at}")
-    return found
+    figures = {}
+    for at, decoders in enumerate(
+        group_by(timed, lambda decoder: decoder.machine).values(), start=1
+    ):
+        steps = [step for decoder in decoders for step in decoded_steps(report.inputs, decoder)]
+        figures[f"steps-{at}"] = step_bars(steps, identifier=f"{name}-steps-{at}")
+    return figures
 
 
 def _apis(report: Report, model: Model) -> list[ApiPrice]:
-    """Those that serve a model of the same shape."""
-    return [one for one in report.catalogue.apis.values() if one.model == model.id]
+    """The APIs that serve a model of the same shape."""
+    return [api for api in report.catalogue.apis.values() if api.model == model.id]
 
 
 def cheapest_tokens(report: Report, workload: Workload) -> list[ServingOffer]:
-    """Where a decoder was timed, cheapest first on machines that are never idle; none of others."""
+    """Offers of a timed decoder, cheapest first on machines that are never idle."""
     timed = report.trials.decoders.get(workload.id, ()) if workload.is_model else ()
     offers = serving_offers(report.catalogue, timed, USUAL)
-    return sorted(offers, key=lambda one: (bool(one.price.reservation), one.full.mean))
+    return sorted(offers, key=lambda offer: (bool(offer.price.reservation), offer.full.mean))
 
 
 def token_files(report: Report) -> Iterator[tuple[str, str]]:
     """A script for each decoder that was timed, by address: a page on a disk can fetch nothing."""
     for name, timed in report.trials.decoders.items():
-        known = {
-            "decoders": [_decoder(report, one) for one in timed],
-            "apis": [_api(one) for one in _apis(report, report.catalogue.models[name])],
+        published = {
+            "decoders": [_decoder(report, decoder) for decoder in timed],
+            "apis": [_api(api) for api in _apis(report, report.catalogue.models[name])],
         }
-        data = json.dumps(known, separators=(",", ":"), allow_nan=False)
+        data = json.dumps(published, separators=(",", ":"), allow_nan=False)
         yield f"{_FOLDER}/{name}.js", f'window["epochcost-tokens/{name}"]={data};\n'
 
 
@@ -174,7 +176,7 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """What requests take and cost by their traced lengths and rate, and an hour's price.
+    """Formulas of times and costs by the lengths and the rate of requests, and an hour's price.
 
     ``timed`` is 1 for lengths between those that were timed, else 0.
     """
@@ -188,7 +190,7 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
             for first, step in zip(firsts, steps, strict=True)
         ]
         machines = [machines_for(_RATE, seconds) for seconds in requests]
-        low, mean, high = (rented_per_million(_HOUR, one, _RATE, tokens) for one in machines)
+        low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
     return answers_program(
         {
             "timed": _within(prefills, _PROMPT) * _within(decodes, middle),

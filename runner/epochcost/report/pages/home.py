@@ -36,20 +36,24 @@ _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fas
 
 def pages(report: Report) -> Iterator[Page]:
     """The first page."""
-    asked = {one: found for one in report.workloads if (found := report.contests_of(one))}
-    first = _first(asked)
-    job: Job = "train" if first and "train" in asked[first] else "serve"
-    kinds = [one.kind for one in report.observations]
+    contests = {
+        workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
+    }
+    first = _first(contests)
+    job: Job = "train" if first and "train" in contests[first] else "serve"
+    kinds = [observed.kind for observed in report.observations]
     yield Page(
         uri="index.md",
         title="What does it cost to train or run your model?",
         template="home.md.jinja",
         description="The cheapest and the fastest machine for a model, at current list prices.",
         context={
-            "models": sorted(asked, key=lambda one: (not one.is_model, one.name.casefold())),
+            "models": sorted(
+                contests, key=lambda workload: (not workload.is_model, workload.name.casefold())
+            ),
             "first": first,
             "job": job,
-            "found": asked[first][job] if first else None,
+            "contest": contests[first][job] if first else None,
             "titles": _TITLES,
             "newest": max(
                 (row.price.as_of for row in report.rows if row.price and not row.assumed),
@@ -67,47 +71,47 @@ def pages(report: Report) -> Iterator[Page]:
     )
 
 
-def _first(asked: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The one that is known to all, else the one that most machines can train or serve."""
+def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
+    """The model known to all, else the workload that most machines can train or serve."""
     return max(
-        asked,
-        key=lambda one: (
-            one.is_model and one.id == _KNOWN,
-            sum(len(found.competing) for found in asked[one].values()),
+        contests,
+        key=lambda workload: (
+            workload.is_model and workload.id == _KNOWN,
+            sum(len(contest.competing) for contest in contests[workload].values()),
         ),
         default=None,
     )
 
 
 def script(report: Report) -> str:
-    """What is shown of each model and job, as a script, which a page from the disk can load."""
+    """Cards of each model and job, as a script that a page from the disk can load."""
     data = {
-        f"{one.key}/{job}": _shown(report, one, job, found)
-        for one in report.workloads
-        for job, found in report.contests_of(one).items()
+        f"{workload.key}/{job}": _shown(report, workload, job, contest)
+        for workload in report.workloads
+        for job, contest in report.contests_of(workload).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
 
 
-def _shown(report: Report, workload: Workload, job: Job, found: Contest) -> dict[str, Any]:
-    made = job_figure(report, workload, job)
+def _shown(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
+    figure = job_figure(report, workload, job)
     return {
         "page": html(workload_uri(workload)),
-        "figure": made.id if made else "",
-        "title": made.title if made else "",
-        "cards": {name: _card(getattr(found, name)) for name in _TITLES},
+        "figure": figure.id if figure else "",
+        "title": figure.title if figure else "",
+        "cards": {name: _card(getattr(contest, name)) for name in _TITLES},
     }
 
 
-def _card(one: Contender) -> dict[str, str]:
-    ranged = one.cost.low != one.cost.high and one.cost.bounded
+def _card(contender: Contender) -> dict[str, str]:
+    ranged = contender.cost.low != contender.cost.high and contender.cost.bounded
     return {
-        "cost": one.amount,
-        "machine": one_line(one.name),
-        "plan": one_line(plan_note(one.price)),
-        "page": html(machine_uri(one.hardware)),
-        "time": time_words(one.time),
-        "between": f"{cost_range(one.cost)}, {time_range(one.time)}" if ranged else "",
-        "with": one_line(software_words(one.software, one.precision)),
-        "mark": f"{SHAPES[one.mark]}\N{NO-BREAK SPACE}{mark_words(one.mark)}",
+        "cost": contender.amount,
+        "machine": one_line(contender.name),
+        "plan": one_line(plan_note(contender.price)),
+        "page": html(machine_uri(contender.hardware)),
+        "time": time_words(contender.time),
+        "between": f"{cost_range(contender.cost)}, {time_range(contender.time)}" if ranged else "",
+        "with": one_line(software_words(contender.software, contender.precision)),
+        "mark": f"{SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark_words(contender.mark)}",
     }

@@ -25,7 +25,7 @@ from epochcost.specs.price import Price
 
 @dataclass(frozen=True)
 class JobHere:
-    """What a job costs on a machine at its cheapest, and on the cheapest of all ``machines``.
+    """The cost of a job on a machine at its cheapest, and on the cheapest of all ``machines``.
 
     ``odds`` are those of the cheapest.
     """
@@ -57,8 +57,8 @@ class JobHere:
 def pages(report: Report) -> Iterator[Page]:
     """The list, those with results first, then every machine's page."""
     prices = list_prices(report.catalogue)
-    results = Counter(one.machine.hardware for one in report.observations)
-    listed = sorted(prices.values(), key=lambda one: not results[one.hardware.id])
+    results = Counter(observed.machine.hardware for observed in report.observations)
+    listed = sorted(prices.values(), key=lambda machine: not results[machine.hardware.id])
     yield Page(
         uri="machines/index.md",
         title="Machines",
@@ -68,7 +68,7 @@ def pages(report: Report) -> Iterator[Page]:
     )
     timed = (row for row in report.rows if row.observed.kind != "predicted")
     rows = group_by(timed, lambda row: row.observed.machine.hardware)
-    observed = group_by(report.observations, lambda one: one.machine.hardware)
+    observed = group_by(report.observations, lambda observed: observed.machine.hardware)
     for hardware in report.catalogue.hardware.values():
         mine, timed_here = rows.get(hardware.id, ()), observed.get(hardware.id, ())
         yield _page(report, hardware, prices, mine, timed_here)
@@ -83,9 +83,9 @@ def _page(
 ) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     current = current_prices(prices)
-    observed = [one for one in observations if one.kind != "predicted"]
+    observed = [observed for observed in observations if observed.kind != "predicted"]
     reached = achieved_rates(report.inputs, hardware, observed)
-    jobs = sorted(_jobs(report, hardware), key=lambda one: (not one.here.answers, one.factor))
+    jobs = sorted(_jobs(report, hardware), key=lambda job: (not job.here.answers, job.factor))
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
@@ -99,12 +99,12 @@ def _page(
             "then": past_prices(prices),
             "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
-            "compared": [one for one in jobs if one.machines > 1 and one.here.answers],
+            "compared": [job for job in jobs if job.machines > 1 and job.here.answers],
             "unranked": _unranked(current, jobs),
             "why": next(
-                (one.reason for one in report.predictions.without if one.id == hardware.id), ""
+                (gap.reason for gap in report.predictions.without if gap.id == hardware.id), ""
             ),
-            "measured": any(one.kind == "measured" for one in observed),
+            "measured": any(trial.kind == "measured" for trial in observed),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
             "achieved": reached,
@@ -122,10 +122,10 @@ def _page(
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
     """Why none of its jobs is compared: its prices, or what is wrong with the nearest job."""
-    of_prices = [one.reservation for one in prices]
+    of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
-    return next((remark for one in jobs for remark in one.here.remarks), "")
+    return next((remark for job in jobs for remark in job.here.remarks), "")
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
@@ -134,30 +134,37 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
     In the software whose answer is known best of those that have one.
     """
     for workload in report.workloads:
-        for job, known in report.contests_of(workload).items():
+        for job, leading in report.contests_of(workload).items():
             ways = (
-                (found, one)
-                for found in (known, *known.beside)
-                for one in found.machines
-                if one.hardware == hardware.id
+                (contest, contender)
+                for contest in (leading, *leading.beside)
+                for contender in contest.machines
+                if contender.hardware == hardware.id
             )
-            for found, here in itertools.islice(ways, 1):
-                quickest = here is found.fastest
-                machines = len(found.machines)
-                yield JobHere(workload, job, here, found.cheapest, quickest, machines, found.odds)
+            for contest, here in itertools.islice(ways, 1):
+                quickest = here is contest.fastest
+                machines = len(contest.machines)
+                yield JobHere(
+                    workload, job, here, contest.cheapest, quickest, machines, contest.odds
+                )
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
     """The machines that hosts measured as this one are declared as, where results stand."""
     folder = f"{RESULTS_URI}/{hardware.id}/"
-    stored = (one for one in report.inputs.stored if one.uri.startswith(folder))
-    declared = dict.fromkeys(one.result.hardware for one in stored)
-    return [report.catalogue.hardware[one] for one in declared if one != hardware.id]
+    stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
+    declared = dict.fromkeys(entry.result.hardware for entry in stored)
+    return [
+        report.catalogue.hardware[identifier]
+        for identifier in declared
+        if identifier != hardware.id
+    ]
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
     """The latest environment of each host that was measured."""
-    stored = (one.result for one in report.inputs.stored if one.result.hardware == hardware.id)
-    ordered = sorted(stored, key=lambda one: one.measurement.started_at)
-    latest = {one.environment.fingerprint: one for one in ordered}
+    results = (entry.result for entry in report.inputs.stored)
+    own = (result for result in results if result.hardware == hardware.id)
+    ordered = sorted(own, key=lambda result: result.measurement.started_at)
+    latest = {result.environment.fingerprint: result for result in ordered}
     return [result.environment for result in latest.values()]

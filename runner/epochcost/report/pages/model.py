@@ -69,12 +69,12 @@ def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]
         return {}
     timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
     hardware, without = report.catalogue.hardware, report.predictions.without
-    reasons = [one for one in without if one.id == workload.id]
-    reasons = reasons or [one for one in without if one.id in hardware]
+    reasons = [gap for gap in without if gap.id == workload.id]
+    reasons = reasons or [gap for gap in without if gap.id in hardware]
     missing = [
-        (hardware[name].name, one.reason)
-        for one in reasons
-        for name in ([one.id] if one.id in hardware else hardware)
+        (hardware[name].name, gap.reason)
+        for gap in reasons
+        for name in ([gap.id] if gap.id in hardware else hardware)
         if name not in timed
     ]
     groups = group_by(missing, lambda pair: pair[1]).items()

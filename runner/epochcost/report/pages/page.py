@@ -1,4 +1,4 @@
-"""What a page is before it is rendered, and the report that pages are made from."""
+"""Pages before they are rendered, and the report that they are made from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class View:
     @property
     def values(self) -> dict[str, Any]:
         """Every field by its name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Page:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What the template is given, by name."""
+        """The values that the template is given, by name."""
         return self.context.values if isinstance(self.context, View) else self.context
 
 
@@ -87,12 +87,12 @@ class Trials:
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        """By id of the model the machines and precisions whose phases were timed."""
+        """Machines and precisions whose phases were timed, by id of the model."""
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
     def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
-        """By id of the model the machines and precisions that were asked behind an engine."""
+        """Machines and precisions measured behind an engine, by id of the model."""
         return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
 
 
@@ -110,7 +110,7 @@ class Report:
 
     @cached_property
     def trials(self) -> Trials:
-        """What was measured beside plain trials."""
+        """Measurements other than plain trials."""
         return Trials(self.inputs)
 
     @cached_property
@@ -144,7 +144,7 @@ class Report:
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """What nobody timed and is priced from its operations, by id of the model."""
+        """Untimed trainings, priced from their operations, by id of the model."""
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
@@ -167,7 +167,8 @@ class Report:
     def gpus_measured(self) -> bool:
         """Whether any time on a GPU is one of ours."""
         return any(
-            one.kind == "measured" and one.machine.device == "cuda" for one in self.observations
+            observed.kind == "measured" and observed.machine.device == "cuda"
+            for observed in self.observations
         )
 
     @cached_property
@@ -193,11 +194,11 @@ class WorkloadRows:
             or contest(self.rows, "epoch")
             or estimated_contest(self.estimated)
         )
-        found: Mapping[Job, Contest | None] = {
+        contests: Mapping[Job, Contest | None] = {
             "train": training,
             "serve": contest(self.rows, "million"),
         }
-        return {job: machines for job, machines in found.items() if machines}
+        return {job: machines for job, machines in contests.items() if machines}
 
 
 def workload_uri(workload: Workload) -> str:
@@ -206,7 +207,7 @@ def workload_uri(workload: Workload) -> str:
 
 
 def stem(workload: Workload) -> str:
-    """What names of files about a workload begin with."""
+    """The beginning of the names of files about a workload."""
     return workload_uri(workload).removesuffix(".md").replace("/", "-")
 
 

@@ -29,7 +29,7 @@ class Provider:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
+    """The page of prices."""
     catalogue = report.catalogue
     priced = [
         (hardware, price)
@@ -44,13 +44,15 @@ def pages(report: Report) -> Iterator[Page]:
         description="All prices, with source and date.",
         context={
             "providers": providers,
-            "current": [price for one in providers for _, price in one.current],
+            "current": [price for provider in providers for _, price in provider.current],
             "unpriced": [
-                one for one in catalogue.hardware.values() if not catalogue.prices_of(one.id)
+                machine
+                for machine in catalogue.hardware.values()
+                if not catalogue.prices_of(machine.id)
             ],
         },
         figures={
-            **{f"{one.id}-history": _history(one) for one in providers},
+            **{f"{provider.id}-history": _history(provider) for provider in providers},
         },
     )
 
@@ -64,17 +66,17 @@ def _history(provider: Provider) -> Figure | None:
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
     """The prices by provider, in the order of their names; names that differ in signs are one."""
     current = {price.id for price in current_prices(price for _, price in priced)}
-    found: dict[str, list[PricedMachine]] = defaultdict(list)
+    by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:
-        found[_identifier(price.provider)].append((hardware, price))
+        by_provider[_identifier(price.provider)].append((hardware, price))
     return [
         Provider(
             identifier,
             prices[0][1].provider,
-            tuple(one for one in prices if one[1].id in current),
-            tuple(one for one in prices if one[1].id not in current),
+            tuple(pair for pair in prices if pair[1].id in current),
+            tuple(pair for pair in prices if pair[1].id not in current),
         )
-        for identifier, prices in sorted(found.items())
+        for identifier, prices in sorted(by_provider.items())
     ]
 
 

@@ -14,7 +14,7 @@ _ENOUGH, _AIM = 30, 0.82
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
+    """The page of predictions."""
     trust = report.trust
     tables = report.catalogue.observations.values()
     yield Page(
@@ -27,14 +27,14 @@ def pages(report: Report) -> Iterator[Page]:
             "machine": trust and headline(trust),
             "software": trust and headline(trust, "source"),
             "doubtful": [
-                one.name
-                for one in (trust.groups["generation"] if trust else ())
-                if one.errors.rows >= _ENOUGH and one.errors.coverage < _AIM
+                group.name
+                for group in (trust.groups["generation"] if trust else ())
+                if group.errors.rows >= _ENOUGH and group.errors.coverage < _AIM
             ],
             "enough": _ENOUGH,
             "aim": _AIM,
-            "tables": [one for one in tables if not one.tuned],
-            "notices": sorted({one.notice for one in tables if one.notice}),
+            "tables": [table for table in tables if not table.tuned],
+            "notices": sorted({table.notice for table in tables if table.notice}),
             "file": TRUST_FILE,
             "command": COMMAND,
         },

@@ -56,15 +56,17 @@ class WorkloadView(ModelView):
 
 def pages(report: Report) -> Iterator[Page]:
     """The list, then every workload's page."""
-    listed = sorted(report.workloads, key=lambda one: (not one.is_model, one.name.casefold()))
+    listed = sorted(
+        report.workloads, key=lambda workload: (not workload.is_model, workload.name.casefold())
+    )
     yield Page(
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
         context={
             "listed": [
-                (one, report.contests_of(one), decoder.cheapest_tokens(report, one))
-                for one in listed
+                (workload, report.contests_of(workload), decoder.cheapest_tokens(report, workload))
+                for workload in listed
             ],
             "request": USUAL,
         },
@@ -108,16 +110,20 @@ def _view(
     contests = report.contests_of(workload)
     requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
     timed = [row for row in rows if row.observed.kind != "predicted"]
-    variants = [one for one in report.trials.variants if one.workload == workload]
+    variants = [trial for trial in report.trials.variants if trial.workload == workload]
     batch_size = model.training.batch_sizes[0] if model and model.training else 0
     return WorkloadView(
         about=about,
         training=contests.get("train"),
         serving=contests.get("serve"),
         requests=requests,
-        one_by_one={one.name: one for one in requests.machines} if requests else {},
+        one_by_one={contender.name: contender for contender in requests.machines}
+        if requests
+        else {},
         states_bytes=states_bytes(catalogue, model) if model else 0,
-        accuracy=any(one.model == workload.id for one in report.inputs.trainings.values()),
+        accuracy=any(
+            training.model == workload.id for training in report.inputs.trainings.values()
+        ),
         trained=[row for row in timed if row.mode == "training"],
         served=[row for row in timed if row.mode == "inference"],
         loaded=[row for row in report.trials.loads if model and row.model == model.id],
@@ -126,7 +132,7 @@ def _view(
         drawn=energy_by_machine(catalogue, rows, energy_goal(rows)),
         scalings=scalings(catalogue, observed, variants),
         comparisons=comparisons(catalogue, observed, variants),
-        measured=[one for one in observed if one.kind == "measured"],
+        measured=[trial for trial in observed if trial.kind == "measured"],
         ratio_unknown=_without_ratio(observed),
         ratio_worst=_worst_ratio(observed),
         estimated=report.workloads[workload].estimated,
@@ -167,22 +173,22 @@ def _job_words(report: Report, workload: Workload, goal: Goal) -> str:
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
-    return [one for one in observed if one.kind == "measured" and one.mode == "training"]
+    return [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
 
 
 def _without_ratio(observed: Sequence[Observation]) -> list[int]:
     """The batch sizes whose step was not compared with PyTorch, nor one within a factor of two."""
     trained = _measured_training(observed)
     return sorted(
-        {one.batch_size for one in trained if not (one.step_ratio and one.step_ratio.near)}
+        {trial.batch_size for trial in trained if not (trial.step_ratio and trial.step_ratio.near)}
     )
 
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
     """The observation whose step loses most against PyTorch, if one loses."""
 
-    def ratio(one: Observation) -> Decimal:
-        return one.step_ratio.value if one.step_ratio and one.step_ratio.near else Decimal(0)
+    def ratio(trial: Observation) -> Decimal:
+        return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
 
-    slower = [one for one in _measured_training(observed) if ratio(one) > 1]
+    slower = [trial for trial in _measured_training(observed) if ratio(trial) > 1]
     return max(slower, key=ratio, default=None)
