@@ -36,7 +36,7 @@ test: check  ## checks and tests; under 12 minutes on 2 cores
 test-all: check  ## every test, the slow ones too, on examples drawn anew
 	$(BIN)/pytest --hypothesis-profile explore $(WORKERS)
 
-fuzz: $(VENV)/dev.installed  ## damaged models, results, specs and comments without end; finds are kept in .cache/fuzz
+fuzz: $(VENV)/dev.installed  ## damaged models, specs and comments without end; finds are kept in .cache/fuzz
 	PYTHONPATH=tests:runner/onnxstep/tests $(BIN)/python -m endless_fuzzing
 
 # The types and the site take a core each for most of a minute.

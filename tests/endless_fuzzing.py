@@ -1,4 +1,4 @@
-"""Fuzzing of models, results, specs and comments in turn, without end; finds are kept and counted.
+"""Fuzzing of models, specs and comments in turn, without end; finds are kept and counted.
 
     export PYTHONPATH=tests:runner/onnxstep/tests
     python -m endless_fuzzing [--folder .cache/fuzz] [--count N] [KIND ...]
@@ -21,7 +21,6 @@ TESTS = Path(__file__).parent
 # By kind: its module, and how many take about a minute or two.
 KINDS = {
     "models": ("fuzzing", 500),
-    "results": ("fuzzing_results", 500),
     "specs": ("fuzzing_specs", 300),
     "comments": ("fuzzing_comments", 10_000),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochcost.results.environment import Gpu, Processor
-from epochcost.results.peak import implausible_rate, peak_flops
+from epochcost.results.peak import peak_flops
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator
@@ -26,41 +26,21 @@ def on(result: Result, **host: Any) -> Result:
     return result.model_copy(update={"environment": result.environment.model_copy(update=host)})
 
 
-def test_a_stated_clock_raises_nothing(catalogue: Catalogue) -> None:
-    """BERT in two microseconds a step is refused, though the file's own clock would allow it."""
-    result = make_result(model="bert-base-128", batch_size=1, samples=(2e-6,) * 30)
+def test_any_cpu_is_bounded(catalogue: Catalogue) -> None:
+    """By 64 operations a cycle at 6.5 GHz, whatever clock a file claims."""
+    result = make_result()
     fast = on(result, processor=Processor(highest_frequency_hertz=10**15))
     assert peak_flops(catalogue, fast) == peak_flops(catalogue, result)
-    (fault,) = implausible_rate(catalogue, fast, {})
-    assert "what this machine can do" in fault
-
-
-@pytest.mark.parametrize(
-    ("cpu", "flops"),
-    [
-        ("AMD EPYC 7763 64-Core Processor", 2 * 32 * 4.1e9),
-        ("AMD EPYC 9654 96-Core Processor", 2 * 64 * 5.0e9),
-        ("Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz", 2 * 16 * 4.1e9),
-        ("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz", 2 * 32 * 4.0e9),
-        ("Intel(R) Xeon(R) Platinum 8488C", 2 * 64 * 5.8e9),
-        ("Neoverse-V1", 2 * 32 * 3.8e9),
-        ("A chip of nobody", 2 * 64 * 6.5e9),
-        (None, 2 * 64 * 6.5e9),
-    ],
-)
-def test_what_processors_can_do(catalogue: Catalogue, cpu: str | None, flops: float) -> None:
-    """By the name that the kernel gives; an unknown chip is as fast as any."""
-    assert peak_flops(catalogue, on(make_result(), cpu=cpu)) == pytest.approx(flops)
+    assert peak_flops(catalogue, result) == pytest.approx(2 * 64 * 6.5e9)
 
 
 def test_a_host_lowers_what_its_spec_says_and_raises_nothing(catalogue: Catalogue) -> None:
-    """Neither more CPUs nor a better chip than the declared ones count."""
+    """More CPUs than the declared ones do not count."""
     declared = make_result(hardware="epyc-vm-2")
-    least = 2 * 32 * 4.1e9
-    assert peak_flops(catalogue, declared) == pytest.approx(least)
-    better = on(declared, cpu="Intel(R) Core(TM) i9-14900KS", logical_cpus=2048)
-    assert peak_flops(catalogue, better) == pytest.approx(least)
-    assert peak_flops(catalogue, on(declared, logical_cpus=1)) == pytest.approx(least / 2)
+    least = peak_flops(catalogue, declared)
+    assert least <= 2 * 64 * 6.5e9
+    assert peak_flops(catalogue, on(declared, logical_cpus=2048)) == pytest.approx(least)
+    assert peak_flops(catalogue, on(declared, logical_cpus=1)) < 0.6 * least
 
 
 def _gpu_result(name: str | None) -> Result:

@@ -1,7 +1,7 @@
 """What a value of a stored record may be: bounds that every machine and clock of ours keeps.
 
 They let no number through that a sum, a product or a date further on could not hold. Whether the
-figures of one record fit each other is left to ``submission_figures``.
+figures of one record fit each other is left to ``checks``.
 """
 
 from __future__ import annotations

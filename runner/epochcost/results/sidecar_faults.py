@@ -1,7 +1,7 @@
 """What stands beside results against the project: sweeps of batch sizes, ceilings, trainings.
 
-A ceiling that is too high makes every figure below it look poor. Results themselves are checked in
-``results.submissions``.
+A ceiling that is too high makes every figure below it look poor. Results themselves are judged by
+the table of ``results.checks``.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from pathlib import Path
 from epochcost.errors import Fault
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceiling, Ceilings, ceilings_path, load_ceilings
-from epochcost.results.environment import Environment
+from epochcost.results.checks import (
+    another_machine,
+    edited_environment,
+    unknown_machine,
+    wrong_clock,
+)
 from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import FOLDER as LIMITS
 from epochcost.results.limits import load_limits
-from epochcost.results.peak import cpu_cycles, cpu_flops, gpu_copy, gpu_products, gpus_of
-from epochcost.results.plausibility import contradictions
+from epochcost.results.peak import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
+from epochcost.results.plain import read_plain
 from epochcost.results.store import LoadedSidecars, SidecarT
-from epochcost.results.submission import read_plain
-from epochcost.results.submission_figures import implausible_dates, implausible_environment
 from epochcost.results.trainings import FOLDER as TRAININGS
 from epochcost.results.trainings import Trainings, load_trainings
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Hardware
 from epochcost.units import scientific
 
 SIDECAR_FOLDERS = (LIMITS, CEILINGS, TRAININGS)
 # A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
 _COPY_BYTES_A_CYCLE = 192
-# Less than any call of ONNX Runtime takes.
-_LEAST_STEP_SECONDS = 1e-6
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
@@ -98,63 +98,50 @@ def _implausible_training(
     if trainings.dataset not in catalogue.datasets:
         yield f"dataset: expected one with a spec, got {trainings.dataset!r:.80}"
     yield from _of_another_machine(catalogue, trainings, now)
-    for repeat in trainings.repeats:
-        least = repeat.steps * _LEAST_STEP_SECONDS
-        if repeat.step_seconds < least:
-            yield f"step_seconds of seed {repeat.seed}: expected {least:.3g} or more"
 
 
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """What of a record beside results is not of its machine, or of a time to come."""
-    hardware, environment = catalogue.hardware.get(record.hardware), record.environment
-    if hardware is None:
-        yield f"hardware: expected a machine with a spec, got {record.hardware!r:.80}"
+    """What of a record beside results is not of its machine, or of a clock that is not set."""
+    environment = record.environment
+    if fault := unknown_machine(catalogue, record.hardware):
+        yield fault
         return
-    yield from implausible_dates("measured_at", record.measured_at, record.measured_at, now)
-    yield from implausible_environment(environment)
-    found = contradictions(hardware, environment)
-    unsaid = [words for words in found if words not in record.contradictions]
-    if unsaid:
-        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
+    hardware = catalogue.hardware[record.hardware]
+    faults = (
+        wrong_clock("measured_at", record.measured_at, record.measured_at, now),
+        edited_environment(environment),
+        another_machine(hardware, environment, record.contradictions),
+    )
+    yield from filter(None, faults)
     if record.provider == "cuda" and not environment.gpus:
         yield "gpus: expected the GPU that was measured, found none"
 
 
 def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
     yield from _of_another_machine(catalogue, ceilings, now)
-    hardware, environment = catalogue.hardware.get(ceilings.hardware), ceilings.environment
-    if hardware is None:
-        return
+    if ceilings.hardware in catalogue.hardware:
+        for ceiling in ceilings.ceilings:
+            yield from _beyond_the_device(catalogue, ceilings, ceiling)
+
+
+def _beyond_the_device(catalogue: Catalogue, ceilings: Ceilings, ceiling: Ceiling) -> Iterator[str]:
+    hardware, environment = catalogue.hardware[ceilings.hardware], ceilings.environment
     if ceilings.provider == "cpu":
-        for one in ceilings.ceilings:
-            yield from _beyond_the_cpu(one, hardware, environment)
+        logical, threads = environment.logical_cpus, ceiling.threads
+        if threads > logical:
+            yield f"threads: expected at most the {logical} CPUs of the machine, got {threads}"
+        device, flops = f"{threads} CPUs", cpu_flops(hardware, environment, threads)
+        copied = MOST_HERTZ * min(threads, logical) * _COPY_BYTES_A_CYCLE
     else:
         chips = gpus_of(catalogue, hardware, environment)
-        for one in ceilings.ceilings:
-            most = gpu_products(chips, one.precision)
-            yield from _beyond("product_seconds", one.flops.high, most, "FLOP/s", "this GPU")
-            copied = gpu_copy(chips)
-            yield from _beyond("copy_seconds", one.copy_bytes.high, copied, "bytes/s", "this GPU")
-
-
-def _beyond_the_cpu(
-    ceiling: Ceiling, hardware: Hardware, environment: Environment
-) -> Iterator[str]:
-    logical, threads = environment.logical_cpus, ceiling.threads
-    if threads > logical:
-        yield f"threads: expected at most the {logical} CPUs of the machine, got {threads}"
-    flops = cpu_flops(hardware, environment, threads)
-    copied = cpu_cycles(hardware, environment, threads) * _COPY_BYTES_A_CYCLE
+        device, flops = "this GPU", gpu_products(chips, ceiling.precision)
+        copied = gpu_copy(chips)
     for key, rate, most, unit in (
         ("product_seconds", ceiling.flops.high, flops, "FLOP/s"),
         ("copy_seconds", ceiling.copy_bytes.high, copied, "bytes/s"),
     ):
-        yield from _beyond(key, rate, most, unit, f"{threads} CPUs")
-
-
-def _beyond(key: str, rate: float, most: float, unit: str, device: str) -> Iterator[str]:
-    if rate > most:
-        expected = f"expected at most {scientific(most)} {unit}, what {device} can do"
-        yield f"{key}: {expected}, got {scientific(rate)}"
+        if rate > most:
+            expected = f"expected at most {scientific(most)} {unit}, what {device} can do"
+            yield f"{key}: {expected}, got {scientific(rate)}"

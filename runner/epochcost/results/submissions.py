@@ -1,7 +1,6 @@
-"""Result files against the project: whose model, machine, arithmetic.
+"""Result files against the project: read as strangers', then held to the table of checks.
 
-What a file by itself must be is said in ``results.submission``, what its figures must be in
-``results.submission_figures``, and of records beside results in ``results.sidecar_faults``.
+The checks are in ``results.checks``, those of records beside results in ``results.sidecar_faults``.
 Nothing is run, and no package that measures is needed.
 """
 
@@ -17,15 +16,14 @@ from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.format import DamagedResultError
-from epochcost.results.peak import FlopsByModel, implausible_rate
-from epochcost.results.plausibility import contradictions
+from epochcost.results.checks import Claim, first_fault, review_remarks, why_unwatched
+from epochcost.results.format import DamagedResultError, parse_result
+from epochcost.results.peak import FlopsByModel
+from epochcost.results.plain import read_plain
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.sidecar_faults import SIDECAR_FOLDERS, ceiling_remarks, sidecar_faults
-from epochcost.results.store import load_each
-from epochcost.results.submission import read_submission
-from epochcost.results.submission_figures import implausible_figures, review_remarks, why_unwatched
+from epochcost.results.store import file_name, load_each
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary
@@ -195,9 +193,17 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
 
 def _read(path: Path, root: Path) -> Result | Fault:
     try:
-        return read_submission(path, root)
+        result = parse_result(read_plain(path, root), path)
     except DamagedResultError as error:
         return _shown(error.fault)
+    name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
+    if path.parent.name != result.hardware:
+        expected = f"expected hardware {path.parent.name!r}, got {result.hardware!r}"
+    elif path.name != name:
+        expected = f"expected the name {name}, got {path.name!r:.120}"
+    else:
+        return result
+    return Fault(display_path(path), 1, 1, expected)
 
 
 def _shown(fault: Fault) -> Fault:
@@ -209,25 +215,15 @@ def _host(result: Result) -> _Host:
 
 
 def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[str]:
-    catalogue, trial = project.catalogue, result.trial
-    model, hardware = catalogue.models.get(trial.model), catalogue.hardware.get(result.hardware)
-    if model is None or (trial.mode == "training" and model.training is None):
-        yield f"model: expected one whose spec has {trial.mode}, got {trial.model!r:.80}"
+    claim = Claim(result, project.catalogue, project.now, project.counted)
+    if fault := first_fault(claim):
+        yield fault
         return
-    if hardware is None:
-        yield f"hardware: expected a machine with a spec, got {result.hardware!r:.80}"
-        return
-    yield from implausible_figures(result, project.now)
-    found = contradictions(hardware, result.environment)
-    unsaid = [words for words in found if words not in result.contradictions]
-    if unsaid:
-        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
     if copied is not None:
         yield f"samples_seconds: expected times of its own, got those of {copied}"
     if project.named:
-        yield from (words for words in [why_unwatched(result.measurement)] if words)
+        yield from filter(None, [why_unwatched(result)])
         yield from _of_other_work(result, project)
-    yield from implausible_rate(catalogue, result, project.counted)
 
 
 def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
@@ -263,6 +259,6 @@ def _submission(path: Path, result: Result, project: _Project) -> Submission:
 def _remarks(result: Result, project: _Project) -> Iterator[str]:
     yield from review_remarks(result)
     if not project.named:
-        yield from (words for words in [why_unwatched(result.measurement)] if words)
+        yield from filter(None, [why_unwatched(result)])
         for words in _of_other_work(result, project):
             yield f"stale: {words}"

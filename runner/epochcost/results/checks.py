@@ -1,0 +1,287 @@
+"""The table of checks that refuse a result: each names what it catches and says so in one line.
+
+They are for honest mistakes: a file under another machine's name, an edited number, a unit taken
+for another, a clock that is not set. A careful forgery passes; only measuring again tells. The
+form of a file is judged by ``format`` and ``submissions``, records beside results by
+``sidecar_faults``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from epochcost.results.environment import Environment, fingerprint
+from epochcost.results.peak import FlopsByModel, example_flops, peak_flops
+from epochcost.results.plausibility import contradictions
+from epochcost.results.records import Result
+from epochcost.results.stability import instabilities
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
+from epochcost.statistics import relative_half_width
+from epochcost.units import scientific, seconds
+
+# No earlier version of epochcost stored results: an older date is of a clock that is not set.
+_FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
+# Clocks of machines that nobody keeps in step may be ahead by this much.
+_MOST_AHEAD = dt.timedelta(hours=1)
+# Sums of floats, and clocks that are read one after the other.
+_ROUNDING = 1.01
+# A sampling phase has its watch besides the samples, and in earlier versions readings: in 641
+# rounds at most 6.2 % and 0.14 s, with readings at most 5 % and 0.06 s more.
+_LEAST_SAMPLED_SHARE, _MOST_BESIDES_SECONDS = 0.8, 0.3
+# What stopped as precise was so by the statistics of its day; later ones may differ by this much.
+_MOST_WIDER = 1.5
+_FEWEST_TO_DIFFER = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A result, and the project that it is held against; ``counted`` keeps FLOPs by model."""
+
+    result: Result
+    catalogue: Catalogue
+    now: dt.datetime
+    counted: FlopsByModel = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check is called, the mistake that it catches, and its message about a claim."""
+
+    name: str
+    catches: str
+    fault: Callable[[Claim], str | None]
+
+
+def first_fault(claim: Claim) -> str | None:
+    """The message of the first check that refuses a result; None for a sound one."""
+    return next(filter(None, (check.fault(claim) for check in CHECKS)), None)
+
+
+def _model(claim: Claim) -> str | None:
+    trial = claim.result.trial
+    model = claim.catalogue.models.get(trial.model)
+    if model is not None and (trial.mode == "inference" or model.training is not None):
+        return None
+    return f"model: expected one whose spec has {trial.mode}, got {trial.model!r:.80}"
+
+
+def _hardware(claim: Claim) -> str | None:
+    return unknown_machine(claim.catalogue, claim.result.hardware)
+
+
+def unknown_machine(catalogue: Catalogue, hardware: str) -> str | None:
+    """Why a record is of no machine of the project; None if it is of one."""
+    if hardware in catalogue.hardware:
+        return None
+    return f"hardware: expected a machine with a spec, got {hardware!r:.80}"
+
+
+def _host(claim: Claim) -> str | None:
+    result = claim.result
+    hardware = claim.catalogue.hardware[result.hardware]
+    return another_machine(hardware, result.environment, result.contradictions)
+
+
+def another_machine(
+    hardware: Hardware, environment: Environment, said: tuple[str, ...]
+) -> str | None:
+    """How a host contradicts the declared machine beyond what a record says itself."""
+    unsaid = [words for words in contradictions(hardware, environment) if words not in said]
+    return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
+
+
+def _fingerprint(claim: Claim) -> str | None:
+    return edited_environment(claim.result.environment)
+
+
+def edited_environment(environment: Environment) -> str | None:
+    """Why a host's fingerprint is not that of its parts; None if it is."""
+    memory_bytes = environment.memory_bytes
+    if memory_bytes is None:
+        return "memory_bytes: expected the machine's, which its fingerprint is made of, found none"
+    derived = fingerprint(
+        environment.cpu,
+        environment.physical_cores,
+        environment.logical_cpus,
+        memory_bytes,
+        environment.gpus,
+    )
+    if environment.fingerprint == derived:
+        return None
+    got = f"got {environment.fingerprint:.40}"
+    return f"fingerprint: expected {derived}, that of this CPU, memory and GPUs; {got}"
+
+
+def _date(claim: Claim) -> str | None:
+    measurement = claim.result.measurement
+    turns = measurement.rounds or (measurement,)
+    ended = max(turn.started_at + dt.timedelta(seconds=turn.wall_seconds) for turn in turns)
+    return wrong_clock("started_at", measurement.started_at, ended, claim.now)
+
+
+def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
+    """Why a time, at ``key``, is of a clock that is not set; None if it may be true."""
+    if begun < _FIRST_RESULT:
+        return f"{key}: expected a date from {_FIRST_RESULT:%Y-%m-%d} on, got {begun:%Y-%m-%d}"
+    if ended > now + _MOST_AHEAD:
+        return f"{key}: expected an end in the past, got {ended:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def _turns(claim: Claim) -> str | None:
+    for turn, following in pairwise(claim.result.measurement.rounds):
+        if following.started_at < turn.started_at + dt.timedelta(seconds=turn.wall_seconds):
+            return f"rounds: expected one after the other, got one at {following.started_at}"
+    return None
+
+
+def _duration(claim: Claim) -> str | None:
+    measurement = claim.result.measurement
+    if measurement.served is None:
+        total = sum(measurement.samples_seconds) + sum(measurement.warmup_seconds)
+    else:
+        total = sum(run.samples / run.samples_per_second for run in measurement.served.runs)
+    if total <= measurement.wall_seconds * _ROUNDING:
+        return None
+    return (
+        f"wall_seconds: expected at least the {total:.6g} s that were timed, got "
+        f"{measurement.wall_seconds:.6g} s"
+    )
+
+
+def _phase(claim: Claim) -> str | None:
+    measurement = claim.result.measurement
+    watched = measurement.conditions
+    # Between the steps of a former trial the copy of a batch may lie, whose time nobody took.
+    if watched is None or measurement.served is not None or claim.result.trial.former:
+        return None
+    turns, total = max(1, len(measurement.rounds)), sum(measurement.samples_seconds)
+    least = _LEAST_SAMPLED_SHARE * watched.seconds - _MOST_BESIDES_SECONDS * turns
+    if least <= total <= watched.seconds * _ROUNDING:
+        return None
+    return (
+        f"samples_seconds: expected {max(least, 0):.6g} to {watched.seconds:.6g} s in all, as the "
+        f"sampling phase took, got {total:.6g} s"
+    )
+
+
+def _steps(claim: Claim) -> str | None:
+    measurement = claim.result.measurement
+    timed = len(measurement.samples_seconds) + len(measurement.warmup_seconds)
+    if measurement.steps_taken >= timed:
+        return None
+    return f"steps_taken: expected at least the {timed} timed, got {measurement.steps_taken}"
+
+
+def _sums(claim: Claim) -> str | None:
+    measurement, rounds = claim.result.measurement, claim.result.measurement.rounds
+    if not rounds:
+        return None
+    wall, steps = sum(turn.wall_seconds for turn in rounds), sum(t.steps_taken for t in rounds)
+    if not math.isclose(wall, measurement.wall_seconds, rel_tol=1e-6):
+        return f"wall_seconds: expected the {wall:.6g} s of all rounds, got another sum"
+    if steps != measurement.steps_taken:
+        return f"steps_taken: expected the {steps} of all rounds, got {measurement.steps_taken}"
+    return None
+
+
+def _memory(claim: Claim) -> str | None:
+    peak = claim.result.measurement.peak_memory_bytes
+    if peak is None or peak <= (claim.result.environment.memory_bytes or math.inf):
+        return None
+    return f"peak_memory_bytes: expected at most the machine's memory, got {peak}"
+
+
+def _cpus(claim: Claim) -> str | None:
+    trial, pinning = claim.result.trial, claim.result.measurement.pinning
+    logical = claim.result.environment.logical_cpus
+    if trial.vcpus is not None and trial.vcpus > logical:
+        return f"vcpus: expected at most the {logical} CPUs of the machine, got {trial.vcpus}"
+    if pinning is not None and len({*pinning.cpus}) != trial.vcpus:
+        return f"pinning: expected the {trial.vcpus} CPUs of the trial, got {len({*pinning.cpus})}"
+    return None
+
+
+def _gpu(claim: Claim) -> str | None:
+    trial, gpus = claim.result.trial, claim.result.environment.gpus
+    if trial.provider != "cuda" or trial.session.device < len(gpus):
+        return None
+    device = f"the GPU {trial.session.device} that the trial used"
+    return f"gpus: expected {device}; got {len(gpus)} GPUs"
+
+
+def _placement(claim: Claim) -> str | None:
+    if any(claim.result.measurement.placement.nodes_by_provider.values()):
+        return None
+    return "placement: expected the nodes that ran, found none"
+
+
+def _peak(claim: Claim) -> str | None:
+    trial, measured = claim.result.trial, claim.result.measurement
+    example = example_flops(claim.catalogue, claim.catalogue.models[trial.model], claim.counted)
+    if example is None:
+        return None
+    if measured.served is not None:
+        run = measured.served.run
+        rate = example * run.samples_per_second if run else 0.0
+    else:
+        step_seconds = sum(measured.samples_seconds) / len(measured.samples_seconds)
+        rate = example * trial.batch_size / step_seconds
+    peak = peak_flops(claim.catalogue, claim.result)
+    if rate <= peak:
+        return None
+    return (
+        f"samples_seconds: expected at most {scientific(peak)} FLOP/s, what this machine can do, "
+        f"got {scientific(rate)}"
+    )
+
+
+CHECKS = (
+    Check("model", "a model or a mode without a spec", _model),
+    Check("hardware", "a machine without a spec", _hardware),
+    Check("host", "a result under another machine's name", _host),
+    Check("fingerprint", "an edited environment", _fingerprint),
+    Check("date", "a clock that is not set", _date),
+    Check("turns", "rounds that were put together by hand", _turns),
+    Check("duration", "times in another unit, or edited ones", _duration),
+    Check("phase", "samples that were edited or left out", _phase),
+    Check("steps", "samples that were added", _steps),
+    Check("sums", "rounds that were left out or added", _sums),
+    Check("memory", "bytes in another unit", _memory),
+    Check("cpus", "a trial under another count of CPUs", _cpus),
+    Check("gpu", "a CPU's result under a GPU's name", _gpu),
+    Check("placement", "a result of which nothing ran", _placement),
+    Check("peak", "a time that the hardware cannot reach", _peak),
+)
+
+
+def why_unwatched(result: Result) -> str | None:
+    """Why samples cannot be held against the clock of their phase; None where they can."""
+    measurement = result.measurement
+    turns = measurement.rounds or (measurement,)
+    if measurement.served is not None or all(turn.conditions for turn in turns):
+        return None
+    return "conditions: expected how long the sampling phase of each round took, found none"
+
+
+def review_remarks(result: Result) -> Iterator[str]:
+    """What a reviewer should look at, though it may well be true."""
+    yield from (f"measured as is: {words}" for words in result.contradictions)
+    measurement, environment = result.measurement, result.environment
+    for instability in instabilities(measurement, environment):
+        yield f"unstable: {instability.seen}"
+    if environment.modified:
+        yield "measured by a checkout with changes that no commit has"
+    samples = measurement.samples_seconds
+    if len(samples) >= _FEWEST_TO_DIFFER and samples.count(samples[0]) == len(samples):
+        yield f"all {len(samples)} samples are the same: {seconds(samples[0])}"
+    if samples and measurement.stop_reason == "precise":
+        demanded = float(result.trial.relative_half_width)
+        width = relative_half_width(samples, measurement.samples_by_round)
+        if width > _MOST_WIDER * demanded:
+            yield f"it stopped as precise to {demanded:.1%}, and its samples give {width:.1%}"
