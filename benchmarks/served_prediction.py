@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.served_tokens import ServedDecoder, ServedRate, served_decoders
+from epochcost.analysis.serving import ServedDecoder, ServedRate, served_decoders
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]

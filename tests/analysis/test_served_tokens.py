@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.test_tokens import phase_result
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.served_tokens import ServedDecoder, interpolated, served_decoders
-from epochcost.analysis.serving import serving_rows
+from epochcost.analysis.serving import ServedDecoder, interpolated, served_decoders, serving_rows
 from epochcost.cost import Estimate
 from epochcost.specs.loader import load_catalogue
 from report_project import store_results

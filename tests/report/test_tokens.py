@@ -13,7 +13,7 @@ import pytest
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
-from epochcost.analysis.served_tokens import served_decoders
+from epochcost.analysis.serving import served_decoders
 from epochcost.analysis.tokens import Requests as Traffic
 from epochcost.plan.work import Requests
 from epochcost.report.charts.tokens import PaceChart, pace_chart, waiting_chart

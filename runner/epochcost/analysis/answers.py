@@ -28,7 +28,7 @@ from epochcost.analysis.rows import (
     offers,
     price_rows,
 )
-from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
+from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.analysis.answers import TokenAnswer, token_answer
-from epochcost.analysis.served_tokens import PERCENTILES, ServedDecoder, ServedRate
+from epochcost.analysis.serving import PERCENTILES, ServedDecoder, ServedRate
 from epochcost.analysis.tokens import (
     Requests,
     ServingOffer,

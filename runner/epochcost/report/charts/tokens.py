@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.analysis.roofline import DecodedStep
-from epochcost.analysis.served_tokens import ServedDecoder
+from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, at_rate, capacities
 from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme

@@ -17,7 +17,7 @@ from epochcost.analysis.observations import Workload
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
 from epochcost.analysis.roofline import decoded_steps
 from epochcost.analysis.rows import group_by
-from epochcost.analysis.served_tokens import ServedDecoder
+from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.tokens import (
     USUAL,
     Requests,

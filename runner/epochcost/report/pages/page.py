@@ -23,8 +23,7 @@ from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.prediction_trust import Trust, read_trust
 from epochcost.analysis.rows import Row, group_by, price_rows
-from epochcost.analysis.served_tokens import ServedDecoder, served_decoders
-from epochcost.analysis.serving import ServingRow, serving_rows
+from epochcost.analysis.serving import ServedDecoder, ServingRow, served_decoders, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
 from epochcost.errors import ResultError
 from epochcost.report.charts.figure import Figure
