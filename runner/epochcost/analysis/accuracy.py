@@ -36,35 +36,35 @@ class AccuracyTraining:
     @property
     def whole(self) -> bool:
         """Whether nothing but the recipe's end ended it."""
-        return all(one.ending == "epochs" for one in self.record.repeats)
+        return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
         """The repeats that met the aim, or all where none did: time and cost are of these."""
-        reached = [one for one in self.record.repeats if one.ending == "reached"]
+        reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
     @property
     def seconds(self) -> Spread:
         """The time of one training on this machine."""
-        return spread([one.seconds for one in self.counted])
+        return spread([repeat.seconds for repeat in self.counted])
 
     @property
     def steps(self) -> Spread:
         """The steps of one training."""
-        return spread([float(one.steps) for one in self.counted])
+        return spread([float(repeat.steps) for repeat in self.counted])
 
     @property
     def accuracy(self) -> Spread:
         """Of the last evaluation."""
-        return spread([one.curve[-1].accuracy for one in self.record.repeats])
+        return spread([repeat.curve[-1].accuracy for repeat in self.record.repeats])
 
     @property
     def cost(self) -> Spread | None:
         """What one training costs at the machine's price, as a share of its time."""
         if self.price is None:
             return None
-        return spread([float(self.cost_of(one.seconds)) for one in self.counted])
+        return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
 
     def cost_of(self, seconds: float) -> Decimal:
         """What so much time costs here; there must be a price."""
@@ -77,29 +77,29 @@ class AccuracyTraining:
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
     """Every stored training whose model, data and machine are declared, by model and batch."""
     catalogue = inputs.catalogue
-    found = [
+    trainings = [
         AccuracyTraining(
-            one,
-            catalogue.models[one.model],
-            catalogue.datasets[one.dataset],
-            catalogue.hardware[one.hardware],
-            usual_price(catalogue, one.hardware),
+            record,
+            catalogue.models[record.model],
+            catalogue.datasets[record.dataset],
+            catalogue.hardware[record.hardware],
+            usual_price(catalogue, record.hardware),
         )
-        for one in inputs.trainings.values()
-        if one.model in catalogue.models
-        and one.dataset in catalogue.datasets
-        and one.hardware in catalogue.hardware
+        for record in inputs.trainings.values()
+        if record.model in catalogue.models
+        and record.dataset in catalogue.datasets
+        and record.hardware in catalogue.hardware
     ]
     return tuple(
         sorted(
-            found,
-            key=lambda one: (
-                one.model.name,
-                one.dataset.name,
-                one.machine.id,
-                one.record.batch_size,
-                one.record.aim,
-                one.record.id,
+            trainings,
+            key=lambda training: (
+                training.model.name,
+                training.dataset.name,
+                training.machine.id,
+                training.record.batch_size,
+                training.record.aim,
+                training.record.id,
             ),
         )
     )

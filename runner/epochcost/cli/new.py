@@ -64,7 +64,7 @@ def hardware(
 
     Example: epochcost new hardware --detect --id workstation
     """
-    found = _detected() if detect_environment else {}
+    detected = _detected() if detect_environment else {}
     given = {
         "id": identifier,
         "name": name,
@@ -75,11 +75,13 @@ def hardware(
         "cores": cores,
         "source": source,
     }
-    texts = {key: str(value) for key, value in found.items() if key in given}
+    texts = {key: str(value) for key, value in detected.items() if key in given}
     values = spec_values("hardware", {key: text or texts.get(key) for key, text in given.items()})
     if gpu is not None:
         values["accelerators"] = [_known_gpu(gpu, gpus)]
-    _write("hardware", {**values, "accelerators": values.get("accelerators") or found.get("gpus")})
+    _write(
+        "hardware", {**values, "accelerators": values.get("accelerators") or detected.get("gpus")}
+    )
 
 
 @app.command()
@@ -181,7 +183,7 @@ def model(
     values = spec_values("models", given)
     values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
     sizes = _whole_numbers("--vocabulary", vocabulary or [])
-    _require_sizes("vocabulary", [one.name for one in inputs if _is_index(one)], sizes)
+    _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
     values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
@@ -203,15 +205,15 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
     """With what specs/devices/ says of it, of ours where the project has none."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
-    names = {known: one for one in devices.values() for known in one.names}
+    names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
     if device is None:
         typer.echo(f"{name}: not in specs/devices{suggestion(name, names)}", err=True)
         return {"name": name, "count": count}
     shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
     facts = {key: getattr(device, key) for key in shared}
-    known = {key: value for key, value in facts.items() if value is not None}
-    return {"name": device.name, "count": count, **known}
+    stated = {key: value for key, value in facts.items() if value is not None}
+    return {"name": device.name, "count": count, **stated}
 
 
 def _provider_of(machine: str) -> str | None:
@@ -233,19 +235,19 @@ def _detected() -> dict[str, Any]:
     # Nothing else here needs the packages that measure.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
-    found = detect_environment()
-    rented = found.instance
-    name = rented.type if rented else (found.cpu or "unnamed machine")
+    environment = detect_environment()
+    rented = environment.instance
+    name = rented.type if rented else (environment.cpu or "unnamed machine")
     values = {
         "id": rented.type.lower() if rented else "this-machine",
         "name": name,
         "provider": rented.provider if rented else "own",
-        "vcpus": found.logical_cpus,
-        "memory_gib": _gib(found.memory_bytes),
-        "cpu": found.cpu,
-        "cores": found.physical_cores,
+        "vcpus": environment.logical_cpus,
+        "memory_gib": _gib(environment.memory_bytes),
+        "cpu": environment.cpu,
+        "cores": environment.physical_cores,
         "source": f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
-        "gpus": _gpus(found),
+        "gpus": _gpus(environment),
     }
     return {key: value for key, value in values.items() if value}
 
@@ -254,10 +256,10 @@ def _gib(size_bytes: int | None) -> Decimal | None:
     return None if size_bytes is None else round(Decimal(size_bytes) / _GIB, 1)
 
 
-def _gpus(found: Environment) -> list[dict[str, Any]]:
+def _gpus(environment: Environment) -> list[dict[str, Any]]:
     """A table for each kind of GPU, in the order in which they are found."""
     kinds: dict[str, list[Gpu]] = {}
-    for gpu in found.gpus:
+    for gpu in environment.gpus:
         kinds.setdefault(gpu.name or "unnamed GPU", []).append(gpu)
     return [_accelerator(name, gpus) for name, gpus in kinds.items()]
 

@@ -85,19 +85,19 @@ def import_prices(
 
 
 def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:
-    files = {spec.found.key: spec.path.name for spec in specs}
+    files = {spec.price.key: spec.path.name for spec in specs}
     rows = [
         (
-            found.key.hardware,
-            found.key.plan,
-            found.key.region or "any",
-            str(found.key.as_of),
-            "none" if found.known is None else _amount(found.known, found.model.currency),
-            _amount(found.amount, found.model.currency),
-            "new" if found.new else "unchanged",
-            files.get(found.key, found.known_id or ""),
+            price.key.hardware,
+            price.key.plan,
+            price.key.region or "any",
+            str(price.key.as_of),
+            "none" if price.previous is None else _amount(price.previous, price.model.currency),
+            _amount(price.amount, price.model.currency),
+            "new" if price.new else "unchanged",
+            files.get(price.key, price.previous_id or ""),
         )
-        for found in result.found
+        for price in result.prices
     ]
     if rows:
         header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")

@@ -120,11 +120,11 @@ def train(
         say(f"stopped; the state is saved in {lines.folder}: the same command goes on", err=True)
     if trainings is not None:
         chosen = tuple(each for each in trainings.repeats if each.seed in request.seeds)
-        asked = request.prepared.request
+        training = request.prepared.request
         done = AccuracyTraining(
             trainings.model_copy(update={"repeats": chosen}),
-            asked.model,
-            asked.dataset,
+            training.model,
+            training.dataset,
             request.hardware,
             price or usual_price(catalogue, where.hardware),
         )

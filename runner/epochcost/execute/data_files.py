@@ -71,16 +71,16 @@ def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFi
     data = _declared_files(dataset)
     matches = _matching_files(dataset.id, data, source)
     placed = []
-    for file, found in matches:
+    for file, origin in matches:
         try:
-            sha256 = _check(found, file, data.format)
+            sha256 = _check(origin, file, data.format)
         except InputError as error:
             raise InputError(f"{error}; nothing was imported of it") from None
         path = data_path(dataset, file, folder)
         partial = path.with_name(f"{path.name}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(found, partial)
+            shutil.copyfile(origin, partial)
             partial.replace(path)
         except OSError as error:
             raise CapabilityError(

@@ -34,7 +34,7 @@ class Follower:
     """
 
     begun: Callable[[int], None]
-    told: OnStep
+    on_step: OnStep
     ended: Callable[[Repeat, bool], None]
     stopped: Callable[[], bool]
 
@@ -58,8 +58,8 @@ class RepeatsRequest:
 def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
     """Where a repeat keeps its state and leaves its weights."""
     prepared = request.prepared
-    asked = prepared.request
-    name = f"{asked.model.id}-{asked.dataset.id}-b{asked.batch_size}-{prepared.id[:8]}"
+    training = prepared.request
+    name = f"{training.model.id}-{training.dataset.id}-b{training.batch_size}-{prepared.id[:8]}"
     return request.folder / name / f"seed-{seed}"
 
 
@@ -73,50 +73,50 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
     folder = request.results / request.hardware.id
     require_writable(folder)
     with exclusive_lock(folder):
-        known = _stored(request, environment)
-        found = {repeat.seed: repeat for repeat in known.repeats} if known else {}
+        stored = _stored(request, environment)
+        repeats = {repeat.seed: repeat for repeat in stored.repeats} if stored else {}
         for seed in request.seeds:
-            if seed in found and not request.anew:
-                follower.ended(found[seed], True)
+            if seed in repeats and not request.anew:
+                follower.ended(repeats[seed], True)
                 continue
             follower.begun(seed)
             if request.anew:
                 shutil.rmtree(repeat_folder(request, seed), ignore_errors=True)
             place = repeat_folder(request, seed)
-            repeat = run_repeat(request.prepared, seed, place, follower.told, follower.stopped)
+            repeat = run_repeat(request.prepared, seed, place, follower.on_step, follower.stopped)
             if repeat is None:
-                return known
-            found[seed] = repeat
-            known = _trainings(request, environment, [found[key] for key in sorted(found)])
-            write_trainings(request.results, known)
+                return stored
+            repeats[seed] = repeat
+            stored = _trainings(request, environment, [repeats[key] for key in sorted(repeats)])
+            write_trainings(request.results, stored)
             follower.ended(repeat, False)
-    return known
+    return stored
 
 
 def _stored(request: RepeatsRequest, environment: Environment) -> Trainings | None:
     """The record of this training on this host under this runtime."""
     wanted = (request.hardware.id, request.prepared.id, environment.fingerprint)
-    for one in load_trainings(request.results).records.values():
-        same = one.environment.runtime == environment.runtime
-        if same and (one.hardware, one.id, one.environment.fingerprint) == wanted:
-            return one
+    for record in load_trainings(request.results).records.values():
+        same = record.environment.runtime == environment.runtime
+        if same and (record.hardware, record.id, record.environment.fingerprint) == wanted:
+            return record
     return None
 
 
 def _trainings(
     request: RepeatsRequest, environment: Environment, repeats: Sequence[Repeat]
 ) -> Trainings:
-    prepared, asked = request.prepared, request.prepared.request
+    prepared, training = request.prepared, request.prepared.request
     examples = prepared.feed.examples
     return Trainings(
         hardware=request.hardware.id,
         trainings_version=TRAININGS_VERSION,
         id=prepared.id,
-        model=asked.model.id,
-        dataset=asked.dataset.id,
+        model=training.model.id,
+        dataset=training.dataset.id,
         data_sha256=examples.sha256,
-        provider=asked.provider,
-        batch_size=asked.batch_size,
+        provider=training.provider,
+        batch_size=training.batch_size,
         training_examples=len(examples.training.labels),
         held_out_examples=len(examples.held_out.labels),
         epoch_steps=prepared.feed.epoch_steps,

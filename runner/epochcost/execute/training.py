@@ -141,7 +141,7 @@ def run_repeat(
     prepared: PreparedTraining,
     seed: int,
     folder: Path,
-    told: OnStep,
+    on_step: OnStep,
     stopped: Callable[[], bool],
 ) -> Repeat | None:
     """Train, or go on with what ``folder`` has, and export the weights; None where it was stopped.
@@ -152,7 +152,7 @@ def run_repeat(
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
         remove_leftovers(folder)
-        return _run_repeat(prepared, seed, folder, told, stopped)
+        return _run_repeat(prepared, seed, folder, on_step, stopped)
 
 
 def state_path(folder: Path) -> Path:
@@ -164,7 +164,7 @@ def _run_repeat(
     prepared: PreparedTraining,
     seed: int,
     folder: Path,
-    told: OnStep,
+    on_step: OnStep,
     stopped: Callable[[], bool],
 ) -> Repeat | None:
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
@@ -175,7 +175,7 @@ def _run_repeat(
     if progress.ending is None:
         watch = Watch(
             lambda progress, carried: write_state(path, SavedState(identity, progress, carried)),
-            told,
+            on_step,
             stopped,
             prepared.request.save_seconds,
         )

@@ -20,8 +20,6 @@ from epochcost.units import parse_share
 
 # Where a project keeps the schemas that `epochcost schema` writes.
 SCHEMAS = Path("docs/schemas")
-# What every spec says in its own words, where an example would only be in the way.
-_NO_HINT = ("id", "valid_until")
 
 
 def spec_values(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
     read = [read_file(paths[file.name], file, dataset.data.format) for file in files]
     sha256 = hashlib.sha256(" ".join(hashes).encode()).hexdigest()
     if dataset.data.format == "text":
-        text = np.concatenate([one for one, _ in read if one is not None])
+        text = np.concatenate([indices for indices, _ in read if indices is not None])
         stride = dataset.data.stride or length
         overlapping = (length - 1) // stride
         parts = _split_in_order(dataset, _windows(text, length, positions, stride), overlapping)
@@ -119,18 +119,18 @@ def _joined(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
     """The parts of files that say which they are for, or a split of those that do not."""
-    found = {
+    parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
         if any(file.part == part for file in data.files)
     }
     if data.shape:
-        found = {name: _shaped(dataset, data, part) for name, part in found.items()}
-    if "both" not in found:
-        if len(found) < 2:
+        parts_by_name = {name: _shaped(dataset, data, part) for name, part in parts_by_name.items()}
+    if "both" not in parts_by_name:
+        if len(parts_by_name) < 2:
             raise InputError(f"data set {dataset.id}: expected files of both parts in [data]")
-        return found["training"], found["held-out"]
-    whole, held_out = found["both"], dataset.held_out_examples or 0
+        return parts_by_name["training"], parts_by_name["held-out"]
+    whole, held_out = parts_by_name["both"], dataset.held_out_examples or 0
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(whole.labels))
     test, training = order[:held_out], order[held_out:]
     return (

@@ -51,8 +51,8 @@ class Target:
 
 def parse_target(text: str) -> Target:
     """``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
-    found = _FORM.fullmatch(text)
-    measure, sign, number, percent = found.groups() if found else ("", "", "", "")
+    match = _FORM.fullmatch(text)
+    measure, sign, number, percent = match.groups() if match else ("", "", "", "")
     if not measure or sign != {"accuracy": ">=", "loss": "<="}[measure]:
         raise InputError(f"--target: expected accuracy >= SHARE or loss <= NUMBER, got {text!r}")
     try:
@@ -77,13 +77,13 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who follows a training: what saves it, what is told of each step, and what stops it.
+    """Who follows a training: what saves it, what hears of each step, and what stops it.
 
-    ``told`` gets the progress as of the last pause, the step and its loss.
+    ``on_step`` gets the progress as of the last pause, the step and its loss.
     """
 
     save: Callable[[Progress, Arrays], None]
-    told: Callable[[Progress, int, float], None]
+    on_step: Callable[[Progress, int, float], None]
     stopped: Callable[[], bool]
     save_seconds: float = 60.0
 
@@ -134,7 +134,7 @@ def _stepped(
         step, total, count, waited = step + 1, total + loss, count + 1, waited + wait
         if not math.isfinite(loss):
             raise _diverged(f"training loss of step {step}", loss)
-        watch.told(progress, step, loss)
+        watch.on_step(progress, step, loss)
         if watch.stopped() or time.monotonic() - saved >= watch.save_seconds:
             break
     spent = progress.spent(steps=time.perf_counter() - begun, waiting=waited)
@@ -179,10 +179,10 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
     Raises TrainingDiverged where the loss is no number.
     """
     total = examples = right = answers = 0.0
-    for found in session.evaluate(feed.held_out_batches()):
-        size = len(next(iter(found.batch.values())))
-        total, examples = total + found.loss * size, examples + size
-        is_right = feed.right_answers(found.batch, found.scores)
+    for evaluated in session.evaluate(feed.held_out_batches()):
+        size = len(next(iter(evaluated.batch.values())))
+        total, examples = total + evaluated.loss * size, examples + size
+        is_right = feed.right_answers(evaluated.batch, evaluated.scores)
         right, answers = right + float(is_right.sum()), answers + len(is_right)
     loss = total / examples
     if not math.isfinite(loss):

@@ -110,11 +110,11 @@ def read_state(path: Path, identity: str) -> SavedState | None:
 
 def digest(values: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of arrays: names, types, shapes and numbers."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, value in sorted(values.items()):
-        found.update(json.dumps([name, str(value.dtype), value.shape]).encode())
-        found.update(np.ascontiguousarray(value).tobytes())
-    return found.hexdigest()
+        sha256.update(json.dumps([name, str(value.dtype), value.shape]).encode())
+        sha256.update(np.ascontiguousarray(value).tobytes())
+    return sha256.hexdigest()
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:

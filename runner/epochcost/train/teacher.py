@@ -125,8 +125,8 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
     sign = np.take_along_axis(latent, factor, axis=1) > 0
     topical = draw_zipf(max(1, vocabulary // groups), shape, rng) * groups + 2 * factor + sign
     common = draw_zipf(vocabulary, shape, rng)
-    told = rng.random(shape, dtype=np.float32) < _TOPICAL_SHARE
-    drawn = np.where(told, topical, common) % vocabulary
+    topical_share = rng.random(shape, dtype=np.float32) < _TOPICAL_SHARE
+    drawn = np.where(topical_share, topical, common) % vocabulary
     return np.ascontiguousarray(drawn.reshape(-1, *field.shape), dtype=field.dtype)
 
 

@@ -107,7 +107,7 @@ def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:
     result = sort(project, ROW)
     (spec,) = new_specs(result, project.load(), REQUEST)
     assert spec.path.name == "box.xlarge-on-demand-2026-07.toml"
-    assert spec.found.known == Decimal("1.25")
+    assert spec.price.previous == Decimal("1.25")
     before = (project.root / "specs/prices/box.xlarge-on-demand-2026-01.toml").read_text("utf-8")
     spec.path.write_text(spec.text, "utf-8")
     catalogue = project.load()
@@ -120,7 +120,7 @@ def test_same_amount_is_no_news(project: Project) -> None:
     """A later row with the known amount changes nothing, however many digits it is written with."""
     for text in ("1.25", "1.250000", "1.2500000000000002"):
         result = sort(project, replace(ROW, amount=text))
-        assert [found.new for found in result.found] == [False], text
+        assert [found.new for found in result.prices] == [False], text
         assert new_specs(result, project.load(), REQUEST) == ()
 
 
@@ -132,7 +132,7 @@ def test_price_of_an_earlier_day(project: Project) -> None:
         for line, (day, amount) in enumerate(zip(days, ("2", "2", "1.25", "1.25"), strict=True))
     ]
     result = sort(project, *rows)
-    assert [found.new for found in result.found] == [True, False, True, False]
+    assert [found.new for found in result.prices] == [True, False, True, False]
 
 
 def test_two_in_one_month(project: Project) -> None:
@@ -145,7 +145,7 @@ def test_two_in_one_month(project: Project) -> None:
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
     """Of two amounts for one machine, plan, region and day neither is taken; both are named."""
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))
-    assert result.found == ()
+    assert result.prices == ()
     assert [str(fault) for fault in result.faults] == [
         "table.csv:3:1: box.xlarge on-demand: expected one price of box.xlarge in us-east-1 on "
         "2026-07-20, got 1.6 here and 1.5 in table.csv:2"
@@ -161,7 +161,7 @@ def test_zones_that_differ(project: Project) -> None:
     ]
     assert "choose one with --zone" in str(sort(project, *rows).faults[0])
     chosen = sort(project, *rows, request=replace(REQUEST, zone="us-east-1b"))
-    assert [found.amount for found in chosen.found] == [Decimal("0.6")]
+    assert [found.amount for found in chosen.prices] == [Decimal("0.6")]
     assert chosen.faults == ()
 
 
@@ -179,7 +179,7 @@ def test_unsound_amounts(project: Project, text: str) -> None:
     with pytest.raises(ValueError, match="expected a price per hour above 0"):
         amount_of(text)
     result = sort(project, replace(ROW, amount=text))
-    assert result.found == ()
+    assert result.prices == ()
     assert str(result.faults[0]).startswith("table.csv:2:1: box.xlarge on-demand: expected a price")
 
 
@@ -202,7 +202,7 @@ def test_names_are_matched_as_lists_write_them(project: Project) -> None:
     project.price("nc6s-v3", provider="Azure", sku="Standard_NC6s_v3")
     azure = replace(REQUEST, provider="azure")
     for name in ("Standard_NC6s_v3", "NC6s v3", "nc6s-v3"):
-        assert sort(project, replace(ROW, sku=name), request=azure).found, name
+        assert sort(project, replace(ROW, sku=name), request=azure).prices, name
 
 
 def test_accelerators_must_agree(project: Project) -> None:
@@ -211,7 +211,7 @@ def test_accelerators_must_agree(project: Project) -> None:
     project.price("gpu.xlarge")
     for counted, found in (("4", 1), ("4.0", 1), (None, 1), ("0", 0), ("1", 0), ("many", 0)):
         result = sort(project, ROW, replace(ROW, sku="gpu.xlarge", accelerators=counted))
-        assert len(result.found) == 1 + found, counted
+        assert len(result.prices) == 1 + found, counted
 
 
 def test_priced_in_parts(project: Project) -> None:
@@ -255,7 +255,7 @@ def test_table_without_regions(project: Project) -> None:
     row = replace(ROW, region=None)
     with pytest.raises(InputError, match="give --region"):
         sort(project, row)
-    assert sort(project, row, request=replace(REQUEST, region="us-east-1")).found[0].new
+    assert sort(project, row, request=replace(REQUEST, region="us-east-1")).prices[0].new
 
 
 def test_one_price_for_all_regions(project: Project) -> None:
@@ -264,7 +264,7 @@ def test_one_price_for_all_regions(project: Project) -> None:
     project.price("gpu-1x", provider="Lambda", region=None)
     rows = [replace(ROW, sku="gpu-1x", region=region) for region in ("us-east-1", "us-west-2")]
     result = sort(project, *rows, request=replace(REQUEST, provider="lambda"))
-    assert [found.key.region for found in result.found] == [""]
+    assert [found.key.region for found in result.prices] == [""]
 
 
 @pytest.mark.parametrize("missing", ["provider", "as_of", "source"])

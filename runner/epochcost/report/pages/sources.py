@@ -70,12 +70,14 @@ class SourceTable:
         """The figures that stand in no column, with their row where they have one."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
-        return [(row, one) for row, one in checks if row is None or one.claim.label not in labels]
+        return [
+            (row, check) for row, check in checks if row is None or check.claim.label not in labels
+        ]
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
         """The figures that are not equal, each with its row if it has one."""
-        return [(row.timing, one) for row in self.rows for one in row.checks if not one.equal]
+        return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -100,7 +102,7 @@ def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
     """How the figures of each kind came out, those that the source prints first."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
-        shown: Counter(one.agreement for one in checks if one.claim.shown == shown)
+        shown: Counter(check.agreement for check in checks if check.claim.shown == shown)
         for shown in ("printed", "drawn", "derived")
     }
 
@@ -115,8 +117,8 @@ def _by_page(report: Report) -> list[list[SourceTable]]:
 def _table(report: Report, spec: Published) -> SourceTable:
     model = report.catalogue.models.get(spec.model) if spec.model else None
     workload = Workload.of_model(model) if model else Workload.of_source(spec)
-    observed = [one for one in report.observations if one.workload.id == workload.id]
-    measured = sum(one.kind == "measured" for one in observed)
+    observed = [each for each in report.observations if each.workload.id == workload.id]
+    measured = sum(each.kind == "measured" for each in observed)
     rows = recompute(spec, report.catalogue.prices)
     return SourceTable(
         spec=spec,

@@ -94,28 +94,28 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A sound row of a machine of the catalogue.
 
-    ``model`` is the price that a new one is written after; ``known`` the amount that the catalogue
-    has for the day, and ``known_id`` the price that says so, None where there is none.
+    ``model`` is the price that a new one is written after; ``previous`` the amount that the
+    catalogue has for the day, and ``previous_id`` the id of that price, None without one.
     """
 
     key: Key
     amount: Decimal
     row: ListedPrice
     model: Price
-    known: Decimal | None = None
-    known_id: str | None = None
+    previous: Decimal | None = None
+    previous_id: str | None = None
 
     @property
     def new(self) -> bool:
         """Whether the catalogue has another amount for the day, or none."""
-        return self.known != self.amount
+        return self.previous != self.amount
 
 
 @dataclass(frozen=True)
 class ImportResult:
     """Matched prices in order, the unmatched by reason and machine type, and faults."""
 
-    found: tuple[MatchedPrice, ...]
+    prices: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
     faults: tuple[Fault, ...]
 
@@ -126,7 +126,7 @@ class NewSpec:
 
     path: Path
     text: str
-    found: MatchedPrice
+    price: MatchedPrice
 
 
 class _Machines:
@@ -158,7 +158,7 @@ class _Machines:
             return reason if name else "a row without a machine type, such as a bare accelerator"
         machine = self._catalogue.hardware[next(iter(ids))]
         if row.accelerators is not None:
-            counted = sum(one.count for one in machine.accelerators)
+            counted = sum(each.count for each in machine.accelerators)
             if not _AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
                 return "other accelerators than the machine has in specs/hardware"
         return self._nearest(row, machine)
@@ -235,10 +235,10 @@ def sort_rows(
                 contradicted.add(price.key)
                 faults.append(_fault(row, _contradiction(first, row)))
     sound = [prices[key] for key in sorted(prices) if key not in contradicted]
-    found, late_faults = _beside_catalogue(sound, machines)
-    if not found and not faults and not late_faults:
+    matches, late_faults = _beside_catalogue(sound, machines)
+    if not matches and not faults and not late_faults:
         raise InputError(_nothing(unmatched))
-    return ImportResult(found, MappingProxyType(unmatched), (*faults, *late_faults))
+    return ImportResult(matches, MappingProxyType(unmatched), (*faults, *late_faults))
 
 
 def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
@@ -290,7 +290,7 @@ def _beside_catalogue(
             ]
         dated = series[key[:3]]
         dated.sort()
-        earlier = [one for one in dated if one[0] <= key.as_of]
+        earlier = [entry for entry in dated if entry[0] <= key.as_of]
         if not dated:
             dated.append((key.as_of, row.amount, "this import"))
             placed.append(row)
@@ -302,7 +302,7 @@ def _beside_catalogue(
             continue
         if amount != row.amount:
             dated.append((key.as_of, row.amount, "this import"))
-        placed.append(replace(row, known=amount, known_id=identifier))
+        placed.append(replace(row, previous=amount, previous_id=identifier))
     return tuple(placed), faults
 
 
@@ -315,17 +315,17 @@ def new_specs(
     """
     taken = set(catalogue.prices)
     specs = []
-    for found in result.found:
-        if found.new:
-            identifier = _identifier(found, taken)
+    for price in result.prices:
+        if price.new:
+            identifier = _identifier(price, taken)
             taken.add(identifier)
-            specs.append(_new_spec(found, identifier, catalogue, request))
+            specs.append(_new_spec(price, identifier, catalogue, request))
     return tuple(specs)
 
 
-def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
+def _identifier(price: MatchedPrice, taken: Collection[str]) -> str:
     """The model's id with the new month, with plan and region where they are others."""
-    key, model = found.key, found.model
+    key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
     other_place = (model.region or "") != key.region
     if model.plan != key.plan or other_place:
@@ -336,30 +336,30 @@ def _identifier(found: MatchedPrice, taken: Collection[str]) -> str:
 
 
 def _new_spec(
-    found: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
+    price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
 ) -> NewSpec:
-    source = found.row.source or request.source
+    source = price.row.source or request.source
     if source is None:
         raise UsageError(
-            f"{display_path(found.row.path)}: --source is required, as the table does not say "
+            f"{display_path(price.row.path)}: --source is required, as the table does not say "
             "where it was read: a repository with its commit and path, or an address"
         )
-    model_path = catalogue.files[f"prices/{found.model.id}"]
+    model_path = catalogue.files[f"prices/{price.model.id}"]
     path = model_path.with_name(f"{identifier}.toml")
     changed: dict[str, str | Decimal | dt.date] = {
         "id": identifier,
-        "plan": found.key.plan,
-        "amount": found.amount,
+        "plan": price.key.plan,
+        "amount": price.amount,
         "source": source,
-        "as_of": found.key.as_of,
+        "as_of": price.key.as_of,
     }
-    if found.key.region:
-        changed["region"] = found.key.region
+    if price.key.region:
+        changed["region"] = price.key.region
     text = successor(model_path.read_text(encoding="utf-8"), changed)
     judged = validate(Price, tomli.loads(text, parse_float=Decimal))
     if isinstance(judged, tuple):
         raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
-    return NewSpec(path, text, found)
+    return NewSpec(path, text, price)
 
 
 def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
