@@ -34,7 +34,8 @@ def make(name: str, folder: Path) -> None:
 
     from epochcost.cli.bundled import own_catalogue
     from epochcost.execute.build import build_job
-    from epochcost.execute.planning import RunRequest, plan_run
+    from epochcost.execute.planning import plan_run
+    from epochcost.plan.make import RunRequest
     from onnxstep.graphs.loading import load_model
     from onnxstep.graphs.parameters import materialise, with_values
 

@@ -19,9 +19,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round, summary_of

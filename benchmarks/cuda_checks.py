@@ -19,13 +19,14 @@ from steps.prepared import prepared
 
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, require_device
+from epochcost.execute.planning import gpu_descriptions, plan_run, require_device
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job
 from epochcost.measure.placement import ExecutedNode, executed_nodes
 from epochcost.measure.runtime import require_cuda, runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
 from epochcost.results.records import EXECUTION_PROVIDERS

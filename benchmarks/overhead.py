@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.execute.assignment import Assignment, Event, Finished, Outcome, Started
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
+from epochcost.plan.make import RunRequest
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 

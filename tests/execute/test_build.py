@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_info
 
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.measure.job import Job
+from epochcost.plan.make import RunRequest
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from tiny_project import linear_model, write_tiny_project

@@ -11,10 +11,10 @@ from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
 from epochcost.execute.decoding import decoder_size
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.graphs.weightless import weightless
 from epochcost.measure.worker import measure
-from epochcost.plan.make import Plan
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Phase
 from epochcost.specs.catalogue import Catalogue

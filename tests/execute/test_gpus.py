@@ -8,13 +8,8 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.execute import planning
-from epochcost.execute.planning import (
-    RunRequest,
-    gpu_descriptions,
-    plan_run,
-    require_device,
-    with_device,
-)
+from epochcost.execute.planning import gpu_descriptions, plan_run, require_device, with_device
+from epochcost.plan.make import RunRequest
 from epochcost.results.environment import Gpu
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project

@@ -11,9 +11,10 @@ import pytest
 
 from epochcost.execute.assignment import Assignment, Event, Finished, Started
 from epochcost.execute.patience import Patience, disturbance, is_imprecise, look_at_host
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.host import HostChange
+from epochcost.plan.make import RunRequest
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue

@@ -9,11 +9,12 @@ import pytest
 
 from epochcost.errors import ModelError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.measure.agreement import agreement
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, constant_weights, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.plan.variant import unsupported_reason
 from epochcost.plan.work import STEPS, Phase

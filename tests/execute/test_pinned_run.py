@@ -9,11 +9,11 @@ import pytest
 
 from epochcost.cli.app import main
 from epochcost.execute.assignment import Assignment, Event, Finished
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.cpu import usable_cpus
 from epochcost.measure.pinning import NO_PINNING, why_not_pinned
-from epochcost.plan.make import LeftOut
+from epochcost.plan.make import LeftOut, RunRequest
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project

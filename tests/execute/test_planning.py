@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
+from epochcost.plan.make import RunRequest
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 

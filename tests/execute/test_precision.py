@@ -14,12 +14,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.measure.agreement import agreement
 from epochcost.measure.job import Job
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
+from epochcost.plan.make import RunRequest
 from epochcost.results.records import Measurement
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Provider

@@ -17,12 +17,13 @@ import pytest
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.build import build_job
 from epochcost.execute.engines import find_environment, python_of, requirements
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.requests import PROMPTS, draw_lengths, draw_requests
 from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure import start
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
 from epochcost.measure.worker import measure
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
 from epochcost.results.served import TokenRun

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.execute import planning
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
+from epochcost.plan.make import RunRequest
 from epochcost.plan.size import PROCESS_BYTES
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project

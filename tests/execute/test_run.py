@@ -22,11 +22,12 @@ from epochcost.execute.assignment import (
     Skipped,
     Started,
 )
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job
 from epochcost.measure.trial import OnProgress, Worker
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement

@@ -11,10 +11,10 @@ import pytest
 from epochcost.execute.assignment import Assignment, Event, Finished
 from epochcost.execute.build import build_job
 from epochcost.execute.loads import powers_of_two
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.job import ServingFiles
-from epochcost.plan.make import Plan
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.results.store import ResultStore
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue

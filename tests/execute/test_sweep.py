@@ -17,10 +17,11 @@ from epochcost.execute.assignment import (
     Skipped,
     Swept,
 )
-from epochcost.execute.planning import RunRequest, plan_run
+from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.execute.sweep import is_out_of_memory, peak_bytes
 from epochcost.measure.job import OutOfMemory, TrialFailed
+from epochcost.plan.make import RunRequest
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import load_limits

@@ -16,7 +16,7 @@ from onnx import helper
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.build import build_job
-from epochcost.execute.planning import RunRequest, plan_run, require_device
+from epochcost.execute.planning import plan_run, require_device
 from epochcost.measure import worker
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, PlacementError, SamplingRule
@@ -25,6 +25,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, Stepper, graph_inputs, initial_parameters
 from epochcost.measure.trial import run_trial
 from epochcost.measure.watch import Watch
+from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.loader import load_catalogue
 from usable_providers import usable_providers

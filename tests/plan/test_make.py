@@ -17,7 +17,7 @@ from epochcost.plan.make import (
     HostCapabilities,
     LeftOut,
     Plan,
-    StudySelection,
+    RunRequest,
     leave_out_oversized,
     merge_plans,
     plan_study,
@@ -141,8 +141,8 @@ def test_other_hardware_leaves_the_study_out() -> None:
 
 def test_selection_narrows_models_and_providers() -> None:
     """What was not asked for is neither planned nor reported as left out."""
-    chosen = StudySelection(models=frozenset({"cnn"}), providers=frozenset({"cpu"}))
-    plan = plan_study(BOTH, study(modes=["inference"]), CPU_ONLY, graphs=GRAPHS, selection=chosen)
+    chosen = RunRequest(models=("cnn",), providers=("cpu",))
+    plan = plan_study(BOTH, study(modes=["inference"]), CPU_ONLY, graphs=GRAPHS, request=chosen)
     assert titles(plan) == ["cnn inference cpu batch 1"]
     assert plan.left_out == ()
 
@@ -150,7 +150,7 @@ def test_selection_narrows_models_and_providers() -> None:
 def test_quick_shrinks_sampling_and_is_another_trial() -> None:
     """A quick figure is never taken for a full one: the trials' ids differ."""
     full = plan_study(BOTH, study(), HOST, graphs=GRAPHS)
-    quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, selection=StudySelection(quick=True))
+    quick = plan_study(BOTH, study(), HOST, graphs=GRAPHS, request=RunRequest(quick=True))
     assert titles(quick) == titles(full)
     assert not {trial.id for trial in quick.trials} & {trial.id for trial in full.trials}
     assert {trial.budget_seconds for trial in quick.trials} == {QUICK_BUDGET_SECONDS}
@@ -165,10 +165,10 @@ def test_quick_never_asks_for_more_than_the_study() -> None:
         {
             trial.id
             for trial in plan_study(
-                BOTH, study(sampling=cheap.model_dump()), HOST, graphs=GRAPHS, selection=chosen
+                BOTH, study(sampling=cheap.model_dump()), HOST, graphs=GRAPHS, request=chosen
             ).trials
         }
-        for chosen in (StudySelection(), StudySelection(quick=True))
+        for chosen in (RunRequest(), RunRequest(quick=True))
     ]
     assert ids[0] == ids[1]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
+import pytest
+from pydantic import ValidationError
+
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Phase, Requests
 from epochcost.specs.requests import Lengths
@@ -119,6 +122,14 @@ def test_a_trial_under_load_is_stored_flat() -> None:
         None,
     )
     assert Trial.model_validate_json(loaded.model_dump_json()).id == loaded.id
+
+
+def test_a_stored_load_names_no_kind() -> None:
+    """The key that holds the work says its kind; a file that says another is refused."""
+    stored = json.loads(trial(mode="inference", work=Load(scenario="offline")).model_dump_json())
+    stored["load"]["kind"] = "steps"
+    with pytest.raises(ValidationError, match="load should have no key 'kind'"):
+        Trial.model_validate(stored)
 
 
 def test_requests_come_back_with_the_load_that_they_make() -> None:

@@ -33,10 +33,10 @@ from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import PASSES_PER_STEP
 from epochcost.errors import EpochcostError, InputError, ModelError
 from epochcost.execute.decoding import DecoderSize, decoder_size
-from epochcost.execute.planning import RunRequest, gpu_descriptions, plan_run, room_bytes
+from epochcost.execute.planning import gpu_descriptions, plan_run, room_bytes
 from epochcost.execute.sizes import model_sizes
 from epochcost.measure.gpus import shown_gpus
-from epochcost.plan.make import Plan
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price

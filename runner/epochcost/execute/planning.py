@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import onnx
 
@@ -35,7 +35,7 @@ from epochcost.plan.make import (
     HostCapabilities,
     LeftOut,
     Plan,
-    StudySelection,
+    RunRequest,
     leave_out,
     leave_out_oversized,
     merge_plans,
@@ -188,27 +188,6 @@ def _memory_bytes(
     }
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """The names that a user gives; an empty tuple is everything.
-
-    ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` take
-    the place of theirs.
-    """
-
-    studies: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    providers: tuple[Provider, ...] = ()
-    hardware: str = "local"
-    quick: bool = False
-    as_is: bool = False
-    device: int | None = None
-    vcpus: tuple[int, ...] = ()
-    batch_size: int | Literal["auto"] | None = None
-    rounds: int | None = None
-
-
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """The trials that a run on this machine would do; those that it has no memory for are left out.
 
@@ -231,18 +210,10 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         no_pinning=why_not_pinned(),
         gpus=len(shown_gpus()) or None,
     )
-    selection = StudySelection(
-        models=frozenset(request.models) or None,
-        providers=frozenset(request.providers) or None,
-        quick=request.quick,
-        rounds=request.rounds,
-    )
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
-        plan_study(
-            catalogue, study, replace(host, no_cuda=reason), graphs=graphs, selection=selection
-        )
+        plan_study(catalogue, study, replace(host, no_cuda=reason), graphs=graphs, request=request)
         for study, reason in zip(studies, no_cuda, strict=True)
     )
     unreadable = _unreadable(catalogue, graphs)

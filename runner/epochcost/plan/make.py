@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Literal
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.sweep import Sweep
@@ -59,15 +60,23 @@ class HostCapabilities:
 
 
 @dataclass(frozen=True)
-class StudySelection:
-    """The names of a request; None is everything, and for ``rounds`` the study's number.
+class RunRequest:
+    """The names that a user gives; an empty tuple is everything.
 
-    ``quick`` trades precision for time.
+    ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
+    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` take
+    the place of theirs.
     """
 
-    models: frozenset[str] | None = None
-    providers: frozenset[Provider] | None = None
+    studies: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    providers: tuple[Provider, ...] = ()
+    hardware: str = "local"
     quick: bool = False
+    as_is: bool = False
+    device: int | None = None
+    vcpus: tuple[int, ...] = ()
+    batch_size: int | Literal["auto"] | None = None
     rounds: int | None = None
 
 
@@ -98,18 +107,18 @@ def plan_study(
     host: HostCapabilities,
     *,
     graphs: Mapping[str, str],
-    selection: StudySelection = StudySelection(),
+    request: RunRequest = RunRequest(),
 ) -> Plan:
     """The trials of one study on one machine.
 
-    ``graphs`` holds the SHA-256 of the ONNX file of every selected model of the study that has one.
+    ``graphs`` holds the SHA-256 of the ONNX file of every requested model that has one.
     """
     if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))
-    rounds = selection.rounds or (1 if selection.quick else study.rounds)
-    drafts = list(_drafts(catalogue, study, host, graphs, selection))
+    rounds = request.rounds or (1 if request.quick else study.rounds)
+    drafts = list(_drafts(catalogue, study, host, graphs, request))
     trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
     sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
     left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
@@ -189,10 +198,10 @@ def _drafts(
     study: Study,
     host: HostCapabilities,
     graphs: Mapping[str, str],
-    selection: StudySelection,
+    request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
     """A trial or a sweep for every combination that the study names, or why there is none."""
-    models, providers = selection.models, selection.providers
+    models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
             continue
@@ -204,7 +213,7 @@ def _drafts(
             yield LeftOut(named, f"the model's spec has no table [{mode}]")
         else:
             for full in _trials(study, model, mode, provider, host, graphs):
-                trial = _quick(full) if selection.quick else full
+                trial = _quick(full) if request.quick else full
                 if provider == "cuda" and host.no_cuda is not None:
                     yield LeftOut(named, host.no_cuda)
                 elif reason := next(filter(None, _obstacles(model, trial, host)), None):

@@ -174,6 +174,8 @@ def tagged(stored: Mapping[str, Any]) -> Any:
     """The work in the keys of a stored trial, with its kind as a tag."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
+    if isinstance(value, Mapping) and "kind" in value:
+        raise ValueError(f"{kind} should have no key 'kind'")
     return {**value, "kind": kind} if isinstance(value, Mapping) else value
 
 
