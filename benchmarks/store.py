@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import gc
 import itertools
 import random
 import resource
@@ -180,6 +181,8 @@ def main() -> None:
     parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "COUNT"), help="one size")
     parser.add_argument("--check", action="store_true", help="check them instead")
     options = parser.parse_args()
+    # As the command line does.
+    gc.set_threshold(100_000)
     if options.measure:
         measured(Path(options.measure[0]), int(options.measure[1]))
         return

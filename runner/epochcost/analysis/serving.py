@@ -92,8 +92,8 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """A row for each scenario, machine and current price plan, in the order of the files.
 
-    Of plain trials only: the whole machine is what has a price. What requests to decoders cost is
-    told by their tokens (``served_tokens``).
+    Of plain trials only: the whole machine is what has a price. Requests to decoders are priced by
+    their tokens (``served_decoders``).
     """
     loads = [
         stored

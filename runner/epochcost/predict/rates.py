@@ -2,7 +2,7 @@
 
 The columns are those of ``COLUMNS``; a row gives how many examples a second, or how long one
 iteration took. Devices are told apart by ``devices``; what is learnt from rows, and which of them
-are doubtful, is left to ``process`` and ``screening``.
+are doubtful, is left to ``learnt``.
 """
 
 from __future__ import annotations
