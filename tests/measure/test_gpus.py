@@ -141,7 +141,6 @@ def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
     device = Device(
         {
             "nvmlDeviceGetCurrentClocksThrottleReasons": [0x1, 0x2 | 0x4, 0x20 | 0x40, 0x0],
-            "nvmlDeviceGetClockInfo": [1000, 1500, 2000, 1500],
         }
     )
     watch = watch_of(device)
@@ -149,15 +148,14 @@ def test_every_reason_of_any_reading_is_kept_and_idleness_is_none() -> None:
     for _ in range(4):
         watch.read()
     assert watch.throttles == ("gpu-power-cap", "gpu-heat")
-    assert watch.clock_hertz == 1_500_000_000
 
 
 def test_a_silent_driver_leaves_everything_unknown() -> None:
-    """No zero bytes, no zero hertz, no "was not throttled"."""
+    """No zero bytes, no "was not throttled"."""
     device = Device({"nvmlDeviceGetName": "GRID"})
     watch = watch_of(device, 42)
     watch.read()
-    assert (watch.memory, watch.clock_hertz, watch.throttles) == (None, None, None)
+    assert (watch.memory, watch.throttles) == (None, None)
 
 
 def test_a_device_is_named_by_its_address() -> None:
@@ -167,15 +165,15 @@ def test_a_device_is_named_by_its_address() -> None:
     assert watch_of(Device()).addresses is None
 
 
-def test_a_part_of_a_board_has_its_own_memory_and_the_boards_clocks() -> None:
+def test_a_part_of_a_board_has_its_own_memory_and_the_boards_throttling() -> None:
     """MIG: NVML answers each question at one of the two only."""
     part = Device({"nvmlDeviceGetComputeRunningProcesses": [[process(42, 10 * MIB)]]})
-    board = Device({"nvmlDeviceGetClockInfo": 1410})
+    board = Device({"nvmlDeviceGetCurrentClocksThrottleReasons": 0x4})
     watch = DeviceWatch(FakeNvml(board), VisibleGpu(0, part, board))
     watch.processes = frozenset({42})
     watch.read()
     assert watch.memory == ("NVML, of the worker", 10 * MIB)
-    assert watch.clock_hertz == 1_410_000_000
+    assert watch.throttles == ("gpu-power-cap",)
 
 
 PART = Device({"nvmlDeviceGetUUID": "MIG-aaaa"})

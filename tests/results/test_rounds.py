@@ -78,8 +78,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
         throttles=(),
         device_memory_bytes=5 * 2**20,
         device_memory_meter="NVML",
-        group_memory_bytes=7 * 2**20,
-        unknown={"graphics_clock_hertz": "no GPU"},
+        unknown={"device_memory_bytes": "no GPU"},
     )
     busy = calm.model_copy(
         update={
@@ -87,7 +86,6 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
             "others_cpus": 1.0,
             "throttles": ("cpu-heat",),
             "device_memory_bytes": 4 * 2**20,
-            "group_memory_bytes": None,
         }
     )
     joined = add_round(turn(conditions=calm), turn(conditions=busy), DEMANDED)
@@ -99,8 +97,7 @@ def test_conditions_are_joined_over_time(turn: Callable[..., Measurement]) -> No
         throttles=("cpu-heat",),
         device_memory_bytes=5 * 2**20,
         device_memory_meter="NVML",
-        group_memory_bytes=None,
-        unknown={"graphics_clock_hertz": "no GPU"},
+        unknown={"device_memory_bytes": "no GPU"},
     )
     assert [one.conditions for one in joined.rounds] == [calm, busy]
     assert add_round(turn(), turn(), DEMANDED).conditions is None

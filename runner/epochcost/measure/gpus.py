@@ -84,7 +84,6 @@ class DeviceWatch:
         self.gpu, self._library = gpu, library
         self.processes: frozenset[int] = frozenset()
         self._used_before = _used(library, gpu)
-        self._clocks: list[int] = []
         self._reasons: int | None = None
         self._memory = {_BY_PROCESS: 0, _BY_GROWTH: 0}
 
@@ -98,16 +97,13 @@ class DeviceWatch:
         return self._held() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read memory, clocks and the reasons to lower them."""
+        """Read memory and the reasons to lower clocks."""
         library, board = self._library, self.gpu.board
         for meter, present in ((_BY_PROCESS, self._held()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = ask(library, library.nvmlDeviceGetCurrentClocksThrottleReasons, board)
         if reasons is not None:
             self._reasons = (self._reasons or 0) | reasons
-        megahertz = ask(library, library.nvmlDeviceGetClockInfo, board, library.NVML_CLOCK_GRAPHICS)
-        if megahertz:
-            self._clocks.append(megahertz)
 
     @property
     def memory(self) -> tuple[str, int] | None:
@@ -119,12 +115,6 @@ class DeviceWatch:
         """Its address on the PCI bus, alone; None where the driver does not tell."""
         address = pci_address(self._library, self.gpu)
         return None if address is None else (address,)
-
-    @property
-    def clock_hertz(self) -> int | None:
-        """The mean of the graphics clock over the readings."""
-        clocks = self._clocks
-        return round(sum(clocks) / len(clocks) * _HERTZ_PER_MEGAHERTZ) if clocks else None
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:

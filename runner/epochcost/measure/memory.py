@@ -81,11 +81,6 @@ def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
 
 
-def cgroup_memory_bytes(groups: ControlGroups) -> int | None:
-    """What the innermost control group that counts memory holds now."""
-    return next((held for file in groups.files(*_USAGE) if (held := read_number(file))), None)
-
-
 # Linux: what the kernel ends first when memory is short (proc_pid_oom_score_adj(5)).
 _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")

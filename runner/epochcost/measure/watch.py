@@ -36,7 +36,6 @@ from epochcost.measure.host import (
 )
 from epochcost.measure.job import Progress
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.memory import cgroup_memory_bytes
 from epochcost.measure.power import GpuMeter
 from epochcost.results.conditions import Conditions, Energy, MeteredEnergy, Throttle
 from epochcost.results.records import Measurement, Pinning
@@ -64,7 +63,6 @@ class PhaseWatch:
         self._own, self._device, self._cpus = own, device, cpus
         self._meter, self._silent = meter, silent
         self._groups = groups or ControlGroups()
-        self._group_bytes: int | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._before = self._counters()
@@ -110,9 +108,6 @@ class PhaseWatch:
             self._meter.read(time.monotonic())
         if self._device is not None:
             self._device.read()
-        held = cgroup_memory_bytes(self._groups)
-        if held is not None:
-            self._group_bytes = max(held, self._group_bytes or 0)
 
     def _conditions(self, changed: HostChange) -> Conditions:
         watch = self._device
@@ -124,11 +119,9 @@ class PhaseWatch:
             steal_share=changed.steal_share,
             frozen_seconds=changed.frozen_seconds,
             throttles=throttles,
-            graphics_clock_hertz=watch.clock_hertz if watch else None,
             devices=watch.addresses if watch else None,
             device_memory_bytes=memory,
             device_memory_meter=meter,
-            group_memory_bytes=self._group_bytes,
             unknown=dict(unknown_reasons(changed)) | dict(self._unknown(throttles, memory)),
         )
 
@@ -139,8 +132,6 @@ class PhaseWatch:
             yield "throttles", "neither the kernel nor a driver tells"
         if memory is None and (self._device is not None or "NVML" in self._silent):
             yield "device_memory_bytes", self._silent.get("NVML", NO_DEVICE)
-        if self._group_bytes is None:
-            yield "group_memory_bytes", "no control group counts memory"
 
 
 def _throttles(

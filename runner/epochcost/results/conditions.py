@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import Field
 
 from epochcost.results.fields import (
-    Count,
     FiniteSeconds,
+    Former,
     NonNegative,
     PositiveNumber,
     ProcessBytes,
@@ -30,11 +30,10 @@ class Conditions(Record):
     part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
     CPU quota stopped this control group; the first two of a pinned trial are of its CPUs and of
     their siblings alone. ``throttles``: the reasons for which the CPU or the GPU lowered its
-    clocks, empty where they were watched and there was none. ``graphics_clock_hertz`` is the mean.
+    clocks, empty where they were watched and there was none.
     ``devices`` are the GPUs that the trial used, by their addresses on the PCI bus.
     ``device_memory_bytes`` is the most that the worker held of its devices, by
-    ``device_memory_meter``; ``group_memory_bytes`` the most that its control group held, page cache
-    and neighbours included. ``unknown`` says by a field's name why it is None.
+    ``device_memory_meter``. ``unknown`` says by a field's name why it is None.
     """
 
     seconds: FiniteSeconds
@@ -42,11 +41,11 @@ class Conditions(Record):
     steal_share: Share | None = None
     frozen_seconds: NonNegative | None = None
     throttles: tuple[Throttle, ...] | None = None
-    graphics_clock_hertz: Count | None = None
+    graphics_clock_hertz: Former = None
     devices: tuple[str, ...] | None = None
     device_memory_bytes: ProcessBytes | None = None
     device_memory_meter: str | None = None
-    group_memory_bytes: ProcessBytes | None = None
+    group_memory_bytes: Former = None
     unknown: dict[str, str] = Field(default_factory=dict)
 
 

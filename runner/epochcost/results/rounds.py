@@ -76,11 +76,10 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """Shares and clocks as means over time, stops as sums, memory as the most of any round."""
+    """Shares as means over time, stops as sums, memory as the most of any round."""
     if not watched:
         return None
     fullest = max(watched, key=lambda one: one.device_memory_bytes or 0)
-    clock = _mean(watched, "graphics_clock_hertz")
     throttles = [one.throttles for one in watched]
     return Conditions(
         seconds=sum(one.seconds for one in watched),
@@ -88,11 +87,9 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
         steal_share=_mean(watched, "steal_share"),
         frozen_seconds=_known(sum, (one.frozen_seconds for one in watched)),
         throttles=None if None in throttles else _distinct(throttles),
-        graphics_clock_hertz=None if clock is None else round(clock),
         devices=_devices(watched),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
-        group_memory_bytes=_known(max, (one.group_memory_bytes for one in watched)),
         unknown={name: why for one in watched for name, why in one.unknown.items()},
     )
 
