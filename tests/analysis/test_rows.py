@@ -192,15 +192,14 @@ def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
-    """A cut result, wrong ratios and a wrong manifest each name their file."""
+    """A cut result and wrong ratios each name their file."""
     project = write_project(tmp_path)
     cut = project / "docs/data/results/local/cut.json"
     cut.write_text('{"format_version": 1', encoding="utf-8")
     (project / "docs/data/step-ratio.json").write_text('{"models": 3}', encoding="utf-8")
-    (project / "models/manifest.toml").write_text("not = [toml", encoding="utf-8")
     problems = inputs_of(project).problems
-    assert len(problems) == 3
-    for name in ("cut.json", "step-ratio.json", "manifest.toml"):
+    assert len(problems) == 2
+    for name in ("cut.json", "step-ratio.json"):
         assert any(name in problem for problem in problems)
 
 

@@ -1,25 +1,24 @@
 """The specs, the stored results with their addresses on the site, and the ratios to PyTorch.
 
-With the facts that the manifest of the models' folder has of each ONNX file. A file that cannot be
-read, or that names a model or machine without a spec, becomes a problem to warn of; the rest
-stands. Ratios compare our training step with PyTorch's, as benchmarks/training_step.py left them.
+A file that cannot be read, or that names a model or machine without a spec, becomes a problem to
+warn of; the rest stands. Ratios compare our training step with PyTorch's, as
+benchmarks/training_step.py left them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import tomli
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from epochcost.analysis.machines import Machine, measured_machine
-from epochcost.errors import InputError, ResultError
+from epochcost.errors import ResultError
 from epochcost.results.ceilings import FOLDER as CEILINGS
 from epochcost.results.ceilings import Ceilings, load_ceilings
 from epochcost.results.limits import BatchLimit, load_limits
@@ -33,7 +32,6 @@ Threads = Mapping[int, Decimal]
 _NEAR = 2
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
-MANIFEST = "manifest.toml"
 RESULTS_URI = "data/results"
 ReadT = TypeVar("ReadT")
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
@@ -115,37 +113,6 @@ def read_ratios(path: Path) -> StepRatios:
     return StepRatios(worst, file.dimensions)
 
 
-class GraphFacts(BaseModel):
-    """What the manifest says of one ONNX file; what else stands there is for people."""
-
-    model_config = ConfigDict(frozen=True)
-
-    file: str
-    sha256: str
-    opset: int
-    parameter_count: int
-
-
-_ENTRIES = TypeAdapter(dict[str, GraphFacts])
-
-
-def read_graph_facts(folder: Path) -> Mapping[str, GraphFacts]:
-    """The facts by file name; empty where there is no manifest.
-
-    Raises InputError on a manifest of another form.
-    """
-    path = folder / MANIFEST
-    if not path.is_file():
-        return {}
-    try:
-        entries = _ENTRIES.validate_python(tomli.loads(path.read_text(encoding="utf-8")))
-    except (tomli.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
-        raise InputError(
-            f"{path}: expected a manifest as the exporters write it, got {error}"
-        ) from None
-    return {entry.file: entry for entry in entries.values()}
-
-
 @dataclass(frozen=True, slots=True)
 class StoredResult:
     """A result, its file, and the file's address on the site."""
@@ -179,7 +146,6 @@ class Inputs:
     catalogue: Catalogue
     stored: tuple[StoredResult, ...]
     ratios: StepRatios
-    graphs: Mapping[str, GraphFacts]
     problems: tuple[str, ...]
     limits: tuple[BatchLimit, ...] = ()
     cache: Path | None = None
@@ -256,10 +222,11 @@ def read_inputs(
     """Join the catalogue with the results of all folders and the ratios under ``docs``."""
     problems: list[str] = []
     stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
-    ratios = _or(StepRatios(), lambda: read_ratios(docs / RATIOS_FILE), problems)
-    graphs: Mapping[str, GraphFacts] = _or(
-        {}, lambda: read_graph_facts(catalogue.models_folder), problems
-    )
+    ratios = StepRatios()
+    try:
+        ratios = read_ratios(docs / RATIOS_FILE)
+    except ResultError as error:
+        problems.append(str(error))
     ends = [load_limits(folder) for folder in results]
     problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
     trained = [load_trainings(folder) for folder in results]
@@ -270,7 +237,6 @@ def read_inputs(
         catalogue,
         with_declared_machines(catalogue, stored, at),
         ratios,
-        graphs,
         tuple(problems),
         tuple(
             with_declared_machine(one, catalogue, at)
@@ -299,15 +265,6 @@ def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterat
         else:
             expected = f"expected a machine with a spec, got {one.hardware!r:.80}"
             problems.append(f"{path}: {expected} (left out of the site)")
-
-
-def _or(fallback: ReadT, read: Callable[[], ReadT], problems: list[str]) -> ReadT:
-    """What is read, or the fallback and a problem."""
-    try:
-        return read()
-    except InputError as error:
-        problems.append(str(error))
-        return fallback
 
 
 def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredResult]:

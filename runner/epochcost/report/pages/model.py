@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcost.analysis.arithmetic import arithmetic_of_model
-from epochcost.analysis.inputs import GraphFacts
+from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.rows import group_by
 from epochcost.graphs.profile import Arithmetic
@@ -25,7 +24,7 @@ class AboutModel(View):
 
     workload: Workload
     model: Model | None
-    graph: GraphFacts | None
+    graph: Graph | None
     counted: Arithmetic | None
     gpus_measured: bool
     without: Mapping[str, tuple[str, ...]]
@@ -51,7 +50,7 @@ def about_model(report: Report, workload: Workload) -> AboutModel:
     return AboutModel(
         workload=workload,
         model=model,
-        graph=report.inputs.graphs.get(model.graph) if model and model.graph else None,
+        graph=Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
         counted=arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
         gpus_measured=report.gpus_measured,
         without=_without(report, workload),
