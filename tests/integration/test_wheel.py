@@ -54,6 +54,8 @@ def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split("\0")[:-1]  # fmt: skip
     assert {f"epochcost/bundled/{name}" for name in tracked} <= carried
+    library = (ROOT / "runner/onnxstep/onnxstep").rglob("*.py")
+    assert {path.relative_to(ROOT / "runner/onnxstep").as_posix() for path in library} <= carried
     template = ROOT / "runner/epochcost/template"
     walked = ((Path(top), names) for top, _, names in os.walk(template, followlinks=True))
     begun = {(top / name).relative_to(ROOT / "runner") for top, names in walked for name in names}
