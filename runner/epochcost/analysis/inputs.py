@@ -135,26 +135,22 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
-    What was measured on a host as the machine at hand stands here under the name that
-    ``declared`` has for it.
-    ``cache`` is a folder for what may be computed once for many builds; None keeps nothing.
-    ``docs`` is the folder that holds what was computed of predictions.
-    ``folders`` are those of the results, whose earlier files git may have, ``limit_files`` the
-    files of ``limits``, and ``trainings`` what was trained to an accuracy, by file.
+    Records of a host as the machine at hand have the name of its declared machine. ``limits`` of
+    sweeps and ``trainings`` to an accuracy are by file. ``cache`` is a folder for what may be
+    computed once for many builds; None keeps nothing. ``folders`` are those of the results,
+    ``docs`` the folder that holds what was computed of predictions.
     """
 
     catalogue: Catalogue
     stored: tuple[StoredResult, ...]
     ratios: StepRatios
     problems: tuple[str, ...]
-    limits: tuple[BatchLimit, ...] = ()
-    cache: Path | None = None
-    ceilings: tuple[StoredCeilings, ...] = ()
-    folders: tuple[Path, ...] = ()
-    declared: Mapping[str, str] = field(default_factory=dict)
-    limit_files: tuple[Path, ...] = ()
-    docs: Path = Path()
-    trainings: Mapping[Path, Trainings] = field(default_factory=dict)
+    limits: Mapping[Path, BatchLimit]
+    cache: Path | None
+    ceilings: tuple[StoredCeilings, ...]
+    folders: tuple[Path, ...]
+    docs: Path
+    trainings: Mapping[Path, Trainings]
 
     @cached_property
     def _hosts(self) -> Counter[str]:
@@ -178,10 +174,49 @@ class Inputs:
         """Every file of the folders that was read."""
         results = (one.path for one in self.stored)
         ceilings = (one.path for one in self.ceilings)
-        return frozenset((*results, *ceilings, *self.limit_files, *self.trainings))
+        return frozenset((*results, *ceilings, *self.limits, *self.trainings))
 
 
-def declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
+def read_inputs(
+    catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
+) -> Inputs:
+    """Join the catalogue with the results of all folders and the ratios under ``docs``."""
+    problems: list[str] = []
+    stored: list[StoredResult] = []
+    ceilings: list[StoredCeilings] = []
+    limits: dict[Path, BatchLimit] = {}
+    trainings: dict[Path, Trainings] = {}
+    for folder in results:
+        stored += _stored(folder, catalogue, problems)
+        ceilings += _ceilings(folder, catalogue, problems)
+        ends, trained = load_limits(folder), load_trainings(folder)
+        limits |= ends.records
+        trainings |= trained.records
+        faults = (*ends.faults, *trained.faults)
+        problems += [f"{fault} (left out of the site)" for fault in faults]
+    ratios = StepRatios()
+    try:
+        ratios = read_ratios(docs / RATIOS_FILE)
+    except ResultError as error:
+        problems.append(str(error))
+    declared = _declared_machines(catalogue, stored)
+    return Inputs(
+        catalogue,
+        tuple(replace(one, result=_declared(one.result, catalogue, declared)) for one in stored),
+        ratios,
+        tuple(problems),
+        {path: _declared(limit, catalogue, declared) for path, limit in limits.items()},
+        cache,
+        tuple(
+            replace(one, ceilings=_declared(one.ceilings, catalogue, declared)) for one in ceilings
+        ),
+        tuple(results),
+        docs,
+        trainings,
+    )
+
+
+def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host's fingerprint, where results name exactly one.
 
     One host is one competitor: what was measured there as the machine at hand is that machine's.
@@ -193,67 +228,13 @@ def declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> M
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
 
 
-def with_declared_machine(
-    record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
-) -> HostedT:
+def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
     """The record of a host, under the name of its declared machine where it has one."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
         return record
     return record.model_copy(update={"hardware": machine})
-
-
-def with_declared_machines(
-    catalogue: Catalogue, stored: Iterable[StoredResult], declared: Mapping[str, str]
-) -> tuple[StoredResult, ...]:
-    """The results, each with the declared machine of its host; files and addresses stay."""
-    return tuple(
-        replace(one, result=renamed)
-        if (renamed := with_declared_machine(one.result, catalogue, declared)) is not one.result
-        else one
-        for one in stored
-    )
-
-
-def read_inputs(
-    catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
-) -> Inputs:
-    """Join the catalogue with the results of all folders and the ratios under ``docs``."""
-    problems: list[str] = []
-    stored = [one for folder in results for one in _stored(folder, catalogue, problems)]
-    ratios = StepRatios()
-    try:
-        ratios = read_ratios(docs / RATIOS_FILE)
-    except ResultError as error:
-        problems.append(str(error))
-    ends = [load_limits(folder) for folder in results]
-    problems += [f"{fault} (left out of the site)" for end in ends for fault in end.faults]
-    trained = [load_trainings(folder) for folder in results]
-    problems += [f"{fault} (left out of the site)" for one in trained for fault in one.faults]
-    ceilings = [one for folder in results for one in _ceilings(folder, catalogue, problems)]
-    at = declared_machines(catalogue, stored)
-    return Inputs(
-        catalogue,
-        with_declared_machines(catalogue, stored, at),
-        ratios,
-        tuple(problems),
-        tuple(
-            with_declared_machine(one, catalogue, at)
-            for end in ends
-            for one in end.records.values()
-        ),
-        cache,
-        tuple(
-            replace(one, ceilings=with_declared_machine(one.ceilings, catalogue, at))
-            for one in ceilings
-        ),
-        tuple(results),
-        at,
-        tuple(path for end in ends for path in end.records),
-        docs,
-        {path: one for each in trained for path, one in each.records.items()},
-    )
 
 
 def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:

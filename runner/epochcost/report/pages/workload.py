@@ -86,7 +86,9 @@ def _page(report: Report, about: AboutModel) -> Page:
     rows = report.workloads[workload].rows
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     name = stem(workload)
-    by_size = partial(by_batch_size, observations=observed, limits=report.inputs.limits)
+    by_size = partial(
+        by_batch_size, observations=observed, limits=tuple(report.inputs.limits.values())
+    )
     return Page(
         uri=workload_uri(workload),
         title=workload.name,
