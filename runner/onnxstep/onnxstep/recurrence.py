@@ -251,7 +251,7 @@ class Directions:
         h0 = self.state(index, node.optional_input(5))
         bias, peepholes = self._weights(index, 3), self._weights(index, 7)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
-        w, r = self._demanded(index, 1), self._demanded(index, 2)
+        w, r = (_selected(node.input(place), 0, index) for place in (1, 2))
         return Direction(
             op=op,
             steps=self.steps,
@@ -272,7 +272,8 @@ class Directions:
 
     def given(self, index: int) -> DirectionInputs:
         """Inputs of a direction of a node with whole sequences."""
-        w, r, biases = self._demanded(index, 1), self._demanded(index, 2), self._weights(index, 3)
+        w, r = (_selected(self._node.input(place), 0, index) for place in (1, 2))
+        biases = self._weights(index, 3)
         halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
             x=self._rows(index, self._x),
@@ -285,10 +286,8 @@ class Directions:
 
     def sequence(self, index: int, rows: Value) -> Value:
         """Rows of one direction [T·B, n] in the order and layout of X."""
-        shape = (self.steps, self._batch, rows.shape[1])
-        return self._time_first(
-            self._flipped(index, self._op.Reshape(rows, self._op.integers(*shape)))
-        )
+        shape = self._op.integers(self.steps, self._batch, rows.shape[1])
+        return self._time_first(self._flipped(index, self._op.Reshape(rows, shape)))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
         """Weights of each direction along a new first axis; None where there are none."""
@@ -373,9 +372,6 @@ class Directions:
         if self._lengths is None:
             return flip(value, [0])
         return self._op.ReverseSequence(value, self._lengths, time_axis=0, batch_axis=1)
-
-    def _demanded(self, index: int, place: int) -> Value:
-        return _selected(self._node.input(place), 0, index)
 
     def _weights(self, index: int, place: int) -> Value | None:
         value = self._node.optional_input(place)
