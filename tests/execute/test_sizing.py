@@ -108,7 +108,6 @@ def test_parts_of_a_linear_model() -> None:
     """51 parameters of four bytes, two moments of each, and one step count of eight bytes."""
     size = size_of(tiny(), linear_model(), {"training": [4], "inference": [1]})
     assert (size.parameters, size.trainable_parameters) == (51, 51)
-    assert (size.parameter_bytes, size.gradient_bytes, size.optimizer_bytes) == (204, 204, 408)
     step = footprint(size, "training", 4)
     assert step.forward_flops == 2 * 4 * 16 * 3
     assert step.step_flops == 2 * step.forward_flops
@@ -168,7 +167,6 @@ def test_what_is_frozen_is_held_once() -> None:
     """No gradient, no state, and no second copy."""
     size = size_of(tiny(freeze=["w*"]), linear_model(), {"training": [4]})
     assert (size.parameters, size.trainable_parameters) == (51, 3)
-    assert (size.gradient_bytes, size.optimizer_bytes) == (12, 24)
     step = footprint(size, "training", 4)
     assert (step.fixed_bytes, step.carried_bytes) == (192, 3 * 12 + 8)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.execute.step import build_step, in_place_inputs, update_rule
+from epochcost.execute.step import build_step, in_place_inputs
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import Footprint, ModelSize, Uncounted
-from epochcost.specs.model import CarriedState, Model, Training
+from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried
@@ -61,14 +61,10 @@ def size_of(
             )
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
-    every, trained = parameters(graph), _trainable(model, graph)
     return ModelSize(
         model=model.id,
         parameters=parameter_count(graph),
-        trainable_parameters=_elements(trained),
-        parameter_bytes=_bytes(every),
-        gradient_bytes=_bytes(trained),
-        optimizer_bytes=_states(model.training) * _bytes(trained),
+        trainable_parameters=_trainable(model, graph),
         footprints=tuple(footprints),
         uncounted=tuple(uncounted),
     )
@@ -178,21 +174,12 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
     )
 
 
-def _trainable(model: Model, graph: onnx.ModelProto) -> tuple[Parameter, ...]:
-    """What training changes of the parameters; all of them where the model is not trained."""
+def _trainable(model: Model, graph: onnx.ModelProto) -> int:
+    """Number of parameters that training changes; all of them if the model is not trained."""
     every = parameters(graph)
-    names = [held.name for held in (*every, *state(graph))]
+    names = [tensor.name for tensor in (*every, *state(graph))]
     frozen = match_names("freeze", model.training.freeze if model.training else (), names)
-    return tuple(held for held in every if held.name not in frozen)
-
-
-def _states(training: Training | None) -> int:
-    """How many numbers the optimizer keeps for each that it trains."""
-    return 0 if training is None else len(update_rule(training.optimizer).states)
-
-
-def _elements(tensors: Iterable[Parameter]) -> int:
-    return sum(math.prod(tensor.shape) for tensor in tensors)
+    return sum(math.prod(tensor.shape) for tensor in every if tensor.name not in frozen)
 
 
 def _bytes(tensors: Iterable[Parameter]) -> int:

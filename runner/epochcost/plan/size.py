@@ -72,17 +72,11 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model's parameters, and a footprint for each batch size that was asked for.
-
-    Bytes are of one copy; of gradients and optimizer states, for what the spec does not freeze.
-    """
+    """A model's parameters, and a footprint for each batch size that was asked for."""
 
     model: str
     parameters: int
     trainable_parameters: int
-    parameter_bytes: int
-    gradient_bytes: int
-    optimizer_bytes: int
     footprints: tuple[Footprint, ...]
     uncounted: tuple[Uncounted, ...] = ()
 
