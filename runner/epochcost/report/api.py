@@ -136,7 +136,8 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
         uri = workload_uri(workload)
         answers = uri.removesuffix("md") + "json"
         jobs = {
-            job: JobAnswer.model_validate(one) for job, one in report.contests_of(workload).items()
+            job: JobAnswer.model_validate(contest)
+            for job, contest in report.contests_of(workload).items()
         }
         about = {"id": workload.id, "name": workload.name, "task": workload.task}
         documents[answers] = ModelAnswers(**about, page=html(uri), jobs=jobs)
@@ -150,19 +151,19 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
 def schema() -> dict[str, object]:
     """The JSON Schema of all documents, each under `$defs` by its name."""
     _, definitions = models_json_schema(
-        [(one, "serialization") for one in DOCUMENTS], title="epochcost, version 1"
+        [(document, "serialization") for document in DOCUMENTS], title="epochcost, version 1"
     )
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions}
 
 
 def _machines(report: Report) -> Iterator[MachineEntry]:
-    for one in report.catalogue.hardware.values():
+    for machine in report.catalogue.hardware.values():
         yield MachineEntry(
-            id=one.id,
-            name=one.name,
-            provider=one.provider,
-            vcpus=one.vcpus,
-            memory_gib=None if one.memory_gib is None else float(one.memory_gib),
-            accelerators={device.name: device.count for device in one.accelerators},
-            page=html(machine_uri(one.id)),
+            id=machine.id,
+            name=machine.name,
+            provider=machine.provider,
+            vcpus=machine.vcpus,
+            memory_gib=None if machine.memory_gib is None else float(machine.memory_gib),
+            accelerators={device.name: device.count for device in machine.accelerators},
+            page=html(machine_uri(machine.id)),
         )

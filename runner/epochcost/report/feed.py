@@ -41,18 +41,20 @@ def feed(report: Report) -> str:
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
     SubElement(root, "id").text = _id("feed")
     SubElement(root, "title").text = "epochcost: prices and costs that changed"
-    SubElement(root, "updated").text = _moment(max((one.day for one in entries), default=_EPOCH))
+    SubElement(root, "updated").text = _moment(
+        max((entry.day for entry in entries), default=_EPOCH)
+    )
     SubElement(SubElement(root, "author"), "name").text = "epochcost"
     SubElement(root, "link", rel="self", href=URI)
     SubElement(root, "link", href="changed.html")
-    for one in entries:
-        entry = SubElement(root, "entry")
-        SubElement(entry, "id").text = _id(one.key)
-        SubElement(entry, "title").text = page_title(one.title)
-        SubElement(entry, "updated").text = _moment(one.day)
-        SubElement(entry, "link", href=one.link)
-        SubElement(entry, "content", type="text").text = "\n".join(
-            map(page_title, one.text.splitlines())
+    for entry in entries:
+        element = SubElement(root, "entry")
+        SubElement(element, "id").text = _id(entry.key)
+        SubElement(element, "title").text = page_title(entry.title)
+        SubElement(element, "updated").text = _moment(entry.day)
+        SubElement(element, "link", href=entry.link)
+        SubElement(element, "content", type="text").text = "\n".join(
+            map(page_title, entry.text.splitlines())
         )
     indent(root, " ")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, encoding="unicode")}\n'
@@ -69,16 +71,16 @@ def _moment(day: dt.date) -> str:
     return f"{day.isoformat()}T00:00:00Z"
 
 
-def _moved(one: Moved) -> Entry:
-    price = one.price
-    before, now = (money(amount, price.currency) for amount in (one.before, one.now))
+def _moved(moved: Moved) -> Entry:
+    price = moved.price
+    before, now = (money(amount, price.currency) for amount in (moved.before, moved.now))
     where = f", {price.region}" if price.region else ""
     return Entry(
         key=f"price/{price.id}",
         day=price.as_of,
-        title=f"{one.hardware.name}, {price.plan}{where}: {before} to {now} an hour",
-        link=html(machine_uri(one.hardware.id)),
-        text=f"{float(one.change):+.1%} by the price of {price.as_of}; {one_line(price.source)}",
+        title=f"{moved.hardware.name}, {price.plan}{where}: {before} to {now} an hour",
+        link=html(machine_uri(moved.hardware.id)),
+        text=f"{float(moved.change):+.1%} by the price of {price.as_of}; {one_line(price.source)}",
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.difference.changes import Difference
+from epochcost.analysis.difference.revision import at_commit, read_revision
 from epochcost.analysis.difference.words import (
     cells,
     predicted_anew,
@@ -167,6 +168,17 @@ def test_what_predictions_do_not_follow_from_changes_none(project: Path, compare
     """Another source of a device, and a grid, leave them as they are."""
     edit(project, "devices/a10g", 'source = "', 'source = "another; ')
     assert compare().is_empty
+
+
+def test_equal_tables_are_read_in_the_project(project: Path, tmp_path: Path) -> None:
+    """Kept predictions of the project are found again, unless its table is another."""
+    before = at_commit(project, "HEAD")
+    shared = read_revision(before, tmp_path / "a").catalogue.files["observations/timm"]
+    assert shared == project / "specs/observations/timm.toml"
+    path = project / "specs/observations/timm.csv"
+    path.write_text(path.read_text("utf-8") + "\n", "utf-8")
+    own = read_revision(before, tmp_path / "b").catalogue.files["observations/timm"]
+    assert own == tmp_path / "b/specs/observations/timm.toml"
 
 
 def test_a_table_that_cannot_be_read_is_named(project: Path, compare: Compare) -> None:

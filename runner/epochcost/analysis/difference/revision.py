@@ -6,10 +6,11 @@ Neither the working tree nor the index is touched. This version of epochcost pri
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -72,6 +73,7 @@ class Revision:
 class Snapshot:
     """The files of a project at a revision, by path; ``label`` as in `Revision`."""
 
+    project: Path
     label: str
     files: Files
 
@@ -83,12 +85,12 @@ def at_commit(project: Path, revision: str) -> Snapshot:
     """
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
-    return Snapshot(label, _committed_files(project, commit))
+    return Snapshot(project, label, _committed_files(project, commit))
 
 
 def in_working_tree(project: Path) -> Snapshot:
     """The project as it stands: tracked files and new ones that git does not ignore."""
-    return Snapshot(WORKING_TREE, _working_files(project))
+    return Snapshot(project, WORKING_TREE, _working_files(project))
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
@@ -100,12 +102,31 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
+    project = snapshot.project.absolute()
     try:
-        inputs = read_inputs(load_catalogue(folder), [folder / _RESULTS], folder / _DOCS, cache)
+        catalogue = _with_own_tables(load_catalogue(folder), project)
+        inputs = read_inputs(catalogue, [folder / _RESULTS], folder / _DOCS, cache)
         return priced_revision(snapshot.label, inputs)
     except InputError as error:
-        lines = str(error).replace(f"{folder}/", "").splitlines()
+        message = str(error).replace(f"{folder}/", "").replace(f"{project}/", "")
+        lines = message.splitlines()
         raise InputError("\n".join(f"{snapshot.label}: {line}" for line in lines)) from None
+
+
+def _with_own_tables(catalogue: Catalogue, project: Path) -> Catalogue:
+    """Read tables of observations in the project if they are the same there.
+
+    Predictions are kept by the paths of the tables: so those of the project are found again.
+    """
+    files = dict(catalogue.files)
+    for name, table in catalogue.observations.items():
+        spec = catalogue.files[f"observations/{name}"]
+        own = project / spec.relative_to(catalogue.root.absolute())
+        names = [file for file in (table.table, table.profiles) if file is not None]
+        _, changed, missing = filecmp.cmpfiles(spec.parent, own.parent, names, shallow=False)
+        if not changed and not missing:
+            files[f"observations/{name}"] = own
+    return replace(catalogue, files=files)
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
