@@ -14,7 +14,6 @@ from epochcost.report.charts.contest import (
 )
 from epochcost.report.charts.data import ChartData
 from epochcost.report.charts.figure import Chart
-from epochcost.report.charts.prices import DatedPrice, PriceHistory
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.tokens import (
     Pace,
@@ -85,15 +84,6 @@ CHARTS: dict[str, Chart[Any]] = {
             )
         ),
         bound=0.1,
-    ),
-    "price_history": PriceHistory(
-        ChartData(
-            tuple(
-                DatedPrice(name, "spot", None, f"{year}-01-01", Decimal(price), f"{name}, spot")
-                for name in (HOSTILE, "b")
-                for year, price in ((2020, "1"), (2024, "0.5"))
-            )
-        )
     ),
     "cost_ratio": CostRatioChart(
         ChartData(

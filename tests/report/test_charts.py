@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pytest
@@ -72,20 +71,6 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
     # The colours of its configuration are of the style sheet, which the schema does not know.
     del spec["config"]
     alt.LayerChart.from_dict(spec, validate=True)
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_a_legend_that_picks_hears_clicks(name: str) -> None:
-    """Vega gives a name to the symbols of a legend that listens, and to no other."""
-    spec = CHARTS[name].spec()
-    bound = [one["select"]["fields"] for one in spec.get("params", ()) if one.get("bind")]
-    legends = vl_convert.vegalite_to_vega(spec).get("legends", ())
-    heard = [one["encode"]["symbols"]["name"] for one in legends if _listens(one)]
-    assert heard == [f"{field}_legend_symbols" for (field,) in bound]
-
-
-def _listens(legend: dict[str, Any]) -> bool:
-    return "name" in legend.get("encode", {}).get("symbols", {})
 
 
 def test_a_paired_chart_is_half_as_wide() -> None:

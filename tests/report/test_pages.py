@@ -250,7 +250,6 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
     site = build(inputs_of(folder), folder / "site_templates")
     names = [*site.pages, *site.files, *site.results]
     assert max(len(part) for name in names for part in name.split("/")) < 250
-    assert sum(identifier.startswith("prices-history-") for identifier in site.figures) == 5
 
 
 def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from epochcost.analysis.table.lines import Value
 from epochcost.report.escape import one_line
 from epochcost.units import memory, money, plain, seconds
 
-Form = Literal["text", "date", "seconds", "money", "number", "bytes"]
+Form = Literal["text", "time", "seconds", "money", "number", "bytes"]
 # Forms whose values stand at the left of their cells.
-_LEFT = frozenset({"text", "date"})
+_LEFT = frozenset({"text", "time"})
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
 # A spreadsheet runs text as a formula whose first visible letter is one of these, wide ones too.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")

@@ -80,11 +80,6 @@ class AgainstBatchSize(Chart[BatchPoint]):
         """The subject of the chart."""
         return f"{_TITLES[self.quantity].capitalize()} vs. batch size."
 
-    @property
-    def picks(self) -> str:
-        """The field that tells series apart."""
-        return self.by
-
     def layers(self, alt: Any) -> list[Any]:
         """Lines with points and error bars over a logarithmic axis of measured batch sizes."""
         works = sorted(set(self.data.values_of("work")), reverse=True)

@@ -179,7 +179,6 @@ def _apart(first: tuple[float, float, float], second: tuple[float, float, float]
     return abs(first[2] - second[2]) > _LINE or first[1] < second[0] or second[1] < first[0]
 
 
-_QUANTITIES = {"times_cost": "cost", "times_time": "time"}
 _INK = "var(--ec-ink)"
 # Machines beside the choice for which names have room on one screen.
 _MOST_DRAWN = 20

@@ -24,7 +24,7 @@ _MOST_DRAWN = 5
 # Vega's type of what is no number, and its format in tooltips.
 _ENCODINGS: Mapping[Form, tuple[str, str]] = {
     "text": ("N", ""),
-    "date": ("T", "%Y-%m-%d"),
+    "time": ("T", "%Y-%m-%d %H:%M"),
 }
 
 

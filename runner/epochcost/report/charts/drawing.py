@@ -190,20 +190,22 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without what answers a pointer, and silent: its page says it as a whole.
+    """The spec without tooltips, and silent: its page says it as a whole.
 
     Nothing of that is seen, and drawing it takes a third of the time.
     """
-    layers = [{**layer, "encoding": _unpicked(layer["encoding"])} for layer in spec["layer"]]
-    rest = {key: value for key, value in spec.items() if key != "params"}
-    return {**rest, "layer": layers, "config": {**spec["config"], "aria": False}}
-
-
-def _unpicked(encoding: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {channel: value for channel, value in encoding.items() if channel != "tooltip"}
-    if "param" in rest.get("opacity", {}).get("condition", {}):
-        rest["opacity"] = {"value": rest["opacity"]["condition"]["value"]}
-    return rest
+    layers = [
+        {
+            **layer,
+            "encoding": {
+                channel: value
+                for channel, value in layer["encoding"].items()
+                if channel != "tooltip"
+            },
+        }
+        for layer in spec["layer"]
+    ]
+    return {**spec, "layer": layers, "config": {**spec["config"], "aria": False}}
 
 
 def _key(text: str) -> str:

@@ -41,11 +41,6 @@ class Chart(ABC, Generic[RowT]):
         return False
 
     @property
-    def picks(self) -> str:
-        """The field that colours tell apart, if a reader may pick some of its values."""
-        return ""
-
-    @property
     @abstractmethod
     def summary(self) -> str:
         """The subject of the chart, in a sentence."""
@@ -70,7 +65,7 @@ class Chart(ABC, Generic[RowT]):
         one_column = {"columns": 1, "labelLimit": width} if self.paired or self.long_names else {}
         return {
             "$schema": alt.SCHEMA_URL,
-            **theme.layered(self.layers(alt), self.picks),
+            **theme.layered(self.layers(alt)),
             "width": width,
             "height": self.height,
             "autosize": theme.AUTOSIZE,

@@ -32,7 +32,6 @@ class LearningPoint:
 class LearningCurve(Chart[LearningPoint]):
     """A line for each training over the logarithm of time, in the band of its repeats."""
 
-    picks = "training"
     summary = "Held-out accuracy by time of steps, with the band of all repeats."
 
     def layers(self, alt: Any) -> list[Any]:

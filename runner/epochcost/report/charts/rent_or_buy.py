@@ -40,7 +40,6 @@ class RentOrBuy(Chart[MonthPoint]):
     """Solid the owned line, which is the first, dashed the rented ones, a ring at each crossing."""
 
     height = 340
-    picks = "price_plan"
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:

@@ -27,7 +27,6 @@ class ByStart(Chart[StartCost]):
     """A line for each policy over the time of the start."""
 
     summary = "Cost of the job by the time of its start, for each policy."
-    picks = "policy"
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, and points for tooltips."""

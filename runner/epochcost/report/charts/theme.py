@@ -123,25 +123,14 @@ def without_validation() -> AbstractContextManager[None]:
     return debug_mode(False)
 
 
-def layered(layers: Sequence[Any], picks: str) -> dict[str, Any]:
+def layered(layers: Sequence[Any]) -> dict[str, Any]:
     """Join charts as `alt.layer` does, which copies all rows several times.
 
-    Rows that all layers draw stand once. Of marks coloured by the field ``picks``, if there is one,
-    those fade that a reader does not pick in the legend.
+    Rows that all layers draw stand once.
     """
-    shared = len({id(layer.data) for layer in layers}) == 1
-    units = [_unit(layer) if shared else {"data": _data(layer), **_unit(layer)} for layer in layers]
-    spec = {"layer": units, **({"data": _data(layers[0])} if shared else {})}
-    if not picks:
-        return spec
-    coloured = [unit for unit in units if unit["encoding"].get("color", {}).get("field") == picks]
-    for unit in coloured:
-        unit["encoding"]["opacity"] = {"condition": {"param": "picked", "value": 1}, "value": 0.15}
-    # Of layers with one legend the first decides whether it hears clicks.
-    coloured[0]["name"] = "picking"
-    select = {"type": "point", "fields": [picks]}
-    param = {"name": "picked", "select": select, "bind": "legend", "views": ["picking"]}
-    return {**spec, "params": [param]}
+    if len({id(layer.data) for layer in layers}) == 1:
+        return {"layer": list(map(_unit, layers)), "data": _data(layers[0])}
+    return {"layer": [{"data": _data(layer), **_unit(layer)} for layer in layers]}
 
 
 def _unit(layer: Any) -> dict[str, Any]:

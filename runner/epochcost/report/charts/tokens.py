@@ -36,7 +36,6 @@ class ByRate(Chart[RateCost]):
 
     long_names = True
     summary = "Cost of a million tokens by the rate of requests."
-    picks = "way"
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines, and points for tooltips."""
@@ -111,7 +110,6 @@ class WaitingChart(Chart[AskedRate]):
 
     bounds: tuple[float, ...]
     summary = "Time to the first token by the rate of requests."
-    picks = "way"
 
     def layers(self, alt: Any) -> list[Any]:
         """A rule for each bound, then lines and points of both percentiles."""
@@ -289,7 +287,6 @@ class PaceChart(Chart[Pace]):
     bound: float | None = None
     long_names = True
     summary = "Time between two tokens by tokens per second."
-    picks = "way"
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines and points with their numbers of sequences, and the bound."""

@@ -64,15 +64,14 @@ def pages(report: Report) -> Iterator[Page]:
             "hardware": report.catalogue.hardware,
             "published": published_accuracies(report.catalogue),
         },
-        figures={name: figure for group in groups for name, figure in _figures(group)},
+        figures={f"time-{_id(group[0])}": _curves(group) for group in groups},
     )
 
 
-def _figures(group: Sequence[AccuracyTraining]) -> Iterator[tuple[str, Figure | None]]:
+def _curves(group: Sequence[AccuracyTraining]) -> Figure | None:
     """Curves of whole trainings, else of those to an aim."""
-    name = _id(group[0])
     curves = [training for training in group if training.whole] or group
-    yield f"time-{name}", learning_curve(curves, identifier=f"learning-time-{name}")
+    return learning_curve(curves, identifier=f"learning-time-{_id(group[0])}")
 
 
 def _id(training: AccuracyTraining) -> str:
@@ -92,17 +91,15 @@ def _trained(group: Sequence[AccuracyTraining]) -> TrainedModel:
 
 
 def _sentence(row: TrainingRow) -> str:
-    one = row.training
-    assumed = " at an assumed price" if one.price and one.price.assumed else ""
+    price, machine = row.training.price, row.training.machine
+    assumed = " at an assumed price" if price and price.assumed else ""
     cost = f" and {row.cost}{assumed}" if row.cost else ""
-    return f"{row.aim.capitalize()}: {row.time}{cost} on {one.machine.name}, {row.reached}."
+    return f"{row.aim.capitalize()}: {row.time}{cost} on {machine.name}, {row.reached}."
 
 
 def _row(training: AccuracyTraining) -> TrainingRow:
-    repeats, currency = (
-        training.record.repeats,
-        training.price.currency if training.price else "USD",
-    )
+    repeats = training.record.repeats
+    currency = training.price.currency if training.price else "USD"
     reached = sum(each.ending == "reached" for each in repeats)
     return TrainingRow(
         training,

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.prices import price_history
 from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
@@ -20,9 +18,8 @@ PricedMachine = tuple[Hardware, Price]
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider's current prices, and those that they supersede; ``id`` is fit for addresses."""
+    """A provider's current prices, and those that they supersede."""
 
-    id: str
     name: str
     current: tuple[PricedMachine, ...]
     earlier: tuple[PricedMachine, ...]
@@ -51,16 +48,7 @@ def pages(report: Report) -> Iterator[Page]:
                 if not catalogue.prices_of(machine.id)
             ],
         },
-        figures={
-            **{f"{provider.id}-history": _history(provider) for provider in providers},
-        },
     )
-
-
-def _history(provider: Provider) -> Figure | None:
-    priced = (*provider.current, *provider.earlier)
-    prices = [(hardware.name, price) for hardware, price in priced]
-    return price_history(prices, identifier=f"prices-history-{provider.id}")
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
@@ -71,12 +59,11 @@ def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
         by_provider[_identifier(price.provider)].append((hardware, price))
     return [
         Provider(
-            identifier,
             prices[0][1].provider,
             tuple(pair for pair in prices if pair[1].id in current),
             tuple(pair for pair in prices if pair[1].id not in current),
         )
-        for identifier, prices in sorted(by_provider.items())
+        for _, prices in sorted(by_provider.items())
     ]
 
 

@@ -1,0 +1,20 @@
+"""The price of an hour."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from epochcost.report.list_prices import hourly, owned_hour
+from epochcost.specs.price import Price
+from price_plans import owned
+
+
+def test_an_hour_beyond_all_money_is_unknown() -> None:
+    """Each figure of an accepted plan is in its bounds, and the hour that they make is not."""
+    plan = owned(utilisation="1e-15", years="1e-15")
+    assert plan.owned is not None
+    dear = plan.owned.model_copy(update={"purchase": Decimal(10**15)})
+    plan = Price.model_validate({**dict(plan), "owned": dear})
+    assert owned_hour(plan) is None
+    assert hourly(plan) is None
+    assert owned_hour(owned()) == hourly(owned())
