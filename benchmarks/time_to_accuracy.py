@@ -67,7 +67,6 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
     from dataclasses import replace
 
     from epochcost.train.loop import rates_at
-    from epochcost.train.state import Progress
     from onnxstep.graphs.parameters import materialise
 
     feed, recipe = replace(prepared.feed, seed=seed), prepared.recipe
@@ -75,7 +74,7 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
     orders, rates = [], []
     for epoch in range(recipe.epochs):
         count = np.arange(epoch * steps, (epoch + 1) * steps)
-        rates.append(rates_at(recipe, feed, count, Progress()))
+        rates.append(rates_at(recipe, feed, count))
         orders.append(feed.batches(epoch * steps, rates[-1]).order)
     parts = {}
     for name, part in (("", feed.examples.training), ("_test", feed.examples.held_out)):

@@ -128,7 +128,7 @@ def _stepped(
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
     end = min(_next_evaluation(recipe, feed, progress), epoch_end)
-    rates = _rates(recipe, feed, np.arange(step, end))
+    rates = rates_at(recipe, feed, np.arange(step, end))
     begun, waited = time.perf_counter(), 0.0
     for loss, wait in session.losses(feed.batches(step, rates)):
         step, total, count, waited = step + 1, total + loss, count + 1, waited + wait
@@ -141,7 +141,7 @@ def _stepped(
     return replace(spent, step=step, losses=(total, count))
 
 
-def _rates(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
+def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
     """The learning rate of each of some steps."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
     factors = rate_factors(recipe.schedule, steps, horizon)
@@ -156,7 +156,7 @@ def _evaluated(
     point = Point(
         step=progress.step,
         seconds=progress.times.steps,
-        learning_rate=float(_rates(recipe, feed, np.array([max(0, progress.step - 1)]))[0]),
+        learning_rate=float(rates_at(recipe, feed, np.array([max(0, progress.step - 1)]))[0]),
         training_loss=progress.losses[0] / progress.losses[1] if progress.losses[1] else None,
         loss=loss,
         accuracy=accuracy,
