@@ -8,7 +8,6 @@ its results say. What is finished, a round or a trial, is stored before the next
 from __future__ import annotations
 
 import hashlib
-import itertools
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,14 +36,20 @@ from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.engines import interpreter
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
-from epochcost.execute.sweep import is_out_of_memory, run_sizes, trial_room_bytes
+from epochcost.execute.sweep import (
+    failed_point,
+    is_out_of_memory,
+    measured_point,
+    sweep_limit,
+    trial_room_bytes,
+)
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes
 from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.sweep import Sweep
+from epochcost.plan.sweep import Point, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
@@ -126,22 +131,25 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
     host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
     bounded = replace(run, memory_bytes=host_bytes)
-    numbers = itertools.count(1)
-
-    def attempt(trial: Trial) -> Result | EpochcostError:
-        visit, number = Visit(trial, 1, sweep.rounds), next(numbers)
+    points: list[Point] = []
+    results: list[Result] = []
+    while not isinstance(size := next_size(sweep, points), SweepEnd):
+        visit, number = Visit(sweep.at(size), 1, sweep.rounds), len(points) + 1
         run.on_event(Scheduled((visit,)))
-        run.on_event(Started(trial, number, number, 1, sweep.rounds))
+        run.on_event(Started(visit.trial, number, number, 1, sweep.rounds))
         happened = _first_visit(bounded, visit)
         run.on_event(happened)
         if isinstance(happened, Finished | Skipped | Failed):
-            outcomes[trial.id] = happened
-        return happened.error if isinstance(happened, Failed | Exhausted) else happened.result
-
-    explored = run_sizes(sweep, assignment.hardware, room, attempt)
-    path = write_limit(assignment.store.folder, explored.limit)
-    run.on_event(Swept(explored.limit, path))
-    return tuple(result.trial for result in explored.results)
+            outcomes[visit.trial.id] = happened
+        if isinstance(happened, Failed | Exhausted):
+            points.append(failed_point(size, happened.error))
+        else:
+            points.append(measured_point(happened.result))
+            results.append(happened.result)
+    results.sort(key=lambda result: result.trial.batch_size)
+    limit = sweep_limit(sweep, assignment.hardware, room, points, results, size)
+    run.on_event(Swept(limit, write_limit(assignment.store.folder, limit)))
+    return tuple(result.trial for result in results)
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:

@@ -1,39 +1,28 @@
-"""Doing a sweep of batch sizes: size after size until it ends, and the record of its end.
+"""The points of a sweep of batch sizes, and the record of its end.
 
-Which size comes next is decided in ``plan.sweep``; how one is measured is ``execute.run``'s and
-passed in. A size that runs out of memory is a point of the sweep and no failure of the run.
+``plan.sweep`` decides which size comes next, ``execute.run`` measures it. A size that runs out of
+memory is a point of the sweep and no failure of the run.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from epochcost.errors import EpochcostError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import OutOfMemory
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
-from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd, next_size
+from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.units import memory
 
-# The result of a size, or why it has none.
-Attempt = Callable[[Trial], Result | EpochcostError]
 # An interval of two or three samples may reach below zero; a rate of it must stay finite.
 _LOWEST_SHARE = 1e-3
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """All points of a sweep that is over, the results of those that ran, and the end."""
-
-    results: tuple[Result, ...]
-    limit: BatchLimit
 
 
 def is_out_of_memory(error: EpochcostError) -> bool:
@@ -41,22 +30,16 @@ def is_out_of_memory(error: EpochcostError) -> bool:
     return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
-def run_sizes(sweep: Sweep, hardware: str, room_bytes: int | None, attempt: Attempt) -> SweepResult:
-    """Try size after size until the sweep ends; ``room_bytes`` is what there was at its begin."""
-    points: list[Point] = []
-    results: dict[int, Result] = {}
-    while not isinstance(size := next_size(sweep, points), SweepEnd):
-        met = attempt(sweep.at(size))
-        if isinstance(met, Result):
-            results[size] = met
-            summary = summary_of(met.measurement)
-            low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
-            points.append(MeasuredSize(size, low, summary.mean, summary.interval.high))
-        else:
-            first_line = str(met).splitlines()[0]
-            points.append(SizeFailure(size, first_line, is_out_of_memory(met)))
-    ordered = tuple(results[size] for size in sorted(results))
-    return SweepResult(ordered, _limit(sweep, hardware, room_bytes, points, ordered, size))
+def measured_point(result: Result) -> MeasuredSize:
+    """The point of a size that ran."""
+    summary = summary_of(result.measurement)
+    low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
+    return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
+
+
+def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
+    """The point of a size that did not run."""
+    return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
@@ -69,7 +52,7 @@ def trial_room_bytes(trial: Trial) -> int | None:
     return min(limits, default=None)
 
 
-def _limit(
+def sweep_limit(
     sweep: Sweep,
     hardware: str,
     room_bytes: int | None,
@@ -77,6 +60,7 @@ def _limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
+    """The record of a sweep's end; ``room_bytes`` is the memory that there was at its begin."""
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(

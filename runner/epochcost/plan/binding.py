@@ -8,6 +8,7 @@ from epochcost.errors import ModelError
 from epochcost.plan.decoder_form import misfits, phase_sizes
 from epochcost.plan.work import STEPS, Phase, Work
 from epochcost.specs.model import CarriedState, Model
+from epochcost.specs.wording import format_key_path
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.choices import unknown_name
 from onnxstep.graphs.exported import separated
@@ -39,9 +40,10 @@ def bind_model(
     batch = unsized[0] if len(unsized) == 1 else _BATCH
     for name in unsized:
         if name != batch:
+            key = format_key_path((name,))
             raise ModelError(
                 f"model {model.id}: expected a size for the dimension {name!r} of {model.graph}, "
-                f"found none: write it in the spec's table [dimensions], such as {_key(name)} = 128"
+                f"found none: write it in the spec's table [dimensions], such as {key} = 128"
             )
     return _bound(graph, model, {**model.dimensions, **({batch: batch_size} if unsized else {})})
 
@@ -78,9 +80,3 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
                 f"model {model.id}: [[carried]]: expected each output once, got {name!r} twice"
             )
     return model.states
-
-
-def _key(name: str) -> str:
-    """A name as a TOML key."""
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else f'"{name}"'
