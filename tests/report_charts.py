@@ -18,8 +18,6 @@ from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
 from epochcost.report.charts.tokens import (
     Pace,
     PaceChart,
-    StepBars,
-    StepParts,
 )
 from epochcost.report.charts.withheld import WithheldChart, WithheldTime
 
@@ -65,14 +63,6 @@ CHARTS: dict[str, Chart[Any]] = {
                 MonthPoint("b", "rented", "use", _NONE, _NONE),
                 MonthPoint("b", "rented", "use", Decimal(700), Decimal(500)),
                 MonthPoint("b", "rented", "break-even", Decimal(150), Decimal(102)),
-            )
-        )
-    ),
-    "step_bars": StepBars(
-        ChartData(
-            (
-                StepParts(HOSTILE, "x", 9, "x, 1 of 9", 0.01, 0.004, 0.001, 0.005, 0.5),
-                StepParts(HOSTILE, "y", 9, "y, 1 of 9", 0.02, 0.004, 0.001, 0.015, 0.25),
             )
         )
     ),

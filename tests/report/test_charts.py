@@ -23,7 +23,7 @@ from epochcost.report.charts.theme import WIDTH
 from epochcost.report.page_html import insert_charts
 from report_charts import CHARTS, HOSTILE
 
-_LINEAR = {"rent_or_buy", "step_bars"}
+_LINEAR = {"rent_or_buy"}
 
 
 def figure(name: str) -> Figure:

@@ -198,11 +198,6 @@ class DecodedStep:
     cache_seconds: float
 
     @property
-    def other_seconds(self) -> float:
-        """What is left of the time; none where caches were faster than memory."""
-        return max(float(self.timed.step.mean) - self.weight_seconds - self.cache_seconds, 0.0)
-
-    @property
     def of_ceiling(self) -> float:
         """The least time over the time that it took; above 1 where caches helped."""
         return (self.weight_seconds + self.cache_seconds) / float(self.timed.step.mean)

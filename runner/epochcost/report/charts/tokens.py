@@ -1,18 +1,17 @@
-"""Charts of a decoder: tokens by traffic, waiting behind an engine, a step's parts and its pace."""
+"""Charts of a decoder: tokens by traffic, waiting behind an engine, and latency by throughput."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from epochcost.analysis.phases import PhaseTime, TimedDecoder
-from epochcost.analysis.roofline import DecodedStep
+from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, at_rate, capacities
 from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import ChartData, Ends, MachineName, Shown
+from epochcost.report.charts.data import ChartData, Ends, Shown
 from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
 from epochcost.specs.api import ApiPrice
@@ -165,109 +164,6 @@ def _rates(decoder: ServedDecoder) -> Iterator[AskedRate]:
 
 
 _INK = "var(--ec-ink)"
-# For the names of rows where a reader's font is a sixth wider than the one of a static chart.
-_NAMES = {"minExtent": 108}
-# By field of a step: its words in the legend.
-_PARTS = {
-    "weights": "weights (computed)",
-    "cache": "cache (computed)",
-    "rest": "rest of the measured",
-}
-
-Work = Annotated[str, Shown("Precision and sequences")]
-
-
-def _work(decoder: TimedDecoder, phase: PhaseTime) -> str:
-    return f"{decoder.precision}, {phase.sequences} at once"
-
-
-@dataclass(frozen=True, slots=True)
-class StepParts:
-    """The time of a step of decoding, and the least that memory takes of it."""
-
-    machine: MachineName
-    work: Work
-    tokens: Annotated[int, Shown("Tokens in the cache", "number")]
-    name: Annotated[str, Shown("Step", place="chart")]
-    step: Annotated[float, Shown("One step, measured", "seconds")]
-    weights: Annotated[float, Shown("Weights, computed", "seconds")]
-    cache: Annotated[float, Shown("Cache, computed", "seconds")]
-    rest: Annotated[float, Shown("All else, the rest", "seconds")]
-    share: Annotated[float, Shown("Share of the memory's ceiling", "number", digits=2)]
-
-
-@dataclass(frozen=True)
-class StepBars(Chart[StepParts]):
-    """A stacked bar for each step, with the share of the ceiling at its end."""
-
-    summary = "The measured time of one step of decoding, by computed parts."
-    height: ClassVar = {"step": 26}
-
-    def layers(self, alt: Any) -> list[Any]:
-        """The parts one after the other, then the share."""
-        order = list(dict.fromkeys(self.data.values_of("name")))
-        longest = max(sum(row[part] for part in _PARTS) for row in self.data.values)
-        scale = {"domain": [0, longest * 1.25], "nice": False}
-        words = alt.Axis(labelExpr="format(datum.value * 1000, ',~r')", tickCount=6)
-        x = alt.X("seconds:Q", title="milliseconds of one step", scale=scale, axis=words)
-        y = alt.Y("name:N", sort=order, title=None, axis=_NAMES)
-        places = {words: at for at, words in enumerate(_PARTS.values())}
-        folded = self.data.fold(_PARTS, "part", "seconds")
-        parts = [{**row, "place": places[row["part"]]} for row in folded]
-        ends = self.marks(alt).transform_calculate(seconds="datum.weights+datum.cache+datum.rest")
-        return [
-            alt.Chart(alt.Data(values=parts))
-            .mark_bar()
-            .encode(
-                x=x,
-                y=y,
-                color=alt.Color(
-                    "part:N", scale=theme.series_scale(places), title="part of the time"
-                ),
-                order="place:Q",
-                tooltip=self.data.tooltips(alt),
-            ),
-            ends.mark_text(align="left", dx=5, color=_INK, fontSize=12).encode(
-                x=x, y=y, text=alt.Text("share:Q", format=".0%")
-            ),
-        ]
-
-
-def step_bars(steps: Sequence[DecodedStep], *, identifier: str) -> Figure | None:
-    """Every decoding on one machine; None where its memory was not measured."""
-    if not steps:
-        return None
-    rows = tuple(map(_parts, sorted(steps, key=_by_work)))
-    return Figure(
-        id=identifier,
-        title=f"Where the time of a token goes on {rows[0].machine}",
-        description=(
-            "Each row is of so many sequences of so many tokens. Only the whole bar is measured. A "
-            "step must read all weights once and the cache of each sequence; both parts are "
-            "computed from these bytes and the fastest copy of memory that was measured on this "
-            "machine. The percentage is the share of that ceiling which the step reaches."
-        ),
-        chart=StepBars(ChartData(rows)),
-    )
-
-
-def _by_work(step: DecodedStep) -> tuple[str, int, int]:
-    return step.decoder.precision, step.timed.sequences, step.timed.phase.tokens
-
-
-def _parts(step: DecodedStep) -> StepParts:
-    precision = step.decoder.precision
-    return StepParts(
-        machine=one_line(step.decoder.machine.name),
-        work=_work(step.decoder, step.timed),
-        tokens=step.timed.phase.tokens,
-        name=f"{precision}, {step.timed.sequences} of {step.timed.phase.tokens:,}",
-        step=float(step.timed.step.mean),
-        weights=step.weight_seconds,
-        cache=step.cache_seconds,
-        rest=step.other_seconds,
-        share=step.of_ceiling,
-    )
 
 
 @dataclass(frozen=True, slots=True)

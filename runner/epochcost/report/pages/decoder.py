@@ -15,8 +15,7 @@ from typing import Any
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
-from epochcost.analysis.roofline import decoded_steps
-from epochcost.analysis.rows import group_by
+from epochcost.analysis.roofline import DecodedStep, decoded_steps
 from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.tokens import (
     USUAL,
@@ -38,8 +37,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.program import answers_program
 from epochcost.cost.tracing import symbol, where
 from epochcost.plan.work import ENGINE_SEQUENCES
-from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.tokens import cost_by_rate, pace_chart, step_bars, waiting_chart
+from epochcost.report.charts.tokens import cost_by_rate, pace_chart, waiting_chart
 from epochcost.report.escape import one_line
 from epochcost.report.pages.model import AboutModel, ModelView
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
@@ -65,6 +63,7 @@ class ApiOffer:
 class DecoderView(ModelView):
     """A decoder's page, for requests of the usual length.
 
+    ``memory`` is the least that memory takes of decoding, by the address of a phase's evidence;
     ``script`` is the address of what the browser computes from, ``sequences`` the most requests
     that the engine takes together, ``shortest`` the seconds of the shortest run behind it.
     """
@@ -72,6 +71,7 @@ class DecoderView(ModelView):
     decoder: Decoder
     request: Requests
     timed: Sequence[TimedDecoder]
+    memory: Mapping[str, DecodedStep]
     offers: Sequence[ServingOffer]
     apis: Sequence[ApiOffer]
     script: str
@@ -92,6 +92,11 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
         decoder=decoder,
         request=USUAL,
         timed=timed,
+        memory={
+            step.timed.evidence.uri: step
+            for decoder_timed in timed
+            for step in decoded_steps(report.inputs, decoder_timed)
+        },
         offers=offers,
         apis=sorted(api_offers, key=lambda offer: offer.per_million),
         script=f"{_FOLDER}/{model.id}.js",
@@ -109,22 +114,8 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
             "traffic": cost_by_rate(offers, apis, USUAL, identifier=f"{name}-traffic"),
             "pace": pace_chart(timed, USUAL, identifier=f"{name}-pace"),
             "waiting": waiting_chart(served, identifier=f"{name}-waiting"),
-            **_step_figures(report, timed, name),
         },
     )
-
-
-def _step_figures(
-    report: Report, timed: Sequence[TimedDecoder], name: str
-) -> Mapping[str, Figure | None]:
-    """The parts of a step of decoding, by machine."""
-    figures = {}
-    for at, decoders in enumerate(
-        group_by(timed, lambda decoder: decoder.machine).values(), start=1
-    ):
-        steps = [step for decoder in decoders for step in decoded_steps(report.inputs, decoder)]
-        figures[f"steps-{at}"] = step_bars(steps, identifier=f"{name}-steps-{at}")
-    return figures
 
 
 def _apis(report: Report, model: Model) -> list[ApiPrice]:
