@@ -44,7 +44,7 @@ _FEWEST_BEYOND = 3
 # Of what an engine answers when four requests come at once the highest rate was 0.80 to 1.06, 0.86
 # at the median (five decoders; benchmarks/served_prediction.py holds what follows to them).
 _HIGHEST_OF_CAPACITY = 0.9
-# The search tells the highest rate to so much (``measure.scenario``).
+# The search tells the highest rate to so much (``measure.loadgen``).
 _RATE_PRECISION = Decimal("1.05")
 
 

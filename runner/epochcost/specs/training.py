@@ -1,6 +1,6 @@
 """How a model is trained, as a spec declares it: loss and targets, optimizer, learning rates.
 
-The formulas of optimizers are PyTorch's and stand in ``autodiff``; what a schedule's factor is at a
+The formulas of optimizers are PyTorch's and stand in ``onnxstep``; what a schedule's factor is at a
 step stands in ``train.schedule``.
 """
 
