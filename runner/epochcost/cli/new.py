@@ -181,10 +181,7 @@ def model(
         "source": source,
     }
     values = spec_values("models", given)
-    values["dimensions"] = _sizes(loaded, inputs, _whole_numbers("--dim", dim or [])) or None
-    sizes = _whole_numbers("--vocabulary", vocabulary or [])
-    _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
-    values["inputs"] = [_input(data_input, sizes) for data_input in inputs]
+    values |= _declared_inputs(loaded, inputs, dim or [], vocabulary or [])
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
     copied = _copied(graph)
@@ -274,6 +271,19 @@ def _accelerator(name: str, gpus: list[Gpu]) -> dict[str, Any]:
         "power_watts": None if limit is None else Decimal(str(limit)),
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _declared_inputs(
+    loaded: ModelProto, inputs: Sequence[DataInput], dim: list[str], vocabulary: list[str]
+) -> dict[str, Any]:
+    """The sizes of the graph's dimensions, and its inputs; raises UsageError for missing sizes."""
+    dimensions = _sizes(loaded, inputs, _whole_numbers("--dim", dim)) or None
+    sizes = _whole_numbers("--vocabulary", vocabulary)
+    _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
+    return {
+        "dimensions": dimensions,
+        "inputs": [_input(data_input, sizes) for data_input in inputs],
+    }
 
 
 def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
