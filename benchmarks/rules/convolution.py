@@ -85,7 +85,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 def model_of(rule: Rule, case: Case) -> onnx.ModelProto | None:
     """The candidate alone; None where it does not take the shape."""
-    op = Builder([helper.make_opsetid("", 18)], 10, "cpu")
+    op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
     shapes = {
         "x": (case.batch, case.channels, case.size, case.size),
         "w": (case.maps, case.channels, case.kernel, case.kernel),

@@ -118,7 +118,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 def model_of(rule: Rule, case: Case) -> onnx.ModelProto:
     """The candidate alone."""
-    op = Builder([helper.make_opsetid("", 18)], 10, "cpu")
+    op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
     shape = (case.batch, case.channels, case.size, case.size)
     shapes = {"x": shape, "w": (case.channels, 1, case.kernel, case.kernel), "dy": shape}
     x, w, dy = (op.input(name, size, TensorProto.FLOAT) for name, size in shapes.items())
