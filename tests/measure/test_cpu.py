@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.measure.cpu import cpu_model, cpu_quota, processor, throttle_count
+from epochcost.measure.cpu import container, cpu_model, cpu_quota, processor, throttle_count
 from epochcost.measure.kernel_files import ControlGroups
 from epochcost.results.environment import Processor
 
@@ -84,6 +84,35 @@ def test_a_name_without_a_number_gets_family_and_model(tmp_path: Path) -> None:
     text += text.replace(": 0", ": 1").replace(": 25", ": 26")
     root = write(tmp_path, {"cpuinfo": text})
     assert cpu_model(root / "cpuinfo") == "AMD EPYC (family 25, model 1)"
+
+
+@pytest.mark.parametrize(
+    ("files", "variables", "kind"),
+    [
+        ({}, {}, "none"),
+        ({".dockerenv": ""}, {}, "docker"),
+        ({"run/.containerenv": "engine=podman"}, {}, "podman"),
+        ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
+        ({}, {"APPTAINER_CONTAINER": "image.sif"}, "apptainer"),
+        ({"run/systemd/container": "systemd-nspawn"}, {}, "systemd-nspawn"),
+        ({"proc/1/cgroup": "0::/kubepods.slice/pod1"}, {}, "kubernetes"),
+        ({"proc/1/cgroup": "0::/init.scope"}, {}, "none"),
+    ],
+)
+def test_each_kind_leaves_its_traces(
+    tmp_path: Path, files: dict[str, str], variables: dict[str, str], kind: str
+) -> None:
+    """The outermost name that says most is taken."""
+    (tmp_path / "proc/1").mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert container(tmp_path, variables) == kind
+
+
+def test_a_system_without_proc_is_unknown(tmp_path: Path) -> None:
+    """Nothing says that there is no container either."""
+    assert container(tmp_path, {}) is None
 
 
 def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:

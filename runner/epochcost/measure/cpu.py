@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
@@ -124,9 +124,33 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
     return sum(cores) + sum(packages) if cores or packages else None
 
 
+_ROOT = Path("/")
+# Set by the runtime inside its containers.
+_VARIABLES = {
+    "KUBERNETES_SERVICE_HOST": "kubernetes",
+    "APPTAINER_CONTAINER": "apptainer",
+    "SINGULARITY_CONTAINER": "singularity",
+}
+_MARKERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
+# Names in the path of the first process's group.
+_GROUP_NAMES = {"kubepods": "kubernetes", "docker": "docker", "lxc": "lxc", "libpod": "podman"}
+
+
 def virtualisation() -> str | None:
     """Name the hypervisor, ``none`` on bare metal; None where nothing tells."""
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
+
+
+def container(root: Path = _ROOT, variables: Mapping[str, str] = os.environ) -> str | None:
+    """Name the kind of container, ``none`` where nothing tells of one; None off Linux."""
+    if not (root / "proc/1").exists():
+        return None
+    by_variable = (kind for name, kind in _VARIABLES.items() if name in variables)
+    by_marker = (kind for name, kind in _MARKERS.items() if (root / name).exists())
+    groups = read_text(root / "proc/1/cgroup") or ""
+    by_group = (kind for name, kind in _GROUP_NAMES.items() if name in groups)
+    told = read_text(root / "run/systemd/container")
+    return next(by_variable, None) or next(by_marker, None) or told or next(by_group, "none")
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:

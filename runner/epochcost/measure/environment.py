@@ -20,6 +20,7 @@ import psutil
 
 from epochcost.measure.cloud import instance
 from epochcost.measure.cpu import (
+    container,
     cpu_model,
     cpu_quota,
     processor,
@@ -60,6 +61,7 @@ def detect_environment() -> Environment:
         instance=rented,
         load_average_1min=_load_average(),
         processor=governed,
+        container=container(),
         cpu_quota=cpu_quota(),
         memory_limit_bytes=limit_bytes if limit_bytes < memory_bytes else None,
         timer_step_seconds=timer_step_seconds(),

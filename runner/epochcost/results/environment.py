@@ -11,7 +11,6 @@ from pydantic import (
 
 from epochcost.results.fields import (
     Count,
-    Former,
     HexDigits,
     NonNegative,
     PositiveNumber,
@@ -59,9 +58,9 @@ class Instance(Record):
 
     provider: CloudProvider
     type: str
-    region: Former = None
-    zone: Former = None
-    spot: Former = None
+    region: str | None = None
+    zone: str | None = None
+    spot: bool | None = None
 
 
 class Environment(Record):
@@ -69,10 +68,11 @@ class Environment(Record):
 
     ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
     different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
-    what control groups leave of the machine, None where they set no limit.
-    ``revision`` is the commit of the measuring code's checkout, ``modified`` whether files of it
-    differ from that commit. ``timer_step_seconds`` is the smallest step that the timer was seen to
-    take. ``unknown`` says by a field's name why it is None.
+    what control groups leave of the machine, None where they set no limit. ``container`` is
+    ``none`` where nothing tells of one. ``revision`` is the commit of the measuring code's
+    checkout, ``modified`` whether files of it differ from that commit. ``timer_step_seconds`` is
+    the smallest step that the timer was seen to take. ``unknown`` says by a field's name why it
+    is None.
     """
 
     fingerprint: HexDigits
@@ -89,7 +89,7 @@ class Environment(Record):
     instance: Instance | None = None
     load_average_1min: NonNegative | None = None
     processor: Processor = Processor()
-    container: Former = None
+    container: str | None = None
     cpu_quota: PositiveNumber | None = None
     memory_limit_bytes: Count | None = None
     timer_step_seconds: PositiveNumber | None = None
