@@ -72,7 +72,7 @@ def test_json_has_exact_amounts(project: Path) -> None:
     assert [one["job"]["goal"] for one in costs] == ["epoch", "full"]
     assert costs[1]["after"]["mean"] == "0.002500000000000000"
     assert costs[1]["change"] == "-0.002500000000000000"
-    assert costs[1]["why"][0]["kind"] == "price"
+    assert costs[1]["why"][0]["cause"] == "price"
 
 
 def test_two_commits(project: Path) -> None:
