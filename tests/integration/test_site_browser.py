@@ -36,7 +36,7 @@ _KINDS = {
     "models/index.html": "main h1",
     "models/net.html": ".ec-plot[data-state=interactive]",
     "machines/local.html": "main h1",
-    "prices.html": ".ec-plot[data-state]",
+    "prices.html": "main h1",
     "calculator.html": ".ec-verdict",
     "rent-or-buy.html": "main h1",
     "history.html": "main h1",
