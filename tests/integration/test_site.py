@@ -95,9 +95,9 @@ def test_links_go_to_web_addresses_only(built: Path) -> None:
 def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
     """Static SVG stands in the page; the search index knows neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
-    # The others stand in folds, which only scripts open.
+    # The other stands in a fold, which only scripts open.
     assert page.count('class="ec-static"') == 1
-    assert page.count("<template>") >= 3
+    assert page.count("<template>") >= 1
     assert "role-axis" in page
     index = json.loads((built / "site/search/search_index.json").read_text(encoding="utf-8"))
     text = json.dumps(index)
@@ -114,7 +114,7 @@ def test_downloads_hold_the_data(built: Path) -> None:
     assert {row["workload"] for row in document["rows"]} == {"net", "paper"}
     counts = {len(list(data.glob(f"figures/*.{form}"))) for form in ("csv", "json", "svg")}
     assert len(counts) == 1
-    assert min(counts) > 3
+    assert min(counts) >= 3
     assert len(list(data.glob("results/local/*.json"))) == 4
 
 
@@ -182,7 +182,7 @@ def test_the_pages_build_without_the_plugin(written: Path) -> None:
     assert plain.returncode == 0, plain.stderr
     page = (written / "site/models/net.html").read_text(encoding="utf-8")
     assert page.count("<svg aria-hidden") == 1
-    assert page.count("<template>") >= 3
+    assert page.count("<template>") >= 1
     assert "&lt;svg" not in page
 
 
@@ -199,7 +199,7 @@ def test_the_pages_build_with_zensical(written: Path) -> None:
     assert {page.with_suffix(".html") for page in pages} <= made
     page = (written / "zensical/models/net.html").read_text(encoding="utf-8")
     assert page.count("<svg aria-hidden") == 1
-    assert page.count("<template>") >= 3
+    assert page.count("<template>") >= 1
 
 
 _ZENSICAL_CONFIG = """
