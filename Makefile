@@ -11,7 +11,7 @@ export NO_MKDOCS_2_WARNING := 1
 WORKERS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help report measure site serve test test-all fuzz check check-code check-site format lock models operators schemas screenshots unchanged clean
+.PHONY: help report measure site serve test test-all check check-code check-site format lock models operators schemas screenshots unchanged clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -30,14 +30,11 @@ site: $(VENV)/report.installed  ## build the site from the results there are
 serve: $(VENV)/report.installed  ## preview the site, rebuilt when a spec or template changes
 	$(BIN)/epochcost serve
 
-test: check  ## checks and tests; under 12 minutes on 2 cores
+test: check  ## checks and tests; under 10 minutes on 2 cores
 	$(BIN)/pytest -m "not slow" $(WORKERS)
 
-test-all: check  ## every test, the slow ones too, on examples drawn anew
+test-all: check  ## every test, the slow ones too, on examples drawn anew; hours
 	$(BIN)/pytest --hypothesis-profile explore $(WORKERS)
-
-fuzz: $(VENV)/dev.installed  ## damaged models, specs and comments without end; finds are kept in .cache/fuzz
-	PYTHONPATH=tests:runner/onnxstep/tests $(BIN)/python -m endless_fuzzing
 
 # The types and the site take a core each for most of a minute.
 check: $(VENV)/dev.installed  ## lint, types, layers, specs, a strict build of the site

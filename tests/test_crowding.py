@@ -17,10 +17,3 @@ def test_a_limit_grows_with_the_programs_that_share_a_cpu(
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert crowded(10) == 10 * factor
-
-
-@pytest.mark.timeout(50)
-def test_the_limit_of_a_test_is_set_by_the_load(request: pytest.FixtureRequest) -> None:
-    """The nearest mark is that of ``conftest``, at least as long as the test's own."""
-    marks = list(request.node.iter_markers("timeout"))
-    assert [mark.args[0] >= 50 for mark in marks] == [True, True]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,11 +24,6 @@ def test_apart_and_small() -> None:
     assert not time_change(
         Bounded(9.999, 10, 10.001), Bounded(after, after, after), rounds=3
     ).significant
-
-
-def test_large_and_not_apart() -> None:
-    """A large change between wide intervals is not said."""
-    assert not time_change(Bounded(5, 10, 20), Bounded(6, 12, 24), rounds=3).significant
 
 
 def test_an_unbounded_time() -> None:
@@ -76,12 +69,3 @@ def test_a_ratio_of_two_means_is_covered_as_often_as_it_says() -> None:
         found = ratio(top, under)
         hits += found.low <= 0.4 <= found.high
     assert 0.935 <= hits / 2000 <= 0.965
-
-
-def test_an_end_at_nothing_bounds_no_ratio() -> None:
-    """Two scattered samples say that a time is below something, and nothing more."""
-    unbounded, sure = Bounded(0, 1, 2), Bounded(1, 2, 4)
-    below = ratio(unbounded, sure)
-    assert (below.low, below.mean) == (0, 0.5)
-    assert 1 < below.high < 2
-    assert ratio(sure, unbounded).high == math.inf

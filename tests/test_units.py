@@ -18,9 +18,7 @@ from epochcost.units import (
     parse_duration_seconds,
     parse_share,
     plain,
-    scientific,
     seconds,
-    significant_places,
 )
 
 
@@ -144,14 +142,6 @@ def test_currencies_and_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "places"), [("0", 2), ("12", 2), ("0.9", 3), ("0.107", 3), ("0.00123", 5)]
-)
-def test_places_for_three_significant_digits(amount: str, places: int) -> None:
-    """As many decimals as show three digits, and at least two."""
-    assert significant_places(Decimal(amount), 3) == places
-
-
-@pytest.mark.parametrize(
     ("value", "expected"),
     [
         (1.5e-6, "1.5 µs"),
@@ -177,14 +167,6 @@ def test_times_for_people(value: float, expected: str) -> None:
 def test_memory_for_people(size_bytes: float, expected: str) -> None:
     """Powers of 1024, as memory is sold."""
     assert memory(size_bytes) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(8.63e10, "8.63e10"), (96, "9.60e1"), (0, "0.00e0"), (0.5, "5.00e-1")]
-)
-def test_counts_of_operations(value: float, expected: str) -> None:
-    """A power of ten without sign or padding."""
-    assert scientific(value) == expected
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,9 @@ from epochcost.analysis.answers import (
     Demand,
     Times,
     cheapest_answer,
-    rows_of,
     times_of,
 )
 from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.observations import observe
 from epochcost.analysis.rates import models_with_rates
 from epochcost.analysis.rows import Offer
 from epochcost.cost.compare import Decision
@@ -81,21 +79,6 @@ def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted:
         assert (one.draws is None) == (other.draws is None)
         if one.draws is not None and other.draws is not None:
             assert one.draws.values.tolist() == other.draws.values.tolist()
-
-
-def test_what_is_kept_is_what_is_computed(inputs: Inputs, times: Times) -> None:
-    """Without a cache the same times follow."""
-    assert times_of(replace(inputs, cache=None), ["mnist-mlp"]) == times
-
-
-def test_only_the_workload_is_observed(inputs: Inputs, times: Times) -> None:
-    """Its own times are those among the times of several."""
-    own = observe(inputs, workloads=["mnist-mlp"])
-    several = observe(inputs, workloads=["mnist-mlp", "gpt2"])
-    assert {one.workload.id for one in several} == {"mnist-mlp", "gpt2"}
-    assert own == tuple(one for one in several if one.workload.id == "mnist-mlp")
-    assert own == times.observations[: len(own)]
-    assert {row.observed.workload.id for row in rows_of(inputs, ["mnist-mlp"])} == {"mnist-mlp"}
 
 
 def _cheapest(inputs: Inputs, **terms: Any) -> CheapestAnswer:

@@ -14,12 +14,10 @@ from epochcost.analysis.arithmetic import (
     Graph,
     arithmetic_of_graphs,
     forward_shares,
-    is_whole_pass,
     step_parts,
 )
 from epochcost.graphs.profile import Profile
 from epochcost.report.pages.page import Report
-from report_project import inputs_of, make_result, write_project
 from tiny_project import linear_model
 
 
@@ -85,26 +83,8 @@ def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
     assert step_parts(None, model, 32) == ()
 
 
-def test_a_step_with_frozen_parameters_is_no_three_forward_passes(report: Report) -> None:
-    """Its parts are not told; what it infers is whole."""
-    model = report.catalogue.models["net"]
-    assert model.training
-    training = model.training.model_copy(update={"freeze": ("body.*",)})
-    frozen = model.model_copy(update={"training": training})
-    assert [is_whole_pass(model, "training"), is_whole_pass(frozen, "inference")] == [True, True]
-    assert not is_whole_pass(frozen, "training")
-    assert step_parts(Arithmetic(110, 100.0, 10), frozen, 32) == ()
-
-
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:
     """5.05 ms of 11 ms, at batch 32; batch 128 was not served."""
     (share,) = forward_shares([one for one in report.observations if one.workload.id == "net"])
     assert share.training.batch_size == share.inference.batch_size == 32
     assert share.share.mean == pytest.approx(0.00507 / 0.011, rel=0.01)
-
-
-def test_another_machine_is_no_forward_pass(tmp_path: Path) -> None:
-    """Figures of different hosts are never put together."""
-    results = [make_result(), make_result(mode="inference", fingerprint="beef" * 4)]
-    found = Report(inputs_of(write_project(tmp_path, results))).observations
-    assert forward_shares(found) == ()

@@ -83,15 +83,6 @@ def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     assert verdict(project, TRAINING + "1, accuracy_percent = 93").state == "unknown"
 
 
-def test_a_superseded_price(project: Path) -> None:
-    """A budget at a price that no longer holds is unknown, and says why."""
-    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
-    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
-    found = verdict(project, TRAINING + '1, price = "local-2025"')
-    assert found.state == "unknown"
-    assert "local-2025 is superseded by a newer price" in found.place.message
-
-
 @pytest.mark.parametrize(
     ("limit", "code"),
     [(TRAINING + "1", 0), (TRAINING + "0.001", 1), (TRAINING + '1, hardware = "other"', 1)],
@@ -124,10 +115,3 @@ def test_a_faulty_budget(project: Path, limit: str, words: str) -> None:
     done = CliRunner().invoke(app, ["check"])
     assert done.exit_code == 1
     assert words in done.stdout
-
-
-def test_budgets_stand_alone(project: Path) -> None:
-    """Paths and budgets do not go together."""
-    declare(project, TRAINING + "1")
-    done = CliRunner().invoke(app, ["check", "--budgets", "specs"])
-    assert "--budgets: expected it by itself" in str(done.exception)

@@ -47,16 +47,6 @@ def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
     assert report.rows == alone.rows
 
 
-def test_two_levels_are_two_results(tmp_path: Path) -> None:
-    """Each variant is kept by itself, and so is the newest of each."""
-    newer = make_result(samples=(0.040, 0.044, 0.048, 0.044), graph_optimization="basic", day=21)
-    found = observe_variants(inputs_with(tmp_path, PLAIN, BASIC, DISABLED, newer))
-    assert {one.variant: float(one.step.mean) for one in found if one.step} == {
-        "graph optimization basic": 0.044,
-        "graph optimization disabled": 0.033,
-    }
-
-
 def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
     """Half as fast, at twice the cost, with an interval that holds the ratio."""
     inputs = inputs_with(tmp_path, PLAIN, BASIC)
@@ -71,13 +61,6 @@ def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
     assert float(basic.job.cost.mean / plain.job.cost.mean) == pytest.approx(2)
 
 
-def test_a_variant_without_its_plain_trial_is_compared_with_nothing(tmp_path: Path) -> None:
-    """It is shown with its time and cost all the same."""
-    inputs = inputs_with(tmp_path, BASIC, DISABLED)
-    (found,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    assert [row.speedup for row in found.rows] == [None, None]
-
-
 def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) -> None:
     """16 ms on one and 11 ms on two: 1.45 times as fast, 73 % efficient, 1.375 times the cost."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU)
@@ -90,12 +73,6 @@ def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) ->
     assert found.cheapest is one
     assert found.larger_costs.mean == pytest.approx(11 / 8)
     assert one.job.basis == "price per vCPU"
-
-
-def test_one_count_of_vcpus_is_no_scaling(tmp_path: Path) -> None:
-    """A line has two ends."""
-    inputs = inputs_with(tmp_path, ONE_VCPU)
-    assert scalings(inputs.catalogue, observe(inputs), observe_variants(inputs)) == ()
 
 
 def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> None:

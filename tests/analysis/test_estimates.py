@@ -63,32 +63,9 @@ def test_machines_that_train_large_models_only(report: Report) -> None:
     assert [row.hardware.id for row in report.estimated["big"]] == ["node", "other"]
 
 
-def test_models_that_can_be_timed_are_not_estimated(report: Report) -> None:
-    """Neither the timed one nor the small one that nobody timed yet."""
-    assert set(report.estimated) == {"big"}
-
-
 def test_estimates_are_no_observations(report: Report) -> None:
     """Rows of timed workloads, and what is chosen from them, know nothing of estimates."""
     assert all(row.observed.workload.id != "big" for row in report.rows)
-
-
-def test_the_page_says_that_it_was_priced_from_flops(site: Site) -> None:
-    """In words, with a shape beside the word, and with no command that could not run."""
-    text = html.unescape(site.pages["models/big.md"])
-    assert "Estimated from operations" in text
-    assert '<span class="ec-badge ec-estimated"><span aria-hidden="true">✚</span>' in text
-    assert "$12.00 to $30.00" in text
-    assert "0.2 to 0.5 of the peak" in text
-    assert "epochcost run --model big" not in text
-    assert "<td>Tokens of the full training</td> <td>1,000,000,000</td>" in text
-
-
-def test_the_figure_has_its_own_shape_and_table(site: Site) -> None:
-    """The range of each machine is in the data."""
-    figure = site.figures["models-big-train"]
-    assert {row.figure for row in figure.chart.data.rows} == {"estimated"}
-    assert [row[0] for row in figure.table.rows] == ["Node", "Other"]
 
 
 def test_lists_tell_estimates_apart(site: Site) -> None:

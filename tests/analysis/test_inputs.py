@@ -51,11 +51,6 @@ def test_the_nearest_comparison_is_told(
     assert ratios.of("net", batch_size, threads) == told
 
 
-def test_other_dimensions_are_told(ratios: StepRatios) -> None:
-    """A comparison of shorter sequences is none of the spec's own work."""
-    assert ratios.of("text", 1, 2) == StepRatio(Decimal("1.5"), "at sequence 256")
-
-
 @pytest.mark.parametrize("model", ["none", "unheard"])
 def test_what_was_not_compared_has_no_ratio(ratios: StepRatios, model: str) -> None:
     """Neither without a file's entry nor with an empty one."""

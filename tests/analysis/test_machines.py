@@ -35,15 +35,6 @@ def test_a_machine_is_named_by_what_did_the_work(
     assert measured_machine(hardware, WITH_GPU, device, only_host=only_host).name == name
 
 
-@pytest.mark.parametrize(("gpu", "name"), [(1, "Other GPU"), (2, "unknown GPU")])
-def test_a_machine_is_named_by_the_gpu_that_the_trial_took(gpu: int, name: str) -> None:
-    """Of several GPUs the one by the trial's number; one that was not listed is unknown."""
-    other = Gpu(name="Other GPU", memory_bytes=2**34, driver="1")
-    two = WITH_GPU.model_copy(update={"gpus": (*WITH_GPU.gpus, other)})
-    machine = measured_machine(LOCAL, two, "cuda", only_host=True, gpu=gpu)
-    assert machine.name == f"This machine: {name}, 2 vCPUs"
-
-
 @pytest.mark.parametrize(
     ("reported", "shown"),
     [

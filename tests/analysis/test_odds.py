@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
-from epochcost.analysis.odds import cost_draws, odds, odds_sentence, scenarios, time_draws
+from epochcost.analysis.odds import cost_draws, odds, odds_sentence, time_draws
 from epochcost.cost import Estimate, Time
 from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
@@ -52,14 +51,6 @@ def _costs(levels: dict[str, float], spread: float = 0.5) -> dict[str, NDArray[n
     }
 
 
-@given(_WAYS)
-def test_probabilities_add_up_to_one(levels: dict[str, float]) -> None:
-    """Whatever the costs, one of the ways is the cheapest; regret is never below zero."""
-    found = odds(next(iter(levels)), _costs(levels))
-    assert sum(found.shares.values()) == pytest.approx(1)
-    assert found.regret >= 0
-
-
 @given(_WAYS, st.floats(0, 1e6))
 def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -> None:
     """A way that costs more than the choice in every draw leaves all other odds as they are."""
@@ -93,17 +84,6 @@ def test_what_is_shared_cancels() -> None:
     assert odds_sentence(found) == "It costs least of all machines in 100 of 100 scenarios."
 
 
-@given(_WAYS, st.floats(1e-3, 1e3))
-def test_prices_scale_costs_and_nothing_else(levels: dict[str, float], factor: float) -> None:
-    """All prices so many times as high leave shares, ratios and regret alone."""
-    costs, choice = _costs(levels), next(iter(levels))
-    before, after = odds(choice, costs), odds(choice, {k: factor * v for k, v in costs.items()})
-    assert after.shares == pytest.approx(before.shares)
-    assert after.regret == pytest.approx(before.regret)
-    for name, ratio in before.ratios.items():
-        assert after.ratios[name] == pytest.approx(ratio)
-
-
 @given(st.floats(0.5, 2.0), st.floats(0.05, 1.0), st.integers(0, 2**32 - 1))
 def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
     level: float, spread: float, seed: int
@@ -134,34 +114,3 @@ def test_nine_of_ten_draws_lie_within_the_interval() -> None:
     inside = [8 <= 10 * np.exp(ratio) <= 13 for ratio in time_draws(_observed("a"), time)]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.04)
     assert not time_draws(_observed("a"), Time.exact(Decimal(10))).any()
-
-
-def test_a_bill_in_steps_is_followed_between_its_ends() -> None:
-    """A minimum charge below the mean: no draw costs less than it."""
-    time, cost = Time.from_floats(1, 2, 4), _cost(2, 2, 4)
-    drawn = cost_draws(_observed("a", np.linspace(-2, 2, DRAWS)), time, cost)
-    assert drawn.min() == pytest.approx(2, abs=1e-6)
-    assert (np.diff(drawn) > -1e-9).all()
-    assert drawn.max() == pytest.approx(2 * math.exp(2))
-
-
-def test_another_observation_has_other_draws() -> None:
-    """Two hosts with equal intervals are not one."""
-    time = Time.from_floats(8, 10, 13)
-    one, other = _observed("a"), replace(_observed("a"), batch_size=16)
-    assert (time_draws(one, time) != time_draws(other, time)).any()
-
-
-def test_what_is_not_certain_is_not_said_to_be() -> None:
-    """Probabilities are whole percents, and 0 or 100 only where no draw says otherwise."""
-    said = [scenarios(share) for share in (0.0, 0.001, 0.5, 0.999, 1.0)]
-    assert said == ["0 of 100", "under 1 of 100", "50 of 100", "over 99 of 100", "100 of 100"]
-
-
-def test_the_fastest_is_told_by_time() -> None:
-    """The sentence names what is compared, and among which machines."""
-    found = odds("a", _costs({"a": 1, "b": 1.1}))
-    assert odds_sentence(found, "time", "machines within the limits").startswith(
-        f"It is the fastest of all machines within the limits in {100 * found.wins:.0f} of 100"
-    )
-    assert "% longer than the fastest." in odds_sentence(found, "time")

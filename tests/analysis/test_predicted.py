@@ -12,9 +12,7 @@ from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
-from epochcost.analysis.rows import price_rows
 from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
-from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -63,16 +61,6 @@ def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predict
     assert reasons["cloud-ml-basic"] == "its CPUs are not known"
 
 
-def test_older_packages_run_where_that_of_today_has_no_kernels(found: Predictions) -> None:
-    """CUDA 12's serves a V100 and a B200, which is said; none serves a K80."""
-    for hardware in ("p3.2xlarge", "p6-b200.48xlarge"):
-        one = of(found, "resnet50", hardware, "training")
-        assert one.software == "ONNX Runtime 1.26"
-        assert "no kernels for compute capability" in one.doubts[0]
-    k80 = [one for one in found.observations if one.machine.hardware == "p2.xlarge"]
-    assert {one.stack for one in k80} == {"published"}
-
-
 def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(found: Predictions) -> None:
     """In mixed precision on tensor cores; they stand in two lists."""
     ours, theirs = (
@@ -95,15 +83,6 @@ def test_what_others_published_of_the_very_work_is_its_time(found: Predictions) 
     assert one.step is not None
     assert one.batch_size / one.step.mean == pytest.approx(17_400, rel=1e-4)
     assert one.step.mean / 2 < one.step.low < one.step.mean < one.step.high < one.step.mean * 2
-
-
-def test_predictions_are_marked_and_never_called_measured(
-    inputs: Inputs, found: Predictions
-) -> None:
-    """Their kind travels into every row, with the price's."""
-    rows = price_rows(inputs.catalogue, found.observations)
-    kinds = {row.mark.partition(",")[0] for row in rows}
-    assert kinds == {"predicted", "published"}
 
 
 def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
@@ -133,35 +112,6 @@ def test_intervals_hold_what_others_measured(found: Predictions) -> None:
     assert step is not None
     batch = of(found, "resnet50", "g4dn.xlarge", "training").batch_size
     assert batch / step.high < 400 < batch / step.low
-
-
-def test_a_larger_gpu_is_predicted_to_be_faster(found: Predictions) -> None:
-    """An H100 before an A100 before a T4, for both models and modes."""
-    for model in ("resnet50", "bert-base"):
-        for mode in ("training", "inference"):
-            rates = []
-            for name in ("lambda-1x-h100-sxm5", "lambda-1x-a100", "g4dn.xlarge"):
-                one = of(found, model, name, mode)
-                assert one.step is not None
-                rates.append(one.batch_size / one.step.mean)
-            assert rates == sorted(rates, reverse=True)
-
-
-def test_a_batch_that_does_not_fit_the_device_is_not_predicted(found: Predictions) -> None:
-    """BERT at 512 tokens trains at a smaller batch on 16 GiB than on 80 GiB."""
-    small = of(found, "bert-base", "g4dn.xlarge", "training").batch_size
-    large = of(found, "bert-base", "lambda-1x-h100-sxm5", "training").batch_size
-    assert small < large
-
-
-def test_inference_is_predicted_one_by_one_on_cpus_alone(found: Predictions) -> None:
-    """What others published of GPUs is of large batches, which says little of batches of one."""
-    batches: dict[str, set[int]] = {"cpu": set(), "cuda": set()}
-    for one in found.observations:
-        if one.mode == "inference":
-            batches[one.machine.device].add(one.batch_size)
-    assert 1 in batches["cpu"]
-    assert min(batches["cuda"]) > 1
 
 
 def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
@@ -197,20 +147,6 @@ def test_models_without_kin_have_a_reason(inputs: Inputs) -> None:
     assert "of a model of nearly its size" in reasons["mnist-mlp", "on GPUs"]
     assert "of a recurrent model" in reasons["lstm-char-cnn", "on GPUs"]
     assert ("gpt-3", "no graph that can be counted") in reasons
-
-
-def test_a_project_without_tables_predicts_nothing(inputs: Inputs) -> None:
-    """Nothing follows from nothing."""
-    bare = Catalogue(
-        root=ROOT,
-        hardware=inputs.catalogue.hardware,
-        prices={},
-        models=inputs.catalogue.models,
-        studies={},
-        published={},
-    )
-    found = predict_times(read_inputs(bare, [], ROOT / "docs"), [bare.models["resnet50"]])
-    assert found.observations == ()
 
 
 def test_estimates_do_not_contradict_predictions_of_their_family(inputs: Inputs) -> None:

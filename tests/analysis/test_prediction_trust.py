@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from epochcost.analysis.prediction_trust import (
     TRUST_FILE,
     Trust,
     as_text,
-    headline,
     read_trust,
     stale_fault,
     trust_of,
@@ -65,15 +63,6 @@ def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
     }
     assert all(one.low < one.predicted < one.high for one in trust.shown)
     assert {one.predictions.choices for one in trust.choices} == {5}
-
-
-def test_a_headline_is_of_all_rows(trust: Trust) -> None:
-    """Its factor is 1 and the median error; what was not withheld has none."""
-    found, every = headline(trust), trust.all["accelerator"]
-    assert found is not None
-    assert (found.rows, found.coverage) == (every.rows, every.coverage)
-    assert found.factor == pytest.approx(1 + every.median_percent / 100)
-    assert headline(replace(trust, all={})) is None
 
 
 def test_another_observation_makes_figures_stale_and_another_price_does_not(

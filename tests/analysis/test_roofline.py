@@ -18,7 +18,6 @@ from epochcost.analysis.roofline import (
     achieved_rates,
     decoded_steps,
     measured_roofs,
-    roof_of,
 )
 from epochcost.cost import Time
 from epochcost.report.pages.page import Report
@@ -41,13 +40,6 @@ GPUS = Hardware(
         ),
     ),
 )
-
-
-def test_the_roof_is_of_the_device_and_of_all_its_chips() -> None:
-    """Two GPUs of 8 TFLOP/s and 300 GB/s; a CPU's bandwidth is in no spec."""
-    gpu, cpu = roof_of(GPUS, "cuda"), roof_of(GPUS, "cpu")
-    assert (gpu.peak_flops, gpu.bytes_per_second) == (16e12, 600e9)
-    assert (cpu.peak_flops, cpu.bytes_per_second) == (1e12, None)
 
 
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
@@ -103,16 +95,6 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     assert measured_roofs(inputs, hardware, "cuda") == ()
 
 
-def test_ceilings_of_no_known_machine_are_a_problem(tmp_path: Path) -> None:
-    """They are named and left out, as results are."""
-    folder = write_project(tmp_path, [])
-    environment = make_result().environment
-    write_ceilings(folder / "docs/data/results", make_ceilings(environment, hardware="gone"))
-    inputs = inputs_of(folder)
-    assert inputs.ceilings == ()
-    assert "expected a machine with a spec, got 'gone'" in inputs.problems[0]
-
-
 def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
     """The decoded steps of a project whose host copies 12 GB/s."""
     catalogue = project(root)
@@ -138,11 +120,6 @@ def test_bytes_over_the_fastest_copy_are_the_least_time(tmp_path: Path) -> None:
     assert one.weight_seconds == found[1, 100].weight_seconds
     least = one.weight_seconds + one.cache_seconds
     assert one.of_ceiling == pytest.approx(least / 0.4)
-
-
-def test_a_host_without_ceilings_has_no_parts(tmp_path: Path) -> None:
-    """Nothing is computed by another machine's memory."""
-    assert steps(tmp_path, ceilings=False) == []
 
 
 def _on(report: Report, hardware: Hardware) -> list[Observation]:

@@ -60,12 +60,6 @@ def test_an_interval_of_time_is_carried_into_money(report: Report) -> None:
         assert cost.low < cost.mean < cost.high
 
 
-def test_an_assumed_price_marks_the_row(report: Report) -> None:
-    """Measured on the machine at hand, whose price is an assumption."""
-    assert {row.mark for row in rows_of(report, "net", "measured")} == {"measured, price assumed"}
-    assert {row.mark for row in rows_of(report, "net", "published")} == {"published"}
-
-
 def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
     """The price that was paid stays, superseded; the newest of the plan is current."""
     rows = rows_of(report, "paper", "published")
@@ -147,13 +141,6 @@ def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
     assert [one.date.day for one in found] == [20]
 
 
-def test_another_revision_speaks_however_brief(tmp_path: Path) -> None:
-    """What changed since may be the very step that is timed."""
-    brief = of_another_study(make_result(day=20), revision="c0" * 20)
-    found = measured(tmp_path, in_rounds(make_result(day=10)), brief)
-    assert [one.date.day for one in found] == [20]
-
-
 def test_hosts_are_never_pooled(tmp_path: Path) -> None:
     """Two hosts of one kind are two machines with names of their own."""
     found = measured(tmp_path, make_result(), make_result(fingerprint="beef" * 4))
@@ -171,14 +158,6 @@ def test_one_host_is_one_row(tmp_path: Path) -> None:
     elsewhere = make_result(day=20, fingerprint="beef" * 4)
     found = measured(tmp_path / "apart", older, elsewhere)
     assert {one.machine.hardware for one in found} == {"box", "local"}
-
-
-def test_a_host_of_two_names_keeps_its_own(tmp_path: Path) -> None:
-    """Where two declared machines are alike, nobody knows which of them is at hand."""
-    found = measured(
-        tmp_path, make_result(hardware="box"), make_result(hardware="bare"), make_result()
-    )
-    assert {one.machine.hardware for one in found} == {"bare", "box", "local"}
 
 
 def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
@@ -259,41 +238,6 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
     assert least.assumed
 
 
-def test_an_assumed_price_leads_where_nobody_asks_another(report: Report) -> None:
-    """A machine at an assumed price alone is better than no answer, and is marked."""
-    assumed = [row for row in rows_by_workload(report, "net") if row.assumed]
-    found = answer(assumed, "epoch")
-    assert found is not None
-    assert found.cheapest is not None
-    assert "assumed" in found.cheapest.row.mark
-
-
-def test_machines_are_ranked_by_their_cheapest_plan(report: Report) -> None:
-    """Each machine stands once, and those at assumed prices come last."""
-    ranked = ranking(rows_by_workload(report, "net"), "epoch")
-    machines = [row.observed.machine for row in ranked]
-    assert len(machines) == len(set(machines)) == 2
-    assert [row.assumed for row in ranked] == [False, True]
-
-
-def test_a_precise_time_stands_for_a_machine(tmp_path: Path) -> None:
-    """Where its price is assumed as well: a cheaper time that may be any is behind it."""
-    wide = make_result(batch_size=16, samples=(0.0001, 0.0009) * 2)
-    project = write_project(tmp_path, [make_result(samples=(0.0100, 0.0101) * 20), wide])
-    rows = [row for row in rows_of_all(project) if row.observed.kind == "measured"]
-    assert {bool(row.observed.imprecise) for row in rows} == {False, True}
-    assert min(rows, key=lambda row: row.costs["epoch"].mean).observed.imprecise
-    assert [row.observed.batch_size for row in ranking(rows, "epoch")] == [32]
-
-
-def test_superseded_prices_are_no_candidates(report: Report) -> None:
-    """Nobody can buy at a price of 2016."""
-    found = answer(rows_by_workload(report, "paper"), "full")
-    assert found is not None
-    assert found.cheapest is not None
-    assert found.cheapest.row.current
-
-
 def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
     """Its epoch is the cheapest, but how many of them a training takes at it nobody has said."""
     large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
@@ -310,11 +254,6 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
         assert all(row.observed.batch_size == 32 for row in ranking(rows, goal))
     (doubts,) = {row.observed.doubts for row in rows if row.observed.batch_size == 256}
     assert doubts[-1] == "more epochs may be needed: the source trains at batches of up to 128"
-
-
-def test_nothing_timed_is_no_answer(report: Report) -> None:
-    """A model without a figure has no answer to any goal."""
-    assert answer(rows_by_workload(report, "silent"), "epoch") is None
 
 
 def test_a_host_that_is_nearly_as_fast_is_a_rival(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis.test_tokens import phase_result
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.serving import ServedDecoder, interpolated, served_decoders, serving_rows
+from epochcost.analysis.serving import ServedDecoder, served_decoders, serving_rows
 from epochcost.cost import Estimate
 from epochcost.specs.loader import load_catalogue
 from report_project import store_results
@@ -65,11 +63,6 @@ def test_percentiles_are_loadgens_and_withheld_of_few(decoder: ServedDecoder) ->
     assert decoder.rates[1].first_seconds(90) == pytest.approx(0.182)
 
 
-def test_goodput_is_who_kept_both_bounds(decoder: ServedDecoder) -> None:
-    """First tokens within 80 ms: eighty in a hundred at the lowest rate, ten at the highest."""
-    assert [one.good_share for one in decoder.rates] == [0.8, 0.4, 0.1]
-
-
 def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
     """A dollar an hour for 2 requests of 50 tokens a second: 1e6 / 360,000 dollars."""
     cost = decoder.per_million(decoder.rates[0])
@@ -81,14 +74,6 @@ def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
     assert float(highest.mean / highest.low) == pytest.approx(1.05)
 
 
-def test_cost_never_falls_with_the_load(decoder: ServedDecoder) -> None:
-    """Fewer requests on the same machine make each token dearer."""
-    costs = [decoder.per_million(rate) for rate in decoder.rates]
-    means = [cost.mean for cost in costs if isinstance(cost, Estimate)]
-    assert means == sorted(means, reverse=True)
-    assert len(means) == 3
-
-
 def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder) -> None:
     """At the rates what was measured, between them a line of logarithms, beyond nothing."""
     assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
@@ -98,16 +83,6 @@ def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder)
     assert found == pytest.approx(math.sqrt(0.091 * 0.182))
     assert decoder.first_seconds(Decimal(9), 90) is None
     assert decoder.further_seconds(Decimal(3), 50) == pytest.approx(0.051)
-
-
-@given(st.floats(2, 8), st.floats(2, 8))
-def test_a_rising_curve_rises(one: float, other: float) -> None:
-    """Interpolation keeps the order of rising points."""
-    points = [(2.0, 0.1), (4.0, 0.2), (8.0, 1.6)]
-    low, high = (interpolated(points, place, float) for place in sorted((one, other)))
-    assert low is not None
-    assert high is not None
-    assert low <= high * (1 + 1e-12)
 
 
 def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:

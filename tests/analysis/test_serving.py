@@ -10,7 +10,6 @@ from epochcost.analysis.observations import observe
 from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.report.site import build
-from epochcost.results.conditions import Conditions
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
 from served_results import under_load
 
@@ -51,16 +50,3 @@ def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
     assert cells(line)[3:7] == ["51 ms", "91 ms", "100 ms", "500"]
     silent = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/silent.md"])
     assert "Under load: requests that arrive at random" not in silent
-
-
-def test_doubts_stand_at_a_scenario_too(tmp_path: Path) -> None:
-    """A server's latency suffers from neighbours before a batch does."""
-    served = under_load(make_result())
-    crowded = Conditions(seconds=1.0, others_cpus=1.5)
-    measurement = served.measurement.model_copy(update={"conditions": crowded})
-    inputs = inputs_of(
-        write_project(tmp_path, [served.model_copy(update={"measurement": measurement})])
-    )
-    page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
-    (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)
-    assert "unstable: other programs kept 1.5 of 2 CPUs busy" in line

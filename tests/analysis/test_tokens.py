@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from epochcost.analysis.tokens import (
     capacities,
     serving_offers,
 )
-from epochcost.cost import Estimate, Time
+from epochcost.cost import Time
 from epochcost.plan.work import Phase
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
@@ -135,17 +134,6 @@ def test_bounds_choose_how_many_are_in_work(
     assert (best and best.sequences) == sequences
 
 
-def test_the_bill_of_a_million_tokens(catalogue: Catalogue, decoder: TimedDecoder) -> None:
-    """One machine of 1 USD an hour for 0.1 requests a second of 150 tokens each."""
-    asked = Requests(Decimal("0.1"), 100, 50)
-    (offer,) = serving_offers(catalogue, [decoder], asked)
-    assert offer.machines == 1
-    assert isinstance(offer.per_million, Estimate)
-    assert isinstance(offer.full, Estimate)
-    assert float(offer.per_million.mean) == pytest.approx(1e6 / (0.1 * 150 * 3600))
-    assert float(offer.full.mean) == pytest.approx((0.5 + 50 * 0.25 / 4) / 3600 / 150 * 1e6)
-
-
 _TOKENS = st.integers(100, 200)
 _ODD = st.decimals("0.001", "20", places=3)
 
@@ -194,29 +182,6 @@ def test_reading_is_cheaper_than_writing(catalogue: Catalogue, decoder: TimedDec
     assert float(offer.full_apart.output.mean) == pytest.approx(3.125 / 50 / 3600 * 1e6)
     idle = 1 / (0.1 * 3.625)
     assert float(offer.apart.input.mean) == pytest.approx(idle * 0.5 / 100 / 3600 * 1e6)
-
-
-def test_more_requests_than_one_does_take_more_machines(
-    catalogue: Catalogue, decoder: TimedDecoder
-) -> None:
-    """Each does 1 / 3.625 s; one a second takes four."""
-    (offer,) = serving_offers(catalogue, [decoder], Requests(Decimal(1), 100, 50))
-    assert offer.machines == 4
-
-
-@given(st.lists(st.floats(1e-4, 0.27), min_size=2, max_size=6, unique=True))
-def test_a_token_never_gets_cheaper_with_less_to_do(
-    catalogue: Catalogue, decoder: TimedDecoder, rates: list[float]
-) -> None:
-    """Below what one machine does, fewer requests share the same hour."""
-    costs = []
-    for rate in sorted(rates):
-        asked = Requests(Decimal(repr(rate)), 100, 50)
-        (offer,) = serving_offers(catalogue, [decoder], asked)
-        assert isinstance(offer.per_million, Estimate)
-        assert offer.per_million.mean >= offer.full.mean
-        costs.append(offer.per_million.mean)
-    assert all(before >= after for before, after in pairwise(costs))
 
 
 def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cuda_proof import FAILED, LEFT, NO_DEVICE, Kept, Outcome, run
-from cuda_stages import STAGES, Asked, Case
+from cuda_proof import FAILED, NO_DEVICE
+from cuda_stages import STAGES, Asked
 
 from epochcost.specs.loader import load_catalogue
 from usable_providers import usable_providers
@@ -57,25 +57,6 @@ def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None
     assert "mnist-mlp: failed with 7: no kernel for Conv" in failed.stdout
     assert "no kernel for Conv" in rehearsed(tmp_path, "placement", "--report").stdout
     assert rehearsed(tmp_path, "placement", "--again").returncode == 0
-
-
-def test_what_is_cut_short_is_left_for_the_next_call(tmp_path: Path) -> None:
-    """Nothing of it is kept, and the exit status says so."""
-    assert run(Case("sleep", (sys.executable, "-c", "input()")), 30) is not None
-    assert run(Case("sleep", (sys.executable, "-c", "import time; time.sleep(99)")), 0.5) is None
-    cut = rehearsed(tmp_path, "placement", "--limit-seconds", "0.1")
-    assert cut.returncode == LEFT
-    assert "mnist-mlp: stopped" in cut.stdout
-    assert not list(tmp_path.rglob("*.json"))
-
-
-def test_another_command_is_another_case(tmp_path: Path) -> None:
-    """What was kept of a rehearsal proves nothing of a GPU."""
-    kept, case = Kept(tmp_path), Case("one", ("python", "check", "--provider", "cpu"))
-    kept.keep("placement", case, Outcome(case.command, 0, 1.0, "a row"))
-    assert kept.find("placement", case) is not None
-    other = Case("one", ("python", "check", "--provider", "cuda"))
-    assert kept.find("placement", other) is None
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="there is a GPU")

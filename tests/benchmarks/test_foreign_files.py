@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from foreign import pool
-from foreign.answers import Answer, lacks
+from foreign.answers import Answer
 from foreign.examine import GRADIENT, RUNTIME, Report
 from foreign.runtime import open_session, runs
 from foreign.slopes import Question, compare
@@ -29,7 +29,6 @@ _PLACED = (
     "{ y = ScatterND (x, places, u) }"
 )
 _COUNTED = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
-_CHOSEN = "g (float[4] x) => (float[N] y) <bool[4] c = {1,0,1,0}> { y = Compress(x, c) }"
 
 
 def save(folder: Path, name: str, text: str) -> Path:
@@ -116,18 +115,3 @@ def test_a_wrong_gradient_is_wrong(factor: str, answer: Answer) -> None:
     run = runs(open_session(backward.SerializeToString()))
     x = {"x": np.array([0.5, -1.0, 2.0])}
     assert compare(Question(model, backward, {}, x, ("y",), run)).answer is answer
-
-
-@pytest.mark.parametrize(
-    ("message", "lacking"),
-    [
-        ("node 'n' (Compress): its shape is open; export it with a fixed one", []),
-        ("input 'x': expected floats; cast it, or leave it out of --wrt", []),
-        ("node 'n' (Compress): its shape is open", ["remedy"]),
-        ("a shape is open; export it with a fixed one", ["node or value", "operator"]),
-        ("node 'n': its shape is open; export it with a fixed one", ["operator"]),
-    ],
-)
-def test_a_refusal_says_where_what_and_what_to_do(message: str, lacking: list[str]) -> None:
-    """The node or value by its name, the operator, an order."""
-    assert list(lacks(message, model_of_text(_CHOSEN))) == lacking

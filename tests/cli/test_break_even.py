@@ -70,12 +70,6 @@ def test_exact_json(run: Callable[..., str]) -> None:
     assert (rented["at_these_hours"], rented["payback_years"]) == ("280", "0.5")
 
 
-def test_another_kind_of_machine_by_its_speed(run: Callable[..., str]) -> None:
-    """Half as fast at 10 cents an hour: 20 cents for an hour of the owned machine's work."""
-    text = run("--own", "mine", "--rent", "other", "--speed", "0.5")
-    assert "declared as 0.5 times as fast), buying is cheaper at no use of a month." in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -95,15 +95,3 @@ def test_the_command_measures_again_and_shows(
     assert call(monkeypatch, "ceilings", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out)["ceilings"][0]["threads"] == 1
     assert len(asked) == 2
-
-
-def test_the_command_refuses_a_machine_that_this_is_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
-) -> None:
-    """As a run does, unless it is asked to store the contradictions beside them."""
-    assert call(monkeypatch, "ceilings", "--hardware", "giant") == 1
-    assert "this machine has" in capsys.readouterr().err
-    assert not asked
-    assert call(monkeypatch, "ceilings", "--hardware", "giant", "--as-is") == 0
-    (kept,) = load_ceilings(RESULTS).records.values()
-    assert kept.contradictions

@@ -152,23 +152,6 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
     assert priced.chosen(*arguments) == hardware
 
 
-def test_a_budget_alone_asks_for_the_fastest(priced: Shell) -> None:
-    """The answer says so, lists what the budget pays in that order, and marks its choice."""
-    _, out, _ = priced.run("--model", "tiny", "--budget", "15USD")
-    assert out.startswith(
-        "Choices for a full training of tiny for at most $15.00, fastest first, as --budget asks\n"
-    )
-    assert out.index("> The quick ") < out.index("  The slow ")
-    assert "The rapid" not in out
-    assert "… 1 more: --all" in out
-    _, out, _ = priced.run("--model", "tiny", "--budget", "15USD", "--all")
-    assert out.index("  The rapid ") < out.index("> The quick ") < out.index("  The slow ")
-    got = priced.json("--budget", "15USD")
-    assert [one["cost"] for one in got["candidates"]] == ["20", "12", "10"]
-    assert (got["order"], got["choice"]) == ("fastest", 1)
-    assert priced.json()["order"] == "cheapest"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -214,38 +197,6 @@ def test_nothing_was_timed(shell: Shell) -> None:
     assert (code, 'did you mean "tiny"' in err) == (1, True)
 
 
-def test_where_the_answer_turns(priced: Shell) -> None:
-    """At 1.20 an hour, at 5/6 of the speed, or beside a next at 5 dollars or 1.2 times as fast."""
-    turns = {
-        (one["candidate"], one["input"]): Decimal(one["value"])
-        for one in priced.json()["changes_at"]
-    }
-    assert turns == {
-        (0, "amount"): pytest.approx(Decimal("1.2")),
-        (0, "speed"): pytest.approx(Decimal(5) / 6),
-        (1, "amount"): pytest.approx(Decimal(5)),
-        (1, "speed"): pytest.approx(Decimal("1.2")),
-    }
-
-
-def test_the_words(priced: Shell) -> None:
-    """The table, the choice, the next, how sure, and where both cost the same."""
-    code, out, err = priced.run("--model", "tiny")
-    assert (code, err) == (0, "")
-    for words in (
-        "Choices for a full training of tiny",
-        "Cheapest: The slow, batch 4, Cloud on-demand, 2026-11-01: $10.00 in 10 h with "
-        "framework not stated.",
-        "Next is The quick, on-demand: $2.00 more, $12.00 in 2 h.",
-        "published without an interval",
-        "It stays cheapest unless it runs 17 % slower or its price per hour rises 20 %.",
-        "Not compared: 1 (1: no price is known); --all lists them",
-    ):
-        assert words in out
-    _, out, _ = priced.run("--model", "tiny", "--all")
-    assert "Not compared:\n  The bare, no price: no price is known" in out
-
-
 def test_the_ten_best(shell: Shell) -> None:
     """Of twelve machines and two softwares ten are shown, in 60 columns too, and all on demand."""
     for number in range(12):
@@ -266,14 +217,6 @@ def test_the_ten_best(shell: Shell) -> None:
     assert "software" in out.splitlines()[2]
 
 
-def test_a_newer_price_takes_the_place_of_an_older(priced: Shell) -> None:
-    """Only today's price of a machine is a choice."""
-    newer = price_text("slow", "2", "11-20")
-    priced.spec("prices", "slow-11-20", newer)
-    assert priced.chosen() == "quick"
-    assert len(priced.json()["candidates"]) == 3
-
-
 def test_measured_and_assumed(shell: Shell) -> None:
     """A stored result at an assumed price: its interval, and the utilisation that makes it."""
     shell.spec("prices", "own", OWNED_PRICE)
@@ -285,19 +228,6 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert "mostly because of its utilisation; " in out
     assert "its price is assumed, not a market price." in out
     assert "Nothing else can be compared with it." in out
-
-
-def test_samples_that_bound_nothing_from_below(shell: Shell) -> None:
-    """Two scattered samples have no low end: that is said, with the command that finds one."""
-    shell.machine("slow", "1")
-    scattered = make_result(model="tiny", batch_size=4, samples=(0.01, 0.9), hardware="slow")
-    store_results(shell.root, [scattered])
-    code, out, _ = shell.run("--model", "tiny")
-    assert code == 0
-    assert "e-1" not in out
-    assert "How sure: at most $" in out
-    assert "with `epochcost run --model tiny --batch-size 4 --rounds 3`" in out
-    assert shell.json()["candidates"][0]["low"] is None
 
 
 def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
@@ -319,14 +249,6 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
     assert "machines within the limits in 100 of 100 scenarios" not in out
     _, out, _ = shell.run("--model", "tiny", "--deadline", "9000h")
     assert "Within 375 days in 100 of 100 scenarios." in out
-
-
-def test_a_time_without_an_interval_keeps_a_limit_by_no_odds(priced: Shell) -> None:
-    """A published time is known without an interval: no probability is made up for it."""
-    got = priced.json("--deadline", "9h")
-    assert {tuple(one["within"].items()) for one in got["candidates"]} == {(("deadline", None),)}
-    _, out, _ = priced.run("--model", "tiny", "--deadline", "9h")
-    assert "Within 9 h in" not in out
 
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
@@ -353,16 +275,6 @@ def test_inference(shell: Shell) -> None:
     assert Decimal(got["seconds"]) == pytest.approx(Decimal(11_000))
 
 
-def test_a_variant_is_no_candidate(shell: Shell) -> None:
-    """One CPU, however fast, is not what the machine's price buys."""
-    shell.spec("prices", "own", OWNED_PRICE)
-    fast = make_result(model="tiny", batch_size=4, samples=(1e-6, 1.1e-6, 1e-6), vcpus=1)
-    store_results(shell.root, [make_result(model="tiny", batch_size=4)])
-    before = shell.json("--mode", "epoch")
-    store_results(shell.root, [fast])
-    assert shell.json("--mode", "epoch") == before
-
-
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     """The largest is the cheapest and misses the accuracy; that is said, and the next one named."""
     shell.machine("slow", "1")
@@ -372,13 +284,6 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     assert "Of batch sizes known to reach 91.6 %, the cheapest is 64" in out
     assert "The accuracy misses it for batch sizes 32, 512." in out
     assert shell.json()["as_accurate"]["batch_size"] == 64
-
-
-def test_the_help_has_an_example(shell: Shell) -> None:
-    """A person who asks how sees a whole command."""
-    code, out, _ = shell.run("--help")
-    assert code == 0
-    assert "epochcost cheapest --model" in " ".join(out.split())
 
 
 def of_this_project(
@@ -411,37 +316,6 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     assert {one["stack"] for one in answer["candidates"]} == {"published"}
     (other,) = answer["in_other_software"]
     assert (other["stack"], other["precision"]) == ("onnxruntime", "mixed")
-
-
-@pytest.mark.parametrize(
-    ("asked", "stack", "precision"),
-    [
-        (("--software", "onnxruntime"), "onnxruntime", "mixed"),
-        (("--precision", "tf32"), "published", "tf32"),
-    ],
-)
-def test_software_and_precision_may_be_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    asked: tuple[str, ...],
-    stack: str,
-    precision: str,
-) -> None:
-    """All candidates are of the one list."""
-    answer = json.loads(of_this_project(monkeypatch, capsys, *asked, "--format", "json"))
-    choice = answer["candidates"][answer["choice"]]
-    assert choice["precision"] == precision
-    assert {one["stack"] for one in answer["candidates"]} == {stack}
-
-
-def test_a_precision_without_a_time_is_named(shell: Shell) -> None:
-    """That the model has no time at all would be untrue."""
-    code, out, err = shell.run("--model", "tiny", "--precision", "tf32")
-    assert (code, out) == (1, "")
-    assert err == (
-        "tiny: expected a time of a full training in tf32, found none: leave out --software and "
-        "--precision for what is known\n"
-    )
 
 
 def test_a_price_that_nobody_confirms_never_stands_alone(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,8 @@ from typer.testing import CliRunner
 
 from epochcost.analysis.difference.words import HEADER
 from epochcost.cli.app import app
-from epochcost.cli.diff import comment_of
 from epochcost.cli.request_comment import MARKER, Comment, markdown, read_comment
-from revisions import compared, edit, git, write_repository
+from revisions import edit, write_repository
 
 
 @pytest.fixture
@@ -30,14 +28,6 @@ def run(*arguments: str) -> str:
     done = CliRunner().invoke(app, ["diff", *arguments])
     assert done.exit_code == 0, done.output
     return done.stdout
-
-
-@pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("form", ["text", "markdown"])
-def test_silent_where_nothing_changes(form: str) -> None:
-    """Equal revisions print nothing."""
-    assert run("HEAD", "HEAD", "--format", form) == ""
-    assert run("HEAD", "--format", form) == ""
 
 
 @pytest.mark.usefixtures("project")
@@ -75,14 +65,6 @@ def test_json_has_exact_amounts(project: Path) -> None:
     assert costs[1]["why"][0]["cause"] == "price"
 
 
-def test_two_commits(project: Path) -> None:
-    """Two revisions are compared whatever the working tree holds."""
-    edit(project, "prices/local-2025", "0.90", "0.45")
-    git(project, "commit", "--quiet", "--all", "--message", "x")
-    edit(project, "prices/local-2025", "0.45", "0.30")
-    assert "$0.0025" in run("HEAD~1", "HEAD")
-
-
 def test_the_comment(project: Path) -> None:
     """The mark stands first, then a line that sums up, then the table."""
     edit(project, "prices/local-2025", "0.90", "0.45")
@@ -103,19 +85,6 @@ def test_the_data_of_the_comment(project: Path) -> None:
     assert markdown(comment) == run("HEAD", "--format", "markdown")
 
 
-def test_a_comment_that_would_be_too_long(project: Path) -> None:
-    """Rows that do not fit are counted, whatever they are."""
-    edit(project, "prices/local-2025", "0.90", "0.45")
-    found = compared(project)
-    many = replace(found, costs=found.costs[1:] * 5000, problems=("x" * 500,) * 5000)
-    text = markdown(comment_of(many))
-    assert len(text.encode()) <= 60_000
-    left_out = re.findall(r"\nand ([\d,]+) more: `epochcost diff` lists them all\n", text)
-    more_costs, more_problems = (int(count.replace(",", "")) for count in left_out)
-    assert text.count("| ` net, full training") + more_costs == 5000
-    assert text.count("\n- ` xxx") + more_problems == 5000
-
-
 def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
     """The names of a stranger's files are printed by their characters' numbers."""
     path = project / "docs/data/results/lo\x1b[32mcal/x.json"
@@ -125,10 +94,3 @@ def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
         done = CliRunner().invoke(app, ["diff", "HEAD", "--format", form])
         assert done.output
         assert "\x1b" not in done.output
-
-
-@pytest.mark.usefixtures("project")
-def test_a_revision_that_is_none() -> None:
-    """An unknown revision is an error in one line."""
-    done = CliRunner().invoke(app, ["diff", "nowhere"])
-    assert str(done.exception).startswith("'nowhere': expected a commit, branch or tag")

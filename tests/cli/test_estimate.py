@@ -66,19 +66,6 @@ def test_a_declared_model_is_priced_as_a_range(run: Run) -> None:
     assert (found["total"]["low"], found["total"]["high"]) == ("12", "24")
 
 
-def test_one_share_makes_one_amount(run: Run) -> None:
-    """Who declares a single share is shown no range."""
-    _, text = run(*NODE, "--utilisation", "25%")
-    assert "$24.00, estimated from FLOPs and not measured. Utilisation: 0.25 of the peak" in text
-    assert ("as declared" in text, "at best" in text) == (True, False)
-
-
-def test_more_machines_take_less_time_for_the_same_money(run: Run) -> None:
-    """Four nodes."""
-    found = _json(run, *NODE, "--utilisation", "0.25-0.5", "--machines", "4")
-    assert (found["seconds"]["low"], found["total"]["low"]) == ("3000", "12")
-
-
 def test_the_text_says_that_nothing_was_measured(run: Run) -> None:
     """With the source of the utilisation, which nobody gave."""
     code, text = run(*NODE)

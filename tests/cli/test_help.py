@@ -71,12 +71,6 @@ def _lines(path: Path) -> list[str]:
     return typed + _INLINE.findall(text)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_listed_by_its_first_line(name: str) -> None:
-    """The list of commands, which imports none, says what each says of itself."""
-    assert LOADED[name].help.splitlines()[0] == COMMANDS[name]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_help_ends_with_an_example(name: str) -> None:
     """The last line of each command's help is a line that can be typed, and it parses."""
@@ -93,12 +87,6 @@ def test_documents_use_commands_that_exist(path: Path) -> None:
     """Each line of the program in a document names a command, and options that it has."""
     for line in _lines(path):
         _parse(line)
-
-
-def test_documents_are_read() -> None:
-    """The README shows the main commands, so that the test above tests something."""
-    shown = {line.split()[1] for line in _lines(ROOT / "README.md")}
-    assert {"check", "plan", "quote", "run", "build"} <= shown
 
 
 @pytest.mark.parametrize(
@@ -151,11 +139,3 @@ def test_shells_are_given_their_script(shell: str) -> None:
     command = [Path(sys.executable).with_name("epochcost")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert f"complete_{shell}" in done.stdout
-
-
-def test_no_summary_is_cut_off() -> None:
-    """In 80 columns every command, and each of a group, is said in whole."""
-    groups = [[], *([name] for name in COMMANDS if hasattr(LOADED[name], "commands"))]
-    for words in groups:
-        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout
-        assert "..." not in shown.partition("Commands:")[2], words

@@ -18,7 +18,6 @@ from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import ordered_keys_of
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
-from tiny_decoders import tiny_decoder
 from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
@@ -221,29 +220,3 @@ def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) ->
     refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
     assert "expected a name that no model has" in refused
     assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)
-
-
-def test_what_a_killed_command_copied_is_taken(project: Path, graph: Path) -> None:
-    """Its graph is in models/ and its spec is not: the same command writes the spec."""
-    shutil.copyfile(graph, project / "models" / graph.name)
-    words = ("--task", "tests", "--example", "a few words", *SOURCE)
-    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
-    done = CliRunner().invoke(app, ["new", "model", "--graph", str(graph), *words, *sizes])
-    assert done.exit_code == 0, done.output
-
-
-def test_a_model_that_is_refused_leaves_no_graph(project: Path, graph: Path) -> None:
-    """Without the size of its vocabulary nothing is written and nothing copied."""
-    words = ("--task", "tests", "--example", "a few words", *SOURCE, "--dim", "length=7")
-    message = str(_refusal("new", "model", "--graph", str(graph), *words))
-    assert message.startswith("missing: --vocabulary")
-    assert not (project / "models/word_bag.onnx").exists()
-
-
-def test_a_decoder_is_declared_by_hand(project: Path, tmp_path: Path) -> None:
-    """Its cache is no data that somebody feeds: the page that says how is named."""
-    path = tmp_path / "decoder.onnx"
-    onnx.save(tiny_decoder(), path)
-    refused = str(_refusal("new", "model", "--graph", str(path), *SOURCE))
-    assert "declare its form in a table [decoder], as docs/tokens.md says" in refused
-    assert not (project / "models" / path.name).exists()

@@ -39,21 +39,6 @@ def test_every_output_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert score.split()[-4:] == ["score", "-", "0.5", "-"]
 
 
-def test_a_run_in_fp32_has_no_such_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is said where nothing was compared."""
-    show_agreements([make_result(batch_size=8, samples=(0.01, 0.0101) * 20)])
-    assert capsys.readouterr().out == ""
-
-
-def test_words_name_the_worst_output() -> None:
-    """On the page one line stands for all outputs."""
-    agreement = compared(LOGITS, SCORE).measurement.agreement
-    assert agreement is not None
-    assert agreement.words == (
-        "logits 1.7 % off fp32 on 8 examples, another largest in 12.5 % of rows"
-    )
-
-
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
     """One line for a person who waits."""
     trial = under_load(make_result()).trial
@@ -101,34 +86,6 @@ def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixtur
         "  net training cpu batch 64: other programs kept 0.5 of 2 CPUs busy",
         "    remedy: end them, or measure when the machine is idle",
     ]
-
-
-def test_contradictions_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """All trials of a run share them."""
-    contradicted = twice(make_result(samples=STEADY)).model_copy(
-        update={"contradictions": ("8 logical CPUs, not 4",)}
-    )
-    show_doubts([contradicted, contradicted])
-    assert capsys.readouterr().err == "measured as is: 8 logical CPUs, not 4\n"
-
-
-def test_what_is_said_of_many_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """A run in one round makes no list of all its trials."""
-    for count, named in (
-        (2, "net training cpu batch 32; net training cpu batch 32"),
-        (3, "3 trials"),
-    ):
-        show_doubts([make_result(samples=STEADY)] * count)
-        assert capsys.readouterr().err.splitlines()[:2] == [
-            "unstable:",
-            f"  {named}: measured in one process only",
-        ]
-
-
-def test_a_calm_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """No news is good news."""
-    show_doubts([disturbed(32, 0.1)])
-    assert capsys.readouterr().err == ""
 
 
 def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

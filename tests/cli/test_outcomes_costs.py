@@ -77,9 +77,3 @@ def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -
     assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (
         capsys.readouterr().out
     )
-
-
-def test_nothing_measured_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where every trial failed there is no money to speak of."""
-    show_costs(load_catalogue(Path()), RESULTS, [])
-    assert capsys.readouterr().out == ""

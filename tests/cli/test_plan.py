@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.errors import CapabilityError, InputError
-from epochcost.results.environment import Gpu
+from epochcost.errors import InputError
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
 
@@ -39,18 +38,6 @@ def test_the_trials_are_listed_in_order() -> None:
     ]
 
 
-def test_the_rounds_of_each_trial_are_told(tmp_path: Path) -> None:
-    """As the study asks, beside the budget of all of them together; a quick run has one."""
-    study = next((tmp_path / "project/specs/studies").glob("*.toml"))
-    study.write_text(study.read_text().replace("rounds = 1", "rounds = 3"))
-    lines = plan("--provider", "cpu").splitlines()
-    assert lines[1].split() == ["trial", "rounds", "budget", "id"]
-    assert {line.split()[-4] for line in lines[2:]} == {"3"}
-    for arguments, rounds in (((), 3), (("--quick",), 1), (("--rounds", "7"), 7)):
-        document = json.loads(plan("--provider", "cpu", "--format", "json", *arguments))
-        assert {trial["rounds"] for trial in document["trials"]} == {rounds}
-
-
 def test_json_holds_everything_that_defines_a_trial() -> None:
     """A machine reads the same trials, with the digests of their work."""
     document = json.loads(plan("--provider", "cpu", "--format", "json"))
@@ -58,22 +45,6 @@ def test_json_holds_everything_that_defines_a_trial() -> None:
     assert [trial["batch_size"] for trial in document["trials"]] == [1, 2, 4]
     assert all(len(trial["graph_sha256"]) == 64 for trial in document["trials"])
     assert len({trial["id"] for trial in document["trials"]}) == 3
-
-
-def test_gpus_are_listed_as_cuda_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By number, name and memory, for --device."""
-    gpus = (Gpu(name="Tesla T4", memory_bytes=16 * 2**30, driver="580"),)
-    monkeypatch.setattr("epochcost.cli.plan.shown_gpus", lambda: gpus)
-    assert plan("--provider", "cpu").splitlines()[1] == "GPU 0: Tesla T4, 16.0 GiB"
-    document = json.loads(plan("--provider", "cpu", "--format", "json"))
-    assert document["gpus"] == [{"device": 0, "name": "Tesla T4", "memory_bytes": 2**34}]
-
-
-@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
-def test_a_gpu_is_asked_for_by_number() -> None:
-    """Where there is none, the command ends in one line and exit code 3."""
-    with pytest.raises(CapabilityError, match="expected a usable GPU"):
-        plan("--device", "1")
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
@@ -104,24 +75,6 @@ def test_verbose_shows_how_large_the_models_are() -> None:
     assert any(line.startswith("tiny training cpu: 2: ") and "4: " in line for line in table)
 
 
-def test_verbose_has_models_that_no_study_names() -> None:
-    """A graph beside the studies is counted, and a declared model is priced from its tokens."""
-    folder = Path("specs/models")
-    spec = (folder / "tiny.toml").read_text()
-    (folder / "alone.toml").write_text(spec.replace('"tiny"', '"alone"', 1))
-    (folder / "giant.toml").write_text(
-        'id = "giant"\nname = "Giant"\ntask = "tests"\nexample = "a token"\nsource = "made up"\n'
-        "[declared]\nparameters = 1_000\ntraining_tokens = 5_000\n"
-    )
-    text = plan("--provider", "cpu", "--verbose")
-    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
-    assert rows["giant"][0] == "1,000"
-    assert rows["alone"] == rows["tiny"]
-    assert "\nalone training cpu: 2: " in text
-    assert "\nalone inference cpu: 1: " in text
-    assert "giant: no graph; 3.00e7 FLOPs train it, 6 for each parameter and token" in text
-
-
 def test_verbose_says_why_a_model_is_not_counted() -> None:
     """A graph that is no graph has no figures, and the others have theirs."""
     spec = Path("specs/models/tiny.toml").read_text()
@@ -132,11 +85,6 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
     text = plan("--provider", "cpu", "--verbose")
     assert "\nbroken: not counted: models/broken.onnx" in text
     assert "\ntiny training cpu: " in text
-
-
-def test_planning_twice_gives_the_same_ids() -> None:
-    """A plan has no hidden input: neither time nor chance."""
-    assert plan("--format", "json") == plan("--format", "json")
 
 
 def test_another_machine_is_refused_unless_taken_as_is() -> None:

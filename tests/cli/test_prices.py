@@ -63,15 +63,6 @@ def test_dry_run(project: Path) -> None:
     assert prices(project) == before
 
 
-def test_importing_again_is_no_news(project: Path) -> None:
-    """The second time the same table has nothing new."""
-    run(project, "p2.xlarge,0.80,us-east-1\n")
-    before = prices(project)
-    done = run(project, "p2.xlarge,0.80,us-east-1\n")
-    assert done.stdout.endswith("No price is new.\n")
-    assert prices(project) == before
-
-
 def test_an_unsound_row_stops_all(project: Path) -> None:
     """One unsound row and nothing is written; --skip-faulty lists it and takes the others."""
     before = prices(project)

@@ -124,17 +124,6 @@ def test_time_left_starts_from_the_budgets() -> None:
     assert time_left(TRIALS * 5).words == "2 min left"
 
 
-def test_time_left_runs_down_within_a_trial_and_stops_at_the_others() -> None:
-    """A trial that takes longer than expected does not eat the time of those behind it."""
-    clock = CountingClock()
-    left = time_left(TRIALS, clock)
-    left.start()
-    clock.seconds = 4
-    assert left.seconds == 2 * EXPECTED_SECONDS + 6
-    clock.seconds = 100
-    assert left.seconds == 2 * EXPECTED_SECONDS
-
-
 def test_time_left_learns_from_finished_trials() -> None:
     """When the first trial takes half of what was expected, so will the rest."""
     clock = CountingClock()
@@ -144,17 +133,6 @@ def test_time_left_learns_from_finished_trials() -> None:
     left.end(measured=True)
     left.start()
     assert left.seconds == pytest.approx(2 * EXPECTED_SECONDS / 2)
-
-
-def test_skipped_trials_teach_nothing_about_time() -> None:
-    """Resuming over stored results does not promise that the others take no time."""
-    left = time_left(TRIALS)
-    left.start()
-    left.end(measured=False)
-    assert left.seconds == 2 * EXPECTED_SECONDS
-    left.end(measured=False)
-    left.end(measured=False)
-    assert left.seconds == 0
 
 
 def shown(*, terminal: bool) -> str:
@@ -215,12 +193,3 @@ def test_rounds_are_told(terminal: bool) -> None:
     assert "net training cpu batch 1, round 2 of 2" in text
     assert "4 samples (more follow)" in text
     assert "failed: it broke later (1 round kept)" in text
-
-
-def test_a_trial_that_failed_takes_no_more_time() -> None:
-    """Its later rounds are not waited for."""
-    left = time_left(())
-    left.schedule(Visit(one, number, 2) for number in (1, 2) for one in TRIALS)
-    left.start()
-    left.end(measured=False, given_up=True)
-    assert left.seconds == 4 * (BUDGET_SECONDS / 2 + 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -151,21 +150,6 @@ def test_json_of_a_bare_rate(shell: Shell) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("billing", "duration", "total"),
-    [
-        ("whole-hour", "3779s", "1.3"),
-        ("per-second", "10s", "0.010833333333333333"),
-        ("per-second", "1h", "0.65"),
-    ],
-)
-def test_billing_rules(shell: Shell, billing: str, duration: str, total: str) -> None:
-    """The named rules at $0.65 an hour."""
-    got = shell.json("--rate", "0.65", "--billing", billing, "--duration", duration)
-    assert got["total"] == total
-    assert sum(Decimal(line["amount"]) for line in got["lines"]) == Decimal(total)
-
-
 def test_a_price_of_the_catalogue(shell: Shell) -> None:
     """Three machines of a spec's price, each for a whole hour."""
     got = shell.json("--price", "box-hourly", "--duration", "428s", "--count", "3")
@@ -215,50 +199,6 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
 
 
-def test_interruptions_have_a_spread(shell: Shell, tmp_path: Path) -> None:
-    """The bill is what is expected; between which ends most runs lie is said beside it."""
-    spot = PRICE.replace("box-hourly", "box-spot").replace("whole-hour", "prorated")
-    terms = "[interruptions]\nrate_per_hour = 0.2\ncheckpoint_seconds = 60\nrestart_seconds = 120\n"
-    (tmp_path / "specs/prices/box-spot.toml").write_text(spot + terms)
-    code, out, err = shell.quote("--price", "box-spot", "--duration", "10h")
-    assert (code, err) == (0, "")
-    for words in (
-        "checkpoints",
-        "rework expected",
-        "restarts expected",
-        "nine runs of ten cost $9.",
-    ):
-        assert words in out
-    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "10h")
-    assert "nine runs of ten" not in out
-
-
-def test_a_spot_plan_without_a_rate(shell: Shell, tmp_path: Path) -> None:
-    """It says that its rate is unknown, and what it costs at three; others say nothing of it."""
-    spot = PRICE.replace("box-hourly", "box-spot").replace("whole-hour", "prorated")
-    spot = spot.replace('plan = "on-demand"', 'plan = "spot"')
-    (tmp_path / "specs/prices/box-spot.toml").write_text(spot)
-    _, out, _ = shell.quote("--price", "box-spot", "--duration", "10h")
-    said = " ".join(out.split()).split("How often it is taken back is unknown.")[1]
-    never, seldom, often = (float(part.split()[0]) for part in said.split("$")[1:])
-    assert f"${never:.2f}" in out.split("total")[1].splitlines()[0]
-    assert never < seldom < often
-    _, out, _ = shell.quote("--price", "box-hourly", "--duration", "10h")
-    assert "taken back" not in out
-
-
-def test_ten_minutes_at_least(shell: Shell) -> None:
-    """The named rule of Google's machines before 2017-09-26: ten minutes, then whole minutes."""
-    got = shell.json("--rate", "0.60", "--billing", "ten-minutes", "--duration", "5s")
-    assert got["total"] == "0.1"
-
-
-def test_assumptions_are_said(shell: Shell) -> None:
-    """A bill under an assumed plan says that nobody asks these prices."""
-    _, out, _ = shell.quote("--price", "box-bought", "--duration", "1h")
-    assert "Assumed, not a market price." in out
-
-
 def test_energy_stands_beside_the_money(shell: Shell) -> None:
     """Two accelerators of 500 W for an hour, PUE 1.5 and half a kilogram per kWh."""
     got = shell.json("--price", "box-hourly", "--duration", "1h", "--grid", "here")
@@ -272,28 +212,12 @@ def test_energy_stands_beside_the_money(shell: Shell) -> None:
     assert "Emissions: 0.75 kg (1.65 lb) of CO2e" in out
 
 
-def test_energy_of_an_owned_machine_and_of_a_rate(shell: Shell) -> None:
-    """By the plan's power and PUE; a bare rate has a machine only if --watts states its power."""
-    hour = ("--duration", "1h", "--grid", "here")
-    owned = shell.json("--price", "box-bought", *hour)["energy"]
-    assert (owned["machines_kwh"], owned["pue"]) == ("0.04", "1")
-    rate = ("--rate", "1", "--billing", "prorated", *hour)
-    assert shell.json(*rate, "--watts", "200", "--runs", "2")["energy"]["machines_kwh"] == "0.4"
-    assert shell.quote(*rate)[0] == 2
-
-
 def test_unknown_power_is_no_zero(shell: Shell) -> None:
     """The bill stands; of the energy there is a reason."""
     arguments = ("--price", "mute-hourly", "--duration", "1h", "--grid", "here")
     assert shell.json(*arguments)["energy"] == {"reason": "mute: its power is not known"}
     _, out, _ = shell.quote(*arguments)
     assert "Energy: not known. mute: its power is not known; say it with --watts." in out
-
-
-def test_all_that_is_missing_is_told_at_once(shell: Shell) -> None:
-    """The time too."""
-    said = "quote: missing --duration; --price ID or --rate AMOUNT\n"
-    assert shell.quote() == (2, "", said)
 
 
 @pytest.mark.parametrize(
@@ -356,12 +280,3 @@ def test_wrong_values(shell: Shell, arguments: list[str], message: str) -> None:
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_as_a_program_of_its_own(tmp_path: Path) -> None:
-    """A bare rate needs no specs: it works in an empty folder."""
-    command = [sys.executable, "-m", "epochcost", "quote", "--rate", "0.90"]
-    command += ["--billing", "whole-hour", "--duration", "428s", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["total"] == "0.9"

@@ -59,13 +59,6 @@ def test_its_text() -> None:
     )
 
 
-def test_costs_beyond_twenty_are_folded() -> None:
-    """A reader sees twenty rows and unfolds the others."""
-    text = markdown(Comment(parts={"costs": Part(_COSTS.rows * 25)}))
-    above, _, below = text.partition("<details><summary>More costs: 5</summary>")
-    assert (above.count(_ROW), below.count(_ROW)) == (20, 5)
-
-
 def test_nothing_to_say() -> None:
     """An empty comment has no text, not even the marker."""
     assert markdown(Comment()) == ""
@@ -180,13 +173,13 @@ def test_what_is_alive_is_seen(text: str) -> None:
 
 def test_hostile_comments() -> None:
     """Hostile texts in all fields, and damaged data: all are refused or inert."""
-    outcomes = run(0, 2_000)
-    assert outcomes["damage refused"] > 1_000
-    assert outcomes["damage shown as text"] > 100
+    outcomes = run(0, 200)
+    assert outcomes["damage refused"] > 100
+    assert outcomes["damage shown as text"] > 5
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_a_hundred_thousand_hostile_comments() -> None:
     """The same for a hundred thousand others."""
-    assert run(2_000, 100_000).total() == 100_000
+    assert run(200, 100_000).total() == 100_000

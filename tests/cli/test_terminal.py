@@ -15,13 +15,6 @@ from epochcost.cli.terminal import print_json, print_table, say
 from epochcost.errors import Fault, InputError
 
 
-def test_a_size_or_a_sweep_is_asked_for() -> None:
-    """Nothing leaves the studies' sizes."""
-    assert batch_size_of(None) is None
-    assert batch_size_of("auto") == "auto"
-    assert batch_size_of("64") == 64
-
-
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "65537", "1e3", "\N{SUPERSCRIPT TWO}"])
 def test_anything_else_is_refused_in_words(text: str) -> None:
     """What was expected and what was got."""
@@ -71,18 +64,6 @@ def test_a_table_fits_its_terminal(
     kept = [cells for cells in zip(TABLE[0], *TABLE[1], strict=True) if cells[0] not in left_out]
     letters = sorted("".join(cell for cells in kept for cell in cells).replace(" ", ""))
     assert sorted("".join(shown.split())) == letters
-
-
-def test_a_wide_table_has_every_column_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """However narrow the terminal."""
-    monkeypatch.setenv("COLUMNS", "12")
-    assert print_table(*TABLE, drop=("note",), wide=True) == ()
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[1].split("  ")[0] == "a machine with a long name"
-    assert lines[1].rstrip().endswith("a long note of many words")
 
 
 @pytest.mark.parametrize("err", [False, True])

@@ -66,15 +66,6 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(answer["apis"][0]["output_per_million"]) == 4
 
 
-@pytest.mark.usefixtures("root")
-def test_tokens_read_and_written_have_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside the cost of both together."""
-    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide")
-    head, row = (line.split("  ") for line in out.splitlines()[1:3])
-    assert {"read", "written"} <= {cell.strip() for cell in head}
-    assert {"$3.83", "$47.89"} <= {cell.strip() for cell in row}
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -93,22 +84,6 @@ def test_a_fault_is_one_line(
     assert (code, out) == (1, "")
     assert words in err
     assert "Traceback" not in err
-
-
-@pytest.mark.usefixtures("root")
-def test_lengths_that_nobody_timed_are_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """The machine is left out, with the lengths that were timed."""
-    code, out, _ = ask(capsys, "--model", "tiny", "--requests", "1/s", "--prompt", "50")
-    assert code == 0
-    assert "left out: This machine" in " ".join(out.split())
-    assert "prefill of 100 to 200 tokens" in " ".join(out.split())
-
-
-@pytest.mark.usefixtures("root")
-def test_a_bound_that_no_machine_keeps_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the best that it does."""
-    _, out, _ = ask(capsys, *USUAL, "--requests", "1/s", "--tpot", "50ms")
-    assert "first token takes 500 ms and each more 125 ms at best" in " ".join(out.split())
 
 
 def test_what_an_engine_was_measured_to_do_is_told(

@@ -110,17 +110,3 @@ def test_what_cannot_be_trained_is_one_line(
     told = " ".join(capsys.readouterr().err.split())
     assert words in told
     assert "Traceback" not in told
-
-
-def test_a_model_without_data_of_its_own_kind_says_so(
-    kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One that carries state, has no recipe, or reads several inputs is not trained on data yet."""
-    for model, words in (
-        ("text-generator-keras", "expected one term of the loss"),
-        ("t5-11b", "expected a table [training]"),
-        ("bert-base", "expected one input that is fed from data"),
-        ("lstm-char-cnn", "expected one without [[carried]] state"),
-    ):
-        assert call(monkeypatch, "--model", model, *kept) == 1
-        assert words in " ".join(capsys.readouterr().err.split())

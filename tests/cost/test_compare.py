@@ -43,21 +43,6 @@ def test_the_frontier_by_definition(listed: list[Candidate[str]]) -> None:
     assert [one.seconds for one in found] == sorted(one.seconds for one in found)
 
 
-@given(candidates.filter(bool))
-def test_the_cheapest_is_on_the_frontier(listed: list[Candidate[str]]) -> None:
-    """Nothing costs less, and of equal costs nothing is faster."""
-    best = cheapest(listed)
-    assert best in frontier(listed)
-    assert best is not None
-    assert best.cost.mean == min(one.cost.mean for one in listed)
-
-
-def test_none_of_none() -> None:
-    """Without candidates there is no cheapest and no frontier."""
-    assert cheapest([]) is None
-    assert frontier([]) == ()
-
-
 def test_mixed_currencies_are_refused() -> None:
     """Dollars and euros are not compared without a rate."""
     mixed = [candidate("a", 1, 1), candidate("b", 1, 1, currency="EUR")]
@@ -111,12 +96,6 @@ def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> Non
         assert got.nearest.cost.mean == min(one.cost.mean for one in listed)
 
 
-def test_a_budget_in_two_currencies() -> None:
-    """Neither dollars nor euros are a budget for both."""
-    with pytest.raises(InputError, match="one currency"):
-        fastest_within([timed("a", 1, 1), timed("b", 1, 1, "EUR")], Decimal(5))
-
-
 # Malta et al. 2019, p2.xlarge: accuracy at the stabilisation point, mean and spread of three runs.
 MALTA = {
     64: Accuracy(Decimal("91.20"), Decimal("0.39")),
@@ -142,9 +121,3 @@ def test_an_accuracy_asked_for() -> None:
     assert cheapest_batch(ways, MALTA, Decimal("91.8")).batch_size == 128
     none = cheapest_batch(ways, MALTA, Decimal(99))
     assert (none.choice, none.less_accurate) == (None, tuple(MALTA))
-
-
-def test_no_accuracy_is_known() -> None:
-    """Then there is no answer, and every batch size is said to be unknown."""
-    got = cheapest_batch([(32, timed("a", 1, 1))], {})
-    assert (got.choice, got.demanded, got.unknown) == (None, None, (32,))

@@ -36,26 +36,7 @@ def test_rows_of_strubell(watts: str, hours: int, kwh: int, pounds: int) -> None
     assert round(emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)) == pounds
 
 
-def test_a_kilowatt_for_an_hour_without_a_building() -> None:
-    """Exactly one kilowatt-hour."""
-    assert energy_kwh(Decimal(1000), Decimal(HOUR), Decimal(1)) == 1
-
-
-def test_figures_beyond_reason_are_refused() -> None:
-    """What is not finite is an input error, not a traceback."""
-    with pytest.raises(InputError, match=r"^cost: expected finite"):
-        energy_kwh(Decimal("Infinity"), Decimal(HOUR), Decimal(1))
-
-
 GRID = Grid(id="here", name="Here", kg_co2e_per_kwh=Decimal("0.5"), year=2023, source="a test")
-
-
-def test_declared_power_over_time() -> None:
-    """1.4 kilowatts for ten machine-hours: 14 kWh, half as many kilograms."""
-    found = energy_use(DeclaredPower(Decimal(1400)), Decimal(36_000), GRID)
-    assert (found.machines_kwh, found.building_kwh, found.kg_co2e) == (14, 14, 7)
-    assert found.power.words == "from declared power: 1400 W of the machine"
-    assert found.pue_source == "not known, the machines alone"
 
 
 def test_what_a_meter_read_is_said_to_be_measured() -> None:

@@ -12,7 +12,6 @@ from epochcost.cost.jobs import (
     answered_seconds,
     failures_paid,
     machines_for_load,
-    million_program,
     serving_program,
     training_program,
 )
@@ -35,12 +34,6 @@ def test_machines_stay_below_the_load_that_is_allowed() -> None:
     assert (job["machines"], job["load"]) == (2, Decimal("0.5"))
     waited = answered_seconds(Decimal("0.4"), Decimal(4), Decimal("0.5"))
     assert float(job["seconds"]) == pytest.approx(float(waited))
-
-
-def test_a_million_requests_cost_their_share_of_a_month() -> None:
-    """Of $200 for ten million requests a million costs $20."""
-    inputs = {"total": Decimal(200), "rate": Decimal(10), "month": Decimal(1_000_000)}
-    assert answers(million_program(), inputs) == {"each": 20}
 
 
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])

@@ -9,7 +9,7 @@ from hypothesis import given
 from epochcost.cost import Usage, quote
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Credit
-from price_plans import credits_given, job_seconds, plan, rented, rented_plans
+from price_plans import credits_given, job_seconds, plan, rented_plans
 
 HOUR = Decimal(3600)
 
@@ -21,19 +21,6 @@ def test_the_credit_is_a_line() -> None:
     assert (bill.lines[-1].label, bill.lines[-1].amount) == ("trial", Decimal("-2.70"))
     assert (bill.total, bill.before_credit) == (0, Decimal("2.70"))
     assert (bill.credit_used, bill.credit_left) == (Decimal("2.70"), Decimal("7.30"))
-
-
-def test_a_bill_beyond_the_credit_is_paid_in_part() -> None:
-    """Two hours of $0.90 against $1.50."""
-    bill = quote(plan(amount=Decimal("0.90"), credit={"amount": Decimal("1.50")}), Usage(2 * HOUR))
-    assert (bill.total, bill.credit_left) == (Decimal("0.30"), 0)
-
-
-def test_no_credit_no_line() -> None:
-    """A plan without credit says nothing of one, nor does a bill without its plan's."""
-    credit = plan(amount=Decimal("0.90"), credit={"amount": Decimal(10)})
-    for bill in (quote(rented(), Usage(HOUR)), quote(credit, Usage(HOUR), credited=False)):
-        assert (bill.credit_left, bill.credit_used, len(bill.lines)) == (None, 0, 1)
 
 
 @given(rented_plans(), credits_given, job_seconds)

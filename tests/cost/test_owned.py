@@ -10,7 +10,7 @@ from hypothesis import given
 from epochcost.cost import Usage, quote
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH, Ownership
 from epochcost.errors import InputError
-from price_plans import durations, figures, owned
+from price_plans import figures, owned
 
 HOUR = Decimal(3600)
 
@@ -23,11 +23,6 @@ def test_an_hour_of_a_bought_machine() -> None:
     assert (energy.quantity, energy.unit) == (Decimal("0.011"), "kWh")
     assert energy.amount == Decimal("0.0022")
     assert "declared" in energy.label
-
-
-def test_nothing_is_rounded_up() -> None:
-    """An owned machine's plan has the default billing, per second, and does not use it."""
-    assert quote(owned(), Usage(Decimal(1))).total < quote(owned(), Usage(HOUR)).total / 3599
 
 
 def test_per_vcpu_multiplies_both_lines() -> None:
@@ -51,19 +46,6 @@ def test_a_price_of_vcpus_covers_no_accelerator() -> None:
     assert quote(owned(), Usage(HOUR, accelerated=True)) == quote(owned(), Usage(HOUR))
 
 
-def test_a_machine_kept_for_ever_costs_its_energy() -> None:
-    """In use always, for a very long life, only the energy is left to pay."""
-    depreciation, energy = quote(owned("0", "1", "1e15"), Usage(HOUR)).lines
-    assert depreciation.amount < energy.amount / 10**12
-
-
-@given(durations)
-def test_half_the_use_doubles_depreciation(used: Decimal) -> None:
-    """An hour of use carries the idle hours, so depreciation goes with one over utilisation."""
-    always, half = (quote(owned("0", share, "2"), Usage(used)).lines[0] for share in ("1", "0.5"))
-    assert abs(half.amount - 2 * always.amount) <= Decimal("1e-12")
-
-
 UPKEEP = {"rack_per_month": "73.05", "maintenance_per_year": "87.66", "idle_watts": "2"}
 
 
@@ -81,12 +63,6 @@ def test_upkeep_and_idle_energy_are_spread_over_the_used_hours() -> None:
     assert lines["maintenance"].amount == Decimal("0.04")
     idle = lines["idle energy, from declared power"]
     assert (idle.quantity, idle.unit) == (Decimal("0.0066"), "kWh")
-
-
-def test_a_machine_always_in_use_idles_never() -> None:
-    """At 100 % there is no line of idle energy, whatever the machine would draw."""
-    labels = [line.label for line in quote(owned("0", "1", **UPKEEP), Usage(HOUR)).lines]
-    assert "idle energy, from declared power" not in labels
 
 
 @given(figures("0.01", "1"), figures("0", "10"))

@@ -135,26 +135,3 @@ def test_a_rate_of_interruptions_can_be_changed() -> None:
         other = price.model_copy(update={"interruptions": changed})
         bill = run(program, {"seconds": Decimal(50_000), RATE: rate})
         agree(bill, quote(other, Usage(Decimal(50_000))))
-
-
-def test_an_owned_machines_figures_can_be_changed() -> None:
-    """Electricity and utilisation of the reader's own bill as a plan that declares them."""
-    price = plans.owned(idle_watts="3", rack_per_month="2")
-    assert price.owned is not None
-    table = price.owned.model_copy(
-        update={"electricity_per_kwh": Decimal("0.4"), "utilisation": Decimal("0.75")}
-    )
-    other = price.model_copy(update={"owned": table})
-    usage = {"owned.electricity_per_kwh": Decimal("0.4"), "owned.utilisation": Decimal("0.75")}
-    bill = run(bill_program(price).json, {"seconds": Decimal(7200), **usage})
-    agree(bill, quote(other, Usage(Decimal(7200))))
-
-
-def test_what_is_moved_is_an_input_only_where_it_has_a_price() -> None:
-    """A plan without a price for moved data does not take it for free."""
-    assert "egress_gb" not in bill_program(plans.rented()).json["inputs"]
-    moved = plans.plan(
-        amount=Decimal(1), components=[{"label": "egress", "per": "gb", "amount": Decimal("0.09")}]
-    )
-    bill = run(bill_program(moved).json, {"seconds": Decimal(3600), "egress_gb": Decimal(10)})
-    assert close(bill.total, quote(moved, Usage(Decimal(3600), egress_gb=Decimal(10))).total)

@@ -14,7 +14,6 @@ from epochcost.cost.lines import Usage
 from epochcost.cost.sensitivity import (
     INTERRUPTIONS,
     SPEED,
-    TIME,
     PricedJob,
     cost_interval,
     switching_value,
@@ -39,14 +38,6 @@ def test_a_share_beyond_one_is_no_plan() -> None:
     """A machine in use all its life cannot be used more, so no utilisation makes it cheaper."""
     job = PricedJob(owned(utilisation="1"), JOB.work)
     assert switching_value(job, "owned.utilisation", job.bill().total / 2) is None
-
-
-@pytest.mark.parametrize(("name", "value"), [("amount", "0.45"), (SPEED, "2")])
-def test_where_half_the_cost_is(name: str, value: str) -> None:
-    """4.50 dollars are half the price or twice the speed."""
-    got = switching_value(JOB, name, Decimal("4.5"))
-    assert got is not None
-    assert got.value == pytest.approx(Decimal(value), rel=Decimal("1e-12"))
 
 
 @settings(max_examples=20)  # each bisects a hundred bills, judged as specs
@@ -76,24 +67,6 @@ def test_the_interruption_rate_at_which_spot_is_no_cheaper() -> None:
         assert (bill.total < 9) is cheaper
 
 
-def test_a_utilisation_that_no_machine_has() -> None:
-    """Not even all its life in use makes it that cheap."""
-    job = PricedJob(owned(), JOB.work)
-    assert switching_value(job, "owned.utilisation", Decimal("1e-6")) is None
-    whole = job.with_input("owned.utilisation", Decimal(1)).bill().total
-    got = switching_value(job, "owned.utilisation", whole)
-    assert got is not None
-    assert got.value == pytest.approx(Decimal(1))
-
-
-def test_billing_in_steps_has_steps() -> None:
-    """In whole hours 61 minutes cost two: a 61/60 of the speed costs one."""
-    job = PricedJob(rented("1", "whole-hour"), MachineTime(Time.exact(Decimal(3660))))
-    got = switching_value(job, SPEED, Decimal(1))
-    assert got is not None
-    assert got.value == pytest.approx(Decimal(61) / 60)
-
-
 def test_an_input_that_is_none() -> None:
     """A figure that the plan does not have is said, and so is a speed of zero."""
     with pytest.raises(InputError, match=r"owned\.utilisation"):
@@ -113,28 +86,6 @@ def prorated(**fields: Any) -> Price:
 def between(low: str, high: str) -> dict[str, Decimal]:
     """A declared range."""
     return {"low": Decimal(low), "high": Decimal(high)}
-
-
-def test_three_and_four_make_five() -> None:
-    """100 dollars, 3 % by the time and 4 % by the price: 95 to 105, and the price matters most."""
-    time = Time(97 * HOUR, 100 * HOUR, 103 * HOUR)
-    got = cost_interval(
-        PricedJob(prorated(ranges={"amount": between("0.96", "1.04")}), MachineTime(time))
-    )
-    assert (got.cost.low, got.cost.mean, got.cost.high) == (95, 100, 105)
-    assert [(part.name, part.low, part.high) for part in got.parts] == [
-        ("amount", 96, 104),
-        (TIME, 97, 103),
-    ]
-    assert got.largest == got.parts[0]
-
-
-def test_each_side_by_itself() -> None:
-    """A range that only rises makes no room below."""
-    got = cost_interval(
-        PricedJob(prorated(ranges={"amount": between("1", "1.5")}), MachineTime(DAYS))
-    )
-    assert (got.cost.low, got.cost.mean, got.cost.high) == (100, 100, 150)
 
 
 def test_a_utilisation_that_falls_costs_more() -> None:
@@ -158,14 +109,6 @@ def test_interruptions_are_a_part() -> None:
     ends = [quote_quantile(price, Usage(DAYS.mean), share).total for share in (0.05, 0.95)]
     assert [(part.name, part.low, part.high) for part in got.parts] == [(INTERRUPTIONS, *ends)]
     assert [got.cost.low, got.cost.high] == pytest.approx(ends)
-
-
-def test_a_share_of_a_job_is_not_interrupted() -> None:
-    """What runs anyway costs its share, whatever interrupts the whole."""
-    price = prorated(interruptions={"rate_per_hour": Decimal("0.1")})
-    got = cost_interval(PricedJob(price, MachineTime(DAYS, shared=True)))
-    assert got.parts == ()
-    assert got.cost.low == got.cost.mean == got.cost.high == 100
 
 
 def test_as_covering_as_sampling() -> None:

@@ -17,16 +17,12 @@ from hypothesis import strategies as st
 from epochcost.cost import Quote, Usage, billed_seconds, quote, quote_quantile
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import (
-    SHOWN_RATES,
     SimulatedRun,
     SpotJob,
-    can_be_interrupted,
     daly_interval_seconds,
     expected_time,
-    interrupted_at,
     rounding_seconds,
     simulate,
-    spot_job,
 )
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -91,17 +87,6 @@ def test_closed_form_and_simulation_agree(name: str) -> None:
         assert abs(float(closed) - played) <= error + ends * more + 1e-6
 
 
-@each_job
-def test_parts_add_up(name: str) -> None:
-    """Running time is work, saves, starts and rework; nothing is negative."""
-    with exact_arithmetic():
-        time = expected_time(JOBS[name])
-        parts = (time.work, time.saving, time.starting, time.rework)
-        assert abs(time.running - sum(parts)) < Decimal("1e-30")
-    assert min(parts) >= 0
-    assert time.forced >= 0
-
-
 def billed_beyond_running(run: SimulatedRun, rule: Billing) -> float:
     """The time that rounding adds to each start of a run."""
     billed = (float(billed_seconds(Decimal(repr(ended)), rule)) for ended, _ in run.starts)
@@ -147,14 +132,6 @@ def test_a_rate_of_zero_costs_the_list_price(price: Price, used: Decimal) -> Non
     assert quote_quantile(calm, Usage(used), 0.95).lines == quote(free, Usage(used)).lines
 
 
-@given(job_seconds, figures("1e-9", "1e-6", "1e-9"))
-def test_rare_interruptions_cost_little(used: Decimal, rate: Decimal) -> None:
-    """As the rate falls to zero the expected bill falls to the list price."""
-    rare = quote(spot(rate_per_hour=rate, restart_seconds=60), Usage(used)).total
-    listed = quote(plan(amount=Decimal("0.36"), billing="prorated"), Usage(used)).total
-    assert 0 <= rare - listed <= listed * rate
-
-
 def test_the_lines_of_a_bill() -> None:
     """An hour in stretches of ten minutes, by hand: exp(r L) - 1 over r for each, and their sum."""
     price = spot(
@@ -184,16 +161,6 @@ def test_notice_saves_work() -> None:
     assert warned.total < unwarned.total
 
 
-def test_a_lifetime_bounds_the_interval() -> None:
-    """Stretches and their save fit between a start and a lifetime's end."""
-    terms = {"rate_per_hour": Decimal("0.001"), "checkpoint_seconds": Decimal(1000)}
-    price = plan(plan="spot", amount=Decimal(1), interruptions=terms, maximum_lifetime_seconds=HOUR)
-    with exact_arithmetic():
-        got = spot_job(price, 10 * DAY)
-        assert got is not None
-        assert got.interval == HOUR - 1000
-
-
 def test_a_lifetime_too_short_to_save_in() -> None:
     """No work could ever be kept; the sum is said."""
     terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
@@ -201,36 +168,6 @@ def test_a_lifetime_too_short_to_save_in() -> None:
     price = price.model_copy(update={"maximum_lifetime_seconds": Decimal(50)})
     with pytest.raises(InputError, match="longer than a start, a restart and a checkpoint, 50 s"):
         quote(price, Usage(HOUR))
-
-
-@pytest.mark.parametrize(
-    ("lifetime", "fits"), [(None, True), (331, True), (330, False), (2, False)]
-)
-def test_a_lifetime_too_short_for_assumed_interruptions(lifetime: int | None, fits: bool) -> None:
-    """A plan of unknown rate whose starts end before a restart and a save is shown at none."""
-    seconds = None if lifetime is None else Decimal(lifetime)
-    price = plan(plan="spot", amount=Decimal(1), maximum_lifetime_seconds=seconds)
-    assert can_be_interrupted(price) is fits
-    if fits:
-        assert all(quote(interrupted_at(price, rate), Usage(HOUR)).total for rate in SHOWN_RATES)
-
-
-def test_interruptions_that_never_let_a_job_end() -> None:
-    """One minute between interruptions and an hour between saves: more than a century."""
-    price = spot(rate_per_hour=60, checkpoint_seconds=1, checkpoint_interval_seconds=3600)
-    with pytest.raises(InputError, match="save more often"):
-        quote(price, Usage(10 * HOUR))
-
-
-@given(figures("0.001", "3"), figures("0.1", "200"), st.sampled_from([0, 20, 600]))
-def test_ends_lie_around_the_mean(rate: Decimal, hours: Decimal, save: int) -> None:
-    """5 % at most the mean, 95 % at least the bill without interruptions, and in order."""
-    price = spot(rate_per_hour=rate, checkpoint_seconds=save, restart_seconds=60)
-    usage = Usage(hours * HOUR)
-    low, middle, high = (quote_quantile(price, usage, share).total for share in (0.05, 0.5, 0.95))
-    assert quote(plan(amount=Decimal("0.36"), billing="prorated"), usage).total <= low
-    assert low <= quote(price, usage).total
-    assert low <= middle <= high
 
 
 @pytest.mark.parametrize(
@@ -272,16 +209,6 @@ def test_a_long_job_has_a_narrower_range() -> None:
         return (high - low) / quote(price, usage).total
 
     assert float(width(10_000)) == pytest.approx(float(width(100)) / 10, rel=0.15)
-
-
-def test_a_stretch_that_is_tried_very_often() -> None:
-    """After thousands of tries it ends at random: 5 and 95 % of an exponential time."""
-    terms = {"rate_per_hour": 8, "checkpoint_seconds": 1, "checkpoint_interval_seconds": 3600}
-    price, usage = spot(**terms), Usage(HOUR)
-    expected = float(quote(price, usage).total)
-    low, high = (float(quote_quantile(price, usage, share).total) for share in (0.05, 0.95))
-    assert low / expected == pytest.approx(-math.log(0.95), rel=0.06)
-    assert high / expected == pytest.approx(-math.log(0.05), rel=0.02)
 
 
 terms_of_all_kinds = st.fixed_dictionaries(
@@ -350,12 +277,6 @@ def test_daly_by_hand() -> None:
     """For 2 s and 100 s the root of 2 s / 2 M is a tenth: 20 (1 + 1/30 + 1/900) - 2."""
     got = daly_interval_seconds(Decimal(2), Decimal(100))
     assert got.quantize(Decimal("1e-12")) == Decimal("18.688888888889")
-
-
-def test_a_save_as_long_as_two_intervals() -> None:
-    """From there on the mean time between interruptions itself is Daly's interval."""
-    assert daly_interval_seconds(Decimal(200), Decimal(100)) == 100
-    assert daly_interval_seconds(Decimal(0), Decimal(100)) == 0
 
 
 @pytest.mark.parametrize(("save", "between"), [("5", "36000"), ("60", "7200"), ("300", "1800")])

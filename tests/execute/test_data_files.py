@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,39 +58,6 @@ def test_idx_files_become_examples(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.labels, arrays[part, "labels"])
 
 
-def test_an_archive_of_cifar_becomes_both_parts(tmp_path: Path) -> None:
-    """Training batches in their order and the test batch, of one archive that is never unpacked."""
-    rows = RNG.integers(0, 10, (7, 3073), np.uint8)
-    batches = {"data_batch_2": rows[3:5], "test_batch": rows[5:], "data_batch_1": rows[:3]}
-    path = tmp_path / "cifar.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, batch in batches.items():
-            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}.bin")
-            member.size = batch.size
-            archive.addfile(member, io.BytesIO(batch.tobytes()))
-    file = DataFile(
-        name="cifar.tar.gz",
-        part="both",
-        members=("data_batch_1.bin", "data_batch_2.bin"),
-        held_out_members=("test_batch.bin",),
-    )
-    dataset = dataset_of(file, form="cifar-binary")
-    (held,) = imported(dataset, path, tmp_path / "data")
-    examples = load_examples(dataset, tmp_path / "data", 1, 1)
-    np.testing.assert_array_equal(examples.training.labels, rows[:5, 0])
-    np.testing.assert_array_equal(examples.held_out.labels, rows[5:, 0])
-    np.testing.assert_array_equal(examples.held_out.examples.reshape(2, -1), rows[5:, 1:])
-    assert [each.name for each in (tmp_path / "data/made").iterdir()] == ["cifar.tar.gz"]
-    assert held.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_held_out_members_are_of_an_archive_of_both_parts() -> None:
-    """A spec that names them beside another part, or alone, is refused."""
-    for wrong in ({"part": "training", "members": ("a",)}, {"part": "both"}):
-        with pytest.raises(ValueError, match="should have members and part"):
-            DataFile.model_validate({"name": "x", "held_out_members": ["b"], **wrong})
-
-
 def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) -> None:
     """Another length, another hash, and what cannot be read where no hash is known."""
     source, folder = tmp_path / "x.csv", tmp_path / "data"
@@ -121,21 +86,6 @@ def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             imported(dataset, path, data)
     assert not data.exists()
-
-
-def test_a_place_that_takes_no_files_is_told(tmp_path: Path) -> None:
-    """A file where the folder of data should be."""
-    (tmp_path / "x.csv").write_bytes(ROWS)
-    (tmp_path / "data").write_text("in the way")
-    with pytest.raises(CapabilityError, match="expected a folder that takes the files of a data"):
-        imported(dataset_of(KNOWN), tmp_path / "x.csv", tmp_path / "data")
-
-
-def test_a_data_set_that_is_only_described_has_no_files(tmp_path: Path) -> None:
-    """Its home is where to look."""
-    described = dataset_of(KNOWN).model_copy(update={"data": None, "address": "example.org"})
-    with pytest.raises(InputError, match=r"expected a table \[data\].*its home is example\.org"):
-        imported(described, tmp_path, tmp_path / "data")
 
 
 class SilentBar:

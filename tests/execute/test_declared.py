@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 
 from declared_model import (
@@ -103,35 +102,6 @@ def test_a_served_language_model_carries_its_state(declare: Declare) -> None:
     assert not np.array_equal(first, step.carried_values()["h"])
 
 
-BAG = """g (int32[batch, 30] words, float[batch, 30] mask) => (float[batch, 1] score)
-    <float[200, 8] embedding = {@1600}, float[8, 1] w = {@8},
-     int64[1] one = {1}, int64[1] two = {2}>
-    { e = Gather(embedding, words) c = Unsqueeze(mask, two) m = Mul(e, c)
-      s = ReduceSum <keepdims = 0> (m, one) score = MatMul(s, w) }"""
-BAG_SPEC = """
-[[inputs]]
-name = "words"
-vocabulary = 200
-[[inputs]]
-name = "mask"
-value = 1
-"""
-
-
-def test_a_binary_classifier_of_bags_of_words_learns(declare: Declare) -> None:
-    """Token indices of 32 bits, a constant mask, and one probability for each example."""
-    settings = (
-        f'loss = "sigmoid_cross_entropy"\noutput = "score"\ntarget = {{ classes = 2 }}\n{ADAM}'
-    )
-    job = declare(BAG, BAG_SPEC + training(settings)).job(batch_size=64)
-    pool = np.load(job.batches)
-    assert np.all(pool["mask"] == 1)
-    assert pool["words"].dtype == np.int32
-    assert pool["target"].dtype == np.float32
-    before, after = losses(job, 150)
-    assert after < 0.93 * before
-
-
 AUXILIARY = """[[training.auxiliary]]
 loss = "{loss}"
 output = "numbers"
@@ -167,56 +137,3 @@ def test_a_schedule_is_a_series_of_rates(declare: Declare) -> None:
     np.testing.assert_allclose(rates[[0, 1, 61, 62, -1]], [0.01, 0.02, 0.02, 0.002, 0.002])
     before, after = losses(job, 60)
     assert after < before
-
-
-@pytest.mark.parametrize("extra", ["", 'schedule = { name = "on-plateau" }'])
-def test_a_rate_that_stays_costs_nothing(declare: Declare, extra: str) -> None:
-    """A constant rate, and one that waits for the end of an epoch, are fed once."""
-    job = declare(TWO_HEADS, plain(extra)).job()
-    assert job.series is None
-    assert job.scalars == {"learning_rate": 0.02}
-
-
-def test_frozen_parameters_stay_out_of_the_step(declare: Declare) -> None:
-    """What matches is neither carried nor differentiated; the head has state and learns."""
-    job = declare(TWO_HEADS, plain('freeze = ["body_*"]')).job()
-    carried = {c.input for c in job.carried}
-    assert carried == {"step_count", "head_a", "head_a.first_moment", "head_a.second_moment"}
-    before, after = losses(job, 60)
-    assert after < before
-
-
-def test_settings_of_the_optimizer_arrive_in_the_graph(declare: Declare) -> None:
-    """Weight decay, its exceptions and the bound of the norm change the step."""
-    decayed = 'optimizer = { name = "adamw", learning_rate = 0.02, weight_decay = 0.1 }'
-    project = declare(TWO_HEADS, plain(""))
-    spec = project.root / "specs/models/tiny.toml"
-    sizes = []
-    for extra, optimizer in (
-        ("", ADAM),
-        ("", decayed),
-        ('no_weight_decay = ["head_*"]', decayed),
-        ("clip_norm = 1", ADAM),
-    ):
-        head = spec.read_text().split("[[inputs]]")[0]
-        spec.write_text(head + plain(extra, optimizer))
-        sizes.append(len(onnx.load(project.job().graph).graph.node))
-    without, with_decay, spared, with_bound = sizes
-    assert without < spared < with_decay
-    assert with_bound > without
-
-
-def test_flattened_positions_are_fed(declare: Declare) -> None:
-    """Scores [batch * sequence, classes] take a class for each row."""
-    graph = LANGUAGE.replace(
-        "logits = MatMul(c, decoder)", "f = Reshape(c, flat) logits = MatMul(f, decoder)"
-    )
-    graph = graph.replace("int64[1] one = {1}", "int64[1] one = {1}, int64[2] flat = {-1, 8}")
-    graph = graph.replace("float[batch, sequence, 40] logits", "float[rows, 40] logits")
-    settings = (
-        f'loss = "softmax_cross_entropy"\noutput = "logits"\ntarget = {{ classes = 40 }}\n{ADAM}'
-    )
-    job = declare(graph, LANGUAGE_SPEC + training(settings)).job()
-    assert np.load(job.batches)["target"].shape[1:] == (16 * 12,)
-    before, after = losses(job, 60)
-    assert after < 0.7 * before

@@ -55,25 +55,6 @@ def test_a_target_must_fit_its_output(
         declared.job()
 
 
-@pytest.mark.parametrize(
-    ("graph", "words"),
-    [
-        ("g (float[batch, 4] x) => (float[batch] logits) <float[4] w = {@4}> "
-         "{ logits = MatMul(x, w) }", r"expected float class scores \[..., classes\]"),
-        ("g (float[batch, 4] x) => (float[3, 5] logits) <float[3, 4] w = {@12}, float[4, 5] v = "
-         "{@20}, int64[1] zero = {0}> { s = ReduceSum(x, zero) m = Mul(w, s) "
-         "logits = MatMul(m, v) }", "first dimension is the batch, 16, or a multiple"),
-    ],
-)  # fmt: skip
-def test_an_output_that_has_no_scores_for_the_examples_is_one_line(
-    declare: Declare, graph: str, words: str
-) -> None:
-    """The loss, the output and its shape are named."""
-    declared = declare(graph, plain(""))
-    with pytest.raises(ModelError, match=words):
-        declared.job()
-
-
 def test_a_state_that_the_graph_has_not_is_one_line(declare: Declare) -> None:
     """A carried input of another name is told with those that there are."""
     settings = (

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.errors import ModelError
 from epochcost.execute.decoding import DecoderSize, decoder_size
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -42,13 +41,6 @@ def test_a_token_of_smollm2_by_hand(catalogue: Catalogue) -> None:
     assert size.decode_bytes(4, 100) == size.read_bytes + 400 * size.cache_bytes_per_token
 
 
-def test_weights_of_four_bits_move_a_sixth(catalogue: Catalogue) -> None:
-    """Half a byte and an eighth for scales, of four bytes."""
-    size = size_of(catalogue, "qwen2.5-0.5b")
-    moved = size.decode_bytes(1, 1, int4=True) - size.cache_bytes_per_token
-    assert moved / size.read_bytes == pytest.approx(0.625 / 4, rel=0.01)
-
-
 def test_the_largest_is_counted_without_its_weights(catalogue: Catalogue) -> None:
     """280 GB are read for a token of 70 billion parameters in fp32."""
     size = size_of(catalogue, "llama-3.1-70b")
@@ -69,9 +61,3 @@ def test_a_token_of_a_mixture_reads_the_chosen_experts(catalogue: Catalogue) -> 
     attention = 32 * 4 * 4096 * 257
     assert size.decode_flops_per_token == pytest.approx(size.read_bytes / 2 + attention, rel=0.01)
     assert size.memory_bytes(1, 1) > 2 * 4 * 46e9
-
-
-def test_another_model_is_refused(catalogue: Catalogue) -> None:
-    """By name."""
-    with pytest.raises(ModelError, match="mnist-mlp: expected a decoder"):
-        size_of(catalogue, "mnist-mlp")

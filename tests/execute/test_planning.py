@@ -20,17 +20,3 @@ def test_a_model_that_no_study_measures_is_said(tmp_path: Path) -> None:
     (project / "specs/models/other.toml").write_text(tiny.replace('"tiny"', '"other"', 1))
     with pytest.raises(InputError, match="expected a model of the studies brief"):
         plan_run(load_catalogue(project), RunRequest(models=("other",), providers=("cpu",)))
-
-
-def test_studies_are_chosen_by_name(tmp_path: Path) -> None:
-    """Only the named study is planned."""
-    project = write_tiny_project(tmp_path)
-    brief = (project / "specs/studies/brief.toml").read_text()
-    other = brief.replace('"brief"', '"other"').replace(
-        "[sampling]", 'modes = ["inference"]\n[sampling]'
-    )
-    (project / "specs/studies/other.toml").write_text(other)
-    catalogue = load_catalogue(project)
-    planned = plan_run(catalogue, RunRequest(studies=("other",), providers=("cpu",)))
-    assert [trial.title for trial in planned.trials] == ["tiny inference cpu batch 1"]
-    assert len(plan_run(catalogue, RunRequest(providers=("cpu",))).trials) == 3

@@ -134,11 +134,6 @@ def run_fixture(job_in: Callable[..., Job], tmp_path: Path) -> Run:
     return lambda *asked: measure(job_in(*asked), tmp_path, lambda _: None)
 
 
-def test_fp32_is_compared_with_nothing(run: Run) -> None:
-    """The plain trial has no agreement with itself."""
-    assert run(perceptron(), "fp32").agreement is None
-
-
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
 def test_fp16_without_kernels_is_refused(run: Run, name: str) -> None:
@@ -153,19 +148,6 @@ def test_bf16_without_kernels_is_refused(run: Run, name: str) -> None:
     """ONNX Runtime opens no session at all; the trial names the operator."""
     with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
         run(MODELS[name](), "bf16")
-
-
-@pytest.mark.slow
-def test_under_load_the_largest_batch_is_compared(
-    job_in: Callable[..., Job], tmp_path: Path
-) -> None:
-    """The first examples are compared, on a CPU those of TF32 with no difference."""
-    pytest.importorskip("mlperf_loadgen")
-    job = job_in(perceptron(), "tf32", 'scenarios = ["offline"]')
-    found = measure(job, tmp_path, lambda _: None)
-    assert found.agreement is not None
-    assert found.agreement.examples == 8
-    assert found.agreement.outputs[0].relative_to_norm == 0
 
 
 @pytest.fixture(name="training_in")

@@ -16,9 +16,9 @@ import pytest
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.build import build_job
-from epochcost.execute.engines import find_environment, python_of, requirements
+from epochcost.execute.engines import find_environment, python_of
 from epochcost.execute.planning import plan_run
-from epochcost.execute.requests import PROMPTS, draw_lengths, draw_requests
+from epochcost.execute.requests import PROMPTS, draw_lengths
 from epochcost.graphs.last_position import with_all_positions
 from epochcost.measure import start
 from epochcost.measure.job import AskedDecoder, Job, TrialFailed
@@ -114,35 +114,12 @@ def test_a_trial_is_of_the_engine(trial: Trial) -> None:
     assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
 
 
-def test_the_environment_has_the_same_runtime_for_cpus() -> None:
-    """The engine comes with the release of ONNX Runtime that phases are measured under."""
-    engine, runtime, *_ = requirements(ENGINE)
-    assert engine == ENGINE
-    assert runtime == f"onnxruntime=={ort.__version__}"
-
-
 def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path) -> None:
     """Nothing would prove what an engine computed in."""
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
     assert reason == "requests to an engine are answered in fp32, int4"
-
-
-def test_a_gpu_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    """Nobody has tried, so nothing is claimed."""
-    found = project(tmp_path, STUDY.replace("rounds", 'providers = ["cuda"]\nrounds'))
-    plan = plan_run(found, RunRequest())
-    assert not plan.trials
-    assert plan.left_out
-
-
-def test_requests_beyond_the_context_are_left_out(tmp_path: Path) -> None:
-    """A prompt and its answer must fit together."""
-    found = project(tmp_path, STUDY.replace("most = 16", "most = 300"))
-    reasons = [one.reason for one in plan_run(found, RunRequest(providers=("cpu",))).left_out]
-    assert reasons
-    assert {*reasons} == {"305 tokens are more than its context of 256"}
 
 
 @pytest.mark.parametrize(
@@ -176,14 +153,6 @@ def test_lengths_are_as_declared() -> None:
     assert len(curve) == len(table) == PROMPTS
 
 
-def test_requests_are_the_same_for_the_same_seed(trial: Trial) -> None:
-    """And others for another."""
-    assert isinstance(trial.work, Requests)
-    one, same, other = (draw_requests(trial.work, 97, seed) for seed in (3, 3, 4))
-    assert all(np.array_equal(one[name], same[name]) for name in one)
-    assert not np.array_equal(one["prompts"], other["prompts"])
-
-
 def test_every_position_is_scored() -> None:
     """A graph of the last position becomes one of all; one of all stays as it is."""
     model = tiny_decoder()
@@ -194,6 +163,7 @@ def test_every_position_is_scored() -> None:
     assert with_all_positions(whole, "logits", "input_ids") is whole
 
 
+@pytest.mark.slow
 def test_rates_are_asked_and_latencies_are_loadgens(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +197,7 @@ def test_rates_are_asked_and_latencies_are_loadgens(
     assert tokens.good_share(patient.model_copy(update={"token_ms": 0})) == 0
 
 
+@pytest.mark.slow
 def test_bounds_that_nothing_keeps_are_a_state(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +246,7 @@ print(json.dumps(ended[0].tokens))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_environment(ENGINE) is None, reason=f"{ENGINE} is not prepared here")
 def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Path) -> None:
     """Two hundred tokens of the engine, of the cache in place, and without any cache."""

@@ -46,7 +46,7 @@ def ignore(_: Event) -> None:
     """Show nothing."""
 
 
-@pytest.mark.parametrize("model", _STEPS)
+@pytest.mark.parametrize("model", ["mnist-mlp", pytest.param("mnist-cnn", marks=pytest.mark.slow)])
 def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     """Some dozens of real training steps lower the loss on batches that were never trained on."""
     catalogue = load_catalogue(ROOT)

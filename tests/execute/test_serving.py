@@ -10,7 +10,6 @@ import pytest
 
 from epochcost.execute.assignment import Assignment, Event, Finished
 from epochcost.execute.build import build_job
-from epochcost.execute.loads import powers_of_two
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.job import ServingFiles
@@ -41,13 +40,6 @@ def served_fixture(tmp_path: Path) -> tuple[Catalogue, Plan]:
     study.write_text(study.read_text().replace('models = ["tiny"]', f'models = ["tiny"]{_LOAD}'))
     catalogue = load_catalogue(root)
     return catalogue, plan_run(catalogue, RunRequest(providers=("cpu",)))
-
-
-def test_the_sizes_are_powers_of_two_up_to_the_largest() -> None:
-    """A largest that is none is there as well, for full batches are never padded."""
-    assert powers_of_two(1) == (1,)
-    assert powers_of_two(8) == (1, 2, 4, 8)
-    assert powers_of_two(6) == (1, 2, 4, 6)
 
 
 def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_path: Path) -> None:

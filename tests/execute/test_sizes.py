@@ -141,38 +141,9 @@ def test_a_damaged_file_is_counted_again(query: SizeQuery, folder: Path) -> None
     assert cached_size(query) == first == read_cached(query)
 
 
-def test_a_folder_that_cannot_be_is_no_fault(
-    query: SizeQuery, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file stands where the folder should: sizes are counted as if there were no cache."""
-    folder.parent.parent.mkdir()
-    folder.parent.write_text("in the way")
-    assert cached_size(query) == cached_size(query)
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    monkeypatch.setattr(Path, "home", _homeless)
-    assert cached_size(query).parameters == 51
-
-
-def _homeless() -> Path:
-    raise RuntimeError("no home")
-
-
 def test_a_graph_that_cannot_be_read_says_so(query: SizeQuery, folder: Path) -> None:
     """Its fault is told each time, and not kept."""
     query.graph.unlink()
     with pytest.raises(ModelError, match="there is no such file"):
         cached_size(query)
     assert not folder.exists()
-
-
-def test_memory_that_does_not_suffice_is_said(
-    query: SizeQuery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of this machine, and in words."""
-
-    def exhaust(*_: object) -> ModelSize:
-        raise MemoryError
-
-    monkeypatch.setattr(sizes, "size_of", exhaust)
-    with pytest.raises(CapabilityError, match="takes more than this machine has"):
-        cached_size(query)

@@ -9,15 +9,14 @@ from typing import Any
 import onnx
 import pytest
 
-from epochcost.errors import ModelError
-from epochcost.execute.sizing import declared_batch_sizes, size_of
-from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize
+from epochcost.execute.sizing import size_of
+from epochcost.plan.size import Footprint, ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from graph_text import model_of_text
 from onnxstep.graphs.loading import load_model
-from tiny_project import linear_model, write_tiny_project
+from tiny_project import linear_model
 
 # By id of a model and batch size: floating-point operations of a training step as the literature
 # counts them, three times the forward pass. Derived from the layers of the sources' scripts.
@@ -104,23 +103,6 @@ def test_the_step_itself_is_counted_exactly(model_id: str, batch_size: int, rati
     assert step.step_flops / step.forward_flops == pytest.approx(ratio, abs=5e-4)
 
 
-def test_parts_of_a_linear_model() -> None:
-    """51 parameters of four bytes, two moments of each, and one step count of eight bytes."""
-    size = size_of(tiny(), linear_model(), {"training": [4], "inference": [1]})
-    assert (size.parameters, size.trainable_parameters) == (51, 51)
-    step = footprint(size, "training", 4)
-    assert step.forward_flops == 2 * 4 * 16 * 3
-    assert step.step_flops == 2 * step.forward_flops
-    assert (step.weight_bytes, step.fixed_bytes, step.carried_bytes) == (204, 0, 3 * 204 + 8)
-    fed = 4 * 16 * 4 + 4 * 8
-    assert step.exchanged_bytes == fed + 4 + 4  # the learning rate goes in, the loss comes out
-    assert step.in_place_bytes == step.carried_bytes  # one layer, whose input has no gradient
-    held = step.carried_bytes + step.folded_bytes
-    device = held + step.activation_bytes + step.exchanged_bytes
-    assert step.memory_bytes("cuda") == device
-    assert step.memory_bytes("cpu") == device + 204 + step.pool_bytes + PROCESS_BYTES
-
-
 def test_what_cannot_be_overwritten_is_held_twice() -> None:
     """On CUDA everything that a step carries on, for nothing is written in place there."""
     size = size_of(tiny(), linear_model(), {"training": [4]}, "cuda")
@@ -163,14 +145,6 @@ def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
     assert [missing.mode for missing in size.uncounted] == ["inference"]
 
 
-def test_what_is_frozen_is_held_once() -> None:
-    """No gradient, no state, and no second copy."""
-    size = size_of(tiny(freeze=["w*"]), linear_model(), {"training": [4]})
-    assert (size.parameters, size.trainable_parameters) == (51, 3)
-    step = footprint(size, "training", 4)
-    assert (step.fixed_bytes, step.carried_bytes) == (192, 3 * 12 + 8)
-
-
 def test_a_mode_that_cannot_be_built_is_said() -> None:
     """A model that cannot be differentiated is still served, and nothing is guessed."""
     stepped = model_of_text(
@@ -182,12 +156,6 @@ def test_a_mode_that_cannot_be_built_is_said() -> None:
     assert [missing.mode for missing in size.uncounted] == ["training"]
     assert footprint(size, "inference", 1).forward_flops == 2 * 16 * 3
     assert size.step_flops_per_example is None
-
-
-def test_a_pattern_that_freezes_nothing_is_refused() -> None:
-    """A slip in the spec is an error and not another size."""
-    with pytest.raises(ModelError, match="freeze 'encoder"):
-        size_of(tiny(freeze=["encoder.*"]), linear_model(), {"inference": [1]})
 
 
 def test_weights_are_never_allocated() -> None:
@@ -204,9 +172,3 @@ def test_weights_are_never_allocated() -> None:
     size = size_of(tiny(), graph, {"training": [1]})
     assert size.parameters == 3 * wide + 3
     assert footprint(size, "training", 1).memory_bytes("cuda") > 6 * 4 * 3 * wide
-
-
-def test_declared_batch_sizes_are_those_of_the_spec(tmp_path: Path) -> None:
-    """A model that is only served has no training to count."""
-    model = load_catalogue(write_tiny_project(tmp_path)).model("tiny")
-    assert declared_batch_sizes(model) == {"training": (2, 4), "inference": (1,)}

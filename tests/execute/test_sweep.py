@@ -153,19 +153,6 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     )
 
 
-def test_a_wrong_trial_ends_its_sweep(assignment: Assignment) -> None:
-    """Another failure than memory's is one of the run, and the sweep says so."""
-    (sweep,) = assignment.sweeps
-    changed = sweep.trial.model_copy(update={"graph_sha256": "0" * 64})
-    broken = replace(assignment, sweeps=[replace(sweep, trial=changed)], trials=[])
-    (outcome,) = run_trials(broken, lambda _: None)
-    assert "changed after the run was planned" in str(getattr(outcome, "error", ""))
-    (limit,) = load_limits(assignment.store.folder).records.values()
-    assert limit.cause == "failure"
-    assert limit.reason.startswith("batch 2 failed: ")
-    assert not limit.failed[0].of_memory
-
-
 def test_forms_of_the_end_of_memory() -> None:
     """By its kind, or by its words where another process said them."""
     assert is_out_of_memory(OutOfMemory("killed by SIGKILL"))

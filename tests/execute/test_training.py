@@ -18,8 +18,7 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.training import prepare, run_repeat, state_path
-from epochcost.specs.catalogue import Catalogue
+from epochcost.execute.training import prepare, state_path
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.training import OnPlateau
 from epochcost.train.loop import TrainingDiverged, parse_target
@@ -71,18 +70,6 @@ def test_a_killed_training_goes_on_from_its_last_saved_state(tmp_path: Path) -> 
     assert resumed.weights_sha256 == whole.weights_sha256
 
 
-def test_other_seeds_train_other_weights(tmp_path: Path) -> None:
-    """A repeat differs from the next in first weights, order and masks."""
-    prepared = prepared_digits(tmp_path)
-    one, other = (
-        run_repeat(prepared, seed, tmp_path / str(seed), lambda *_: None, lambda: False)
-        for seed in (0, 1)
-    )
-    assert one is not None
-    assert other is not None
-    assert one.weights_sha256 != other.weights_sha256
-
-
 def test_the_exported_model_answers_as_the_training_did(tmp_path: Path) -> None:
     """A plain session of any batch size gives the accuracy of the last evaluation."""
     prepared = prepared_digits(tmp_path)
@@ -95,21 +82,6 @@ def test_the_exported_model_answers_as_the_training_did(tmp_path: Path) -> None:
     assert [each.name for each in session.get_inputs()] == ["image"]
     right = float(np.mean(np.argmax(logits, axis=1) == held_out.labels))
     assert right == repeat.curve[-1].accuracy
-
-
-def test_an_exported_model_can_be_trained_on(tmp_path: Path) -> None:
-    """As any file with its weights inside: it begins with the accuracy that it had."""
-    prepared = prepared_digits(tmp_path)
-    before = run(prepared, tmp_path / "models")
-    catalogue = load_catalogue(ROOT)
-    moved = Catalogue(**{**vars(catalogue), "root": tmp_path})
-    model = prepared.request.model.model_copy(update={"graph": "model.onnx"})
-    request = replace(prepared.request, model=model)
-    after = run(prepare(request, prepared.recipe, moved, tmp_path), tmp_path / "after")
-    assert before is not None
-    assert after is not None
-    assert after.curve[0].accuracy == before.curve[-1].accuracy
-    assert after.weights_sha256 != before.weights_sha256
 
 
 def test_a_target_ends_a_training_at_the_evaluation_that_meets_it(tmp_path: Path) -> None:

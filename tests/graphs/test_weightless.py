@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from built_decoders import built_decoder, save_built
 from epochcost.errors import ModelError
@@ -17,7 +17,7 @@ from epochcost.graphs.weightless import weightless
 from exports import merged
 from graph_text import model_of_text
 from onnxstep.graphs.loading import load_model, load_model_bytes
-from onnxstep.graphs.parameters import materialise, parameters, state
+from onnxstep.graphs.parameters import materialise, parameters
 
 NORMALISED = (
     "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, -2, 3, -4}, float[2] s = {1, 1}, "
@@ -42,15 +42,6 @@ def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
         assert float(np.std(after[name])) == pytest.approx(float(np.std(values)), rel=0.1)
     np.testing.assert_array_equal(after["norm.weight"], before["norm.weight"])
     onnx.checker.check_model(drawn)
-
-
-def test_running_statistics_are_state(tmp_path: Path) -> None:
-    """What training carries along is listed apart from what it trains."""
-    path = tmp_path / "normalised.onnx"
-    onnx.save(model_of_text(NORMALISED), path)
-    drawn = weightless(path)
-    assert [one.name for one in parameters(drawn)] == ["w", "s", "b"]
-    assert [one.name for one in state(drawn)] == ["m", "v"]
 
 
 @pytest.mark.parametrize("values", [[1.0, 2, 3, 4, 5, 6], []])
@@ -141,19 +132,6 @@ def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
     drawn = load_model_bytes(weightless(tmp_path / "old.onnx").SerializeToString())
     assert [value.name for value in drawn.graph.input] == ["x", "w"]
     assert [one.name for one in parameters(drawn)] == ["w"]
-
-
-def test_a_weight_without_elements_stays_empty(tmp_path: Path) -> None:
-    """An adapter of rank 0 has nothing to draw."""
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 18]> '
-        "g (float[2,3] x) => (float[2,3] y) <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> "
-        "{ a = MatMul(x, w) l = MatMul(x, down) u = MatMul(l, up) y = Add(a, u) }"
-    )
-    for name, shape in (("down", (3, 0)), ("up", (0, 3))):
-        model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape, np.float32), name))
-    onnx.save(model, tmp_path / "adapted.onnx")
-    assert materialise(weightless(tmp_path / "adapted.onnx"))["down"].shape == (3, 0)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

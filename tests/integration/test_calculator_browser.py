@@ -14,14 +14,13 @@ import pytest
 from playwright.sync_api import Page
 
 import price_plans as plans
-from bill_programs import run
 from browsed_site import chromium
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import cost_draws, time_draws
 from epochcost.analysis.rows import odds_of
 from epochcost.cost import Quote, Usage, quote, share
-from epochcost.cost.program import RATE, bill_program, share_program
+from epochcost.cost.program import bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Report
 from epochcost.specs.loader import load_catalogue
@@ -120,24 +119,6 @@ def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> N
             cases.append((make(price).json, asked))
     for said, engine in zip(billed(page, cases), engines, strict=True):
         agree(said, engine)
-
-
-def test_both_interpreters_agree_on_what_a_reader_changes(page: Page) -> None:
-    """Other electricity, use and interruptions give the same in the browser as in Python."""
-    draw = random.Random(1)
-    owned = bill_program(plans.owned(idle_watts="3")).json
-    spot = bill_program(
-        plans.plan(plan="spot", amount=Decimal(1), interruptions={"rate_per_hour": Decimal("0.1")})
-    ).json
-    cases: list[tuple[Any, dict[str, Decimal]]] = []
-    for _ in range(50):
-        seconds = Decimal(draw.randint(1, 10_000_000))
-        share_used = Decimal(draw.randint(1, 100)) / 100
-        cases.append((owned, {"seconds": seconds, "owned.utilisation": share_used}))
-        cases.append((spot, {"seconds": seconds, RATE: Decimal(draw.randint(0, 5)) / 100}))
-    for said, (program, usage) in zip(billed(page, cases), cases, strict=True):
-        meant = run(program, usage).total
-        assert abs(Decimal(repr(said["total"])) - meant) <= _TOLERANCE * meant
 
 
 def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:

@@ -77,14 +77,14 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 def test_damaged_specs() -> None:
     """Some of each kind are built; what is refused is told in a line."""
-    found = fuzz(0, 160)
-    assert sum(found.values()) == 160
-    assert sum(times for outcome, times in found.items() if outcome.startswith("built")) > 25
+    found = fuzz(0, 40)
+    assert sum(found.values()) == 40
+    assert sum(times for outcome, times in found.items() if outcome.startswith("built")) > 5
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("first", range(160, 5_160, 500))
+@pytest.mark.parametrize("first", range(40, 5_040, 500))
 def test_many_damaged_specs(first: int) -> None:
     """The same for five thousand others, in minutes each."""
     assert sum(fuzz(first, 500).values()) == 500

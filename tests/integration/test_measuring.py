@@ -70,6 +70,7 @@ class Project:
         return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_measurement_goes_from_a_machine_to_the_published_site(tmp_path: Path) -> None:
     """Measured, proposed with its ceilings and limits, compared, commented on and published."""

@@ -130,17 +130,6 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert clone.git("status", "--porcelain") == ""
 
 
-def test_a_request_that_changes_no_cost_leaves_no_comment(clone: Clone) -> None:
-    """Another word in a note is no news."""
-    clone.git("switch", "--quiet", "--create", "words")
-    path = clone.folder / "specs/hardware/bare.toml"
-    path.write_text(path.read_text("utf-8").replace("without a price", "with no price"), "utf-8")
-    clone.commit("Word a name otherwise")
-    compared = clone.script("compare.py", "main", "comment")
-    assert compared.returncode == 0, compared.stdout + compared.stderr
-    assert clone.comment == ""
-
-
 def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
     """The comment names file, line and what was expected, and the check fails."""
     add_price(clone, '"cheap"')
@@ -160,14 +149,6 @@ def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> N
     assert compared.returncode == 1
     assert "**epochcost check --budgets found faults:**" in clone.comment
     assert "What this changes in cost" in clone.comment
-
-
-def test_a_base_that_is_none_leaves_no_comment(clone: Clone) -> None:
-    """A clone without the base's commits: git says so, and there is nothing to comment."""
-    compared = clone.script("compare.py", "0" * 40, "comment")
-    assert compared.returncode != 0
-    assert "Traceback" not in compared.stderr
-    assert not (clone.folder / "comment/comment.json").exists()
 
 
 def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from report_project import make_result, store_results, write_project
+from report_project import write_project
 from shared_builds import SharedBuilds
 
 _LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src")}
@@ -85,13 +85,6 @@ def test_every_link_and_anchor_leads_somewhere(built: Path) -> None:
                 assert unquote(parts.fragment) in pages[target].names, f"{page.name}: {link}"
 
 
-def test_links_go_to_web_addresses_only(built: Path) -> None:
-    """No text of a spec becomes a link of another scheme."""
-    for page in (built / "site").rglob("*.html"):
-        for link in addresses(page).links:
-            assert urlsplit(link).scheme in {"", "http", "https"}, link
-
-
 def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
     """Static SVG stands in the page; the search index knows neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
@@ -139,24 +132,6 @@ def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: Share
     assert done.returncode == 1
     assert re.search(r"box-2026\.toml:\d+:\d+: ", done.stderr)
     assert "Traceback" not in done.stderr
-
-
-def test_results_may_be_absent(tmp_path: Path, shared: SharedBuilds) -> None:
-    """A project that measured nothing yet has a whole site that says what to run."""
-    folder = shared.into(write_project(tmp_path, []))
-    done = epochcost(folder, "build", "--strict")
-    assert done.returncode == 0, done.stderr
-    assert "epochcost run" in (folder / "site/models/silent.html").read_text(encoding="utf-8")
-
-
-def test_a_second_host_gets_its_own_rows(tmp_path: Path, shared: SharedBuilds) -> None:
-    """Two hosts stand apart on the machine's page."""
-    folder = shared.into(write_project(tmp_path))
-    store_results(folder, [make_result(fingerprint="beef" * 4)])
-    assert epochcost(folder, "build", "--strict").returncode == 0
-    page = (folder / "site/machines/local.html").read_text(encoding="utf-8")
-    assert "beef" in page
-    assert "f00d" in page
 
 
 @pytest.fixture(scope="module", name="written")

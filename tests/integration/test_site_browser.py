@@ -49,11 +49,12 @@ _LOOKED_AT_AGAIN = ("index.html", "models/net.html", "machines/local.html", "cal
 _BY_LOOK = {"dark": ["color-contrast"], "phone": ["scrollable-region-focusable", "target-size"]}
 
 
-def test_every_page_opens(site: Site) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_pages_open(site: Site, every: bool) -> None:
     """In every look: no error, no request to elsewhere, nothing wider, no text run as code."""
     page = site.begin()
     looks = list(LOOKS)
-    for uri in _walked(site):
+    for uri in _walked(site) if every else _KINDS:
         site.follow(page, uri)
         for look in looks:
             put_on(page, look)
@@ -184,19 +185,6 @@ def test_an_interactive_chart_answers_the_pointer(site: Site) -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_charts_show_without_javascript(site: Site) -> None:
-    """The static chart is part of the page."""
-    context = site.browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(site.address + "models/net.html")
-    static = page.locator(".ec-static svg").first
-    static.scroll_into_view_if_needed()
-    box = static.bounding_box()
-    assert box is not None
-    assert box["width"] > 300
-    assert box["height"] > 150
-
-
 def test_downloads_give_the_data(site: Site) -> None:
     """All files of a chart arrive under their names; the picture is the chart as it is shown."""
     page = site.tab()
@@ -214,15 +202,6 @@ def test_downloads_give_the_data(site: Site) -> None:
     width, height = struct.unpack(">II", found["PNG"][16:24])
     assert width > 600
     assert height > 300
-
-
-def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
-    """Those of the page, also where a person wrote it."""
-    for uri, title in (("models/net.html", ""), ("method.html", "Method")):
-        text = (site.folder / uri).read_text(encoding="utf-8")
-        assert f'<meta property="og:title" content="{title}' in text
-        assert '<meta property="og:description" content="' in text
-        assert f'<meta property="og:url" content="{site.address}{uri}">' in text
 
 
 def test_the_page_of_no_address_opens_in_every_look(site: Site) -> None:
@@ -267,15 +246,6 @@ def test_instant_navigation_brings_charts_and_goes_back(site: Site) -> None:
     page.go_back()
     page.wait_for_url("**/index.html")
     page.locator("h1", has_text="What does it cost").wait_for()
-
-
-def test_search_finds_a_machine(site: Site) -> None:
-    """By its name, on the site itself."""
-    page = site.tab()
-    page.goto(site.address + "index.html")
-    page.locator("input[name=query]").click()
-    page.locator("input[name=query]").press_sequentially("without a price")
-    page.locator(".md-search-result__item", has_text="Machine without a price").first.wait_for()
 
 
 def test_the_site_opens_from_the_disk(site: Site) -> None:

@@ -83,11 +83,3 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
 _SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
   if (!entry.hadRecentInput) { window.shifted = (window.shifted || 0) + entry.value; }
 })).observe({ type: "layout-shift", buffered: true });"""
-
-
-def test_tables_sort_from_the_disk(site: Site) -> None:
-    """No server is needed for the program of tables."""
-    page = site.tab()
-    page.goto((site.folder / "machines/index.html").as_uri())
-    page.get_by_role("columnheader", name="Machine").get_by_role("button").click()
-    page.locator("th[aria-sort=ascending]").wait_for()

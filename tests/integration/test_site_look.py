@@ -62,14 +62,6 @@ def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
         assert found["fill"] <= 1, uri
 
 
-def test_the_first_screen_answers_with_a_chart(site: Site) -> None:
-    """On the first page and on a model's, at 1280 by 800; a model's page has four screens."""
-    for uri in ("index.html", "models/net.html"):
-        found = _seen(site, uri, LIGHT)
-        assert found["chart"] < _SCREEN, uri
-        assert found["height"] <= 4 * _SCREEN, uri
-
-
 @pytest.mark.parametrize("turned", [0, 600], ids=["jumped", "turned"])
 def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
     """Layout shift is at most 0.05, whether a reader jumps past a chart or sees it wake."""

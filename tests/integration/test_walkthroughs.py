@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from walkthrough import Command, File, do, steps
+from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -39,21 +39,16 @@ def clone_fixture(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page == "adding-a-result.md" else page
+        for page in PAGES
+    ],
+)
 def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
     """Each step does and prints what the page says, in its order, on a fresh clone."""
     found = steps(ROOT / "docs" / page, PAGES[page])
     assert sum(isinstance(step, Command) for step in found) >= 2
     for step in found:
         do(step, clone)
-
-
-def test_a_step_that_prints_something_else_fails(tmp_path: Path) -> None:
-    """The walk compares: other output than the page's, and a command that fails, are faults."""
-    do(Command("echo one; echo 'two  words'", ("one", "two words")), tmp_path)
-    with pytest.raises(AssertionError, match="the page shows"):
-        do(Command("echo one", ("two",)), tmp_path)
-    with pytest.raises(AssertionError, match="words='false'"):
-        do(Command("false", ()), tmp_path)
-    with pytest.raises(AssertionError):
-        do(File("", "raise SystemExit(1)"), tmp_path)

@@ -128,20 +128,6 @@ def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str)
     assert "the summary of the job that compared has it" in done.stdout
 
 
-def test_another_error_of_github_is_one_line(github: GitHub) -> None:
-    """What GitHub says ends the script, without a traceback."""
-    github.refuse("GET", "Bad credentials (HTTP 401)")
-    done = github.renew()
-    assert (done.returncode, done.stderr) == (1, "no comment: gh: Bad credentials (HTTP 401)\n")
-
-
-def test_a_machine_without_the_program_of_github(github: GitHub) -> None:
-    """A runner of one's own may lack it."""
-    done = github.renew(PATH="")
-    assert done.returncode == 1
-    assert "no comment: GitHub's `gh` cannot be run" in done.stderr
-
-
 def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None:
     """A run whose commit is not its request's newest one has nothing to say any more."""
     assert "nothing to comment" in github.comment(CHEAPER, HEAD_SHA="older")
@@ -224,22 +210,6 @@ def test_what_stands_beside_results_is_proposed_where_it_stood(
     assert set(files.split()) == {"README.md", *(f"docs/data/results/{name}" for name in names)}
 
 
-def test_a_run_without_results_proposes_nothing(github: GitHub, tmp_path: Path) -> None:
-    """No branch appears where nothing was measured."""
-    clone = _clone(tmp_path)
-    (github.state / "results").mkdir()
-    done = subprocess.run(
-        [SCRIPTS / "propose.sh"],
-        cwd=clone,
-        env=github.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "nothing to propose" in done.stdout
-    assert _git(tmp_path / "remote.git", "branch", "--format=%(refname:short)") == "main"
-
-
 @pytest.mark.parametrize("script", ["measure.sh", "propose.sh"])
 def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None:
     """A path in a machine's place never reaches the file system."""
@@ -303,14 +273,6 @@ def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
         else:
             assert os.access(ROOT / words[0], os.X_OK) or words[0].endswith(".py"), line
             assert (ROOT / words[0]).is_file(), line
-
-
-def test_the_action_runs_scripts_that_exist() -> None:
-    """What other repositories use is here."""
-    text = (ROOT / "action.yml").read_text("utf-8")
-    scripts = re.findall(r"\$GITHUB_ACTION_PATH/([^\s\"]+)", text)
-    assert {Path(script).name for script in scripts} == {"compare.py", "comment.py"}
-    assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_bash_reads_every_script() -> None:

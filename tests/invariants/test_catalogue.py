@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tomli
 
-from epochcost.cost import Usage, quote, share
-from epochcost.specs.catalogue import KINDS, Catalogue
+from epochcost.cost import Usage, share
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 
@@ -63,26 +60,11 @@ def test_assumptions_are_explained(catalogue: Catalogue) -> None:
     assert all(price.notes and "Assumed" in price.notes for price in assumed)
 
 
-def test_assumed_hour_of_a_vcpu_is_believable(catalogue: Catalogue) -> None:
-    """An assumed vCPU-hour costs 1 to 3 cents, the 1.2 of its notes, and less than a rented one."""
-    price = catalogue.price("assumed-local")
-    total = quote(price, Usage(Decimal(3600), vcpus=1)).total
-    assert Decimal("0.01") < total < Decimal("0.03")
-    assert round(total * 100, 1) == Decimal("1.2")
-    assert total < hourly(catalogue.price("n1-highcpu-64-on-demand-2024-06")) / 64
-
-
 def test_price_grows_with_the_machine(catalogue: Catalogue) -> None:
     """Machines of one family cost in proportion to their vCPUs: a digit that slipped shows."""
     for family in ("spot-2017-07", "on-demand-2024-06"):
         prices = [catalogue.price(f"n1-highcpu-{size}-{family}") for size in (8, 16, 32, 64)]
         assert len({hourly(price) / (8 * 2**n) for n, price in enumerate(prices)}) == 1
-
-
-def test_the_machine_at_hand_is_local(catalogue: Catalogue) -> None:
-    """Exactly one machine is detected, and it is the default of studies."""
-    detected = [machine.id for machine in catalogue.hardware.values() if machine.detected]
-    assert detected == ["local"]
 
 
 def test_machines_say_their_vcpus(catalogue: Catalogue) -> None:
@@ -97,32 +79,3 @@ def test_starter_study_is_short(catalogue: Catalogue) -> None:
     sizes = [*(study.training_batch_sizes or ()), *(study.inference_batch_sizes or ())]
     assert len(study.models) * len(sizes) * study.sampling.budget_seconds <= 120
     assert set(study.models) < set(catalogue.models)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_file_is_pleasant_to_copy(path: Path) -> None:
-    """The file is named by its id, keys are in the schema's order, and prices by their machine."""
-    table = tomli.loads(path.read_text(encoding="utf-8"))
-    assert table["id"] == path.stem
-    order = [*KINDS[path.parent.name].model_fields]
-    plain = [key for key in table if not _is_table(table[key])]
-    assert plain == sorted(plain, key=order.index)
-    if path.parent.name == "prices" and not table.get("assumed"):
-        assert table["id"] in _names_of_price(table)
-
-
-def _names_of_price(table: Mapping[str, Any]) -> set[str]:
-    """Machine, plan and month; the region where there are several, the day where there are two.
-
-    A commitment's years follow the plan.
-    """
-    stem, as_of = f"{table['hardware']}-{table['plan']}", table["as_of"]
-    if "commitment" in table:
-        stem += f"-{table['commitment']['term_months'] // 12}y"
-    stems = {stem, f"{stem}-{table.get('region', '')}"}
-    return {f"{one}-{day}" for one in stems for day in (f"{as_of:%Y-%m}", f"{as_of}")}
-
-
-def _is_table(value: Any) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return any(isinstance(item, Mapping) for item in items)

@@ -56,23 +56,11 @@ def test_one_device_has_one_set_of_figures(accelerators: list[tuple[str, Acceler
     assert {key: values for key, values in stated.items() if len(values) > 1} == {}
 
 
-def test_counts_are_those_of_boards(accelerators: list[tuple[str, Accelerator]]) -> None:
-    """Machines hold a power of two of devices."""
-    assert {one.count for _, one in accelerators} <= {1, 2, 4, 8, 16}
-
-
 def test_half_precision_is_the_faster(accelerators: list[tuple[str, Accelerator]]) -> None:
     """A peak of 16-bit products is at least that of 32-bit ones."""
     for machine, one in accelerators:
         if one.peak_fp16_tflops and one.peak_fp32_tflops:
             assert one.peak_fp16_tflops >= one.peak_fp32_tflops, machine
-
-
-def test_memory_goes_with_vcpus(catalogue: Catalogue) -> None:
-    """A rented machine has 0.9 to 30 GiB of memory for each vCPU."""
-    for machine in catalogue.hardware.values():
-        if machine.vcpus and machine.memory_gib:
-            assert Decimal("0.9") <= machine.memory_gib / machine.vcpus <= 30, machine.id
 
 
 def test_grids(catalogue: Catalogue) -> None:

@@ -73,21 +73,6 @@ def kind_of(name: str) -> str | None:
     return max(kinds, key=len, default=None)
 
 
-def test_catalogue_is_broad(catalogue: Catalogue) -> None:
-    """At least 40 machines are priced, at five providers, on demand and spot."""
-    priced = {(price.provider, price.hardware) for price in rented(catalogue)}
-    assert len(priced) >= 40
-    providers = {"AWS EC2", "Google Compute Engine", "Azure", "Lambda", "RunPod"}
-    assert providers <= {provider for provider, _ in priced}
-    assert sum(price.plan == "spot" for price in rented(catalogue)) >= 15
-
-
-def test_rented_prices_can_be_looked_up(catalogue: Catalogue) -> None:
-    """A price of 2020 or later names its SKU, so that an import finds it again."""
-    recent = [price for price in rented(catalogue) if price.as_of >= dt.date(2020, 1, 1)]
-    assert [price.id for price in recent if price.sku is None] == []
-
-
 def test_hour_of_a_gpu_is_in_bounds(catalogue: Catalogue) -> None:
     """The hourly price of a machine, divided by its GPUs, is one that such a GPU goes for."""
     judged = 0
@@ -161,14 +146,6 @@ def test_what_ended_is_marked(catalogue: Catalogue) -> None:
         last = dated[-1]
         assert last.valid_until is None or last.valid_until < dt.datetime.now(dt.UTC).date()
     assert ended >= 4
-
-
-def test_prices_change_over_time(catalogue: Catalogue) -> None:
-    """At least eight plans are known at different prices of different days: charts have data."""
-    changed = [
-        dated for dated in plans(catalogue).values() if len({hourly(price) for price in dated}) > 1
-    ]
-    assert len(changed) >= 8
 
 
 def test_unpublished_days_are_owned_up_to(catalogue: Catalogue) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -74,33 +73,6 @@ def test_rounding_is_given_as_the_reason_where_it_is_one(
     for page, check in checks:
         reason = check.claim.differs or ""
         assert ("rounded" in reason) is (check.agreement == "within rounding"), (page, reason)
-
-
-def test_woolfs_six_benchmarks_on_nine_machines(catalogue: Catalogue) -> None:
-    """54 times and 54 costs, and the seventh benchmark of his notebook."""
-    tables = [one for one in catalogue.published.values() if one.page == "woolf-2017"]
-    assert len(tables) == 7
-    for table in tables:
-        claims = [claim for timing in table.timings for claim in timing.claims]
-        labels = Counter(claim.label for claim in claims if claim.shown == "drawn")
-        assert labels == {"time, GPU = 1": 9, "cost, GPU = 1": 9}
-        assert [timing.id for timing in table.timings if timing.hardware.endswith("k80")] == ["gpu"]
-
-
-def test_pages_are_of_one_source(catalogue: Catalogue) -> None:
-    """Tables on one page have the same title, authors and year."""
-    tables = sorted(catalogue.published.values(), key=lambda one: one.page)
-    for page, group in groupby(tables, key=lambda one: one.page):
-        assert len({(one.title, one.authors, one.year) for one in group}) == 1, page
-
-
-def test_a_column_is_shown_in_one_way(catalogue: Catalogue) -> None:
-    """Figures under one label are all printed, drawn or derived."""
-    for table in catalogue.published.values():
-        shown: dict[str, str] = {}
-        for timing in table.timings:
-            for claim in timing.claims:
-                assert shown.setdefault(claim.label, claim.shown) == claim.shown, claim.label
 
 
 def test_every_source_says_how_its_figures_are_computed(catalogue: Catalogue) -> None:

@@ -71,25 +71,12 @@ def test_numbers_beyond_the_range_are_refused(
         compared(got)
 
 
-def test_a_job_without_reference_is_not_compared(
-    job_of: Callable[..., Job], product: onnx.ModelProto
-) -> None:
-    """The plain trial is fp32 itself."""
-    job = job_of(product, {"x": X}, {"w": W}, mode="inference", outputs=("y",))
-    assert agreement(job, {}) is None
-
-
 def test_the_loss_is_the_mean_over_the_batches(counting: Job) -> None:
     """Two batches that sum to 0 and 8, beside w that sums to 4, average to 8."""
     assert counting.evaluation is not None
     held_out = np.stack([np.zeros(4, "f4"), np.full(4, 2, "f4")])
     np.savez(counting.evaluation.batches, g=held_out)
     assert held_out_loss(counting, {"w": np.ones(4, "f4")}) == pytest.approx(8.0)
-
-
-def test_a_job_without_evaluation_has_no_loss(counting: Job) -> None:
-    """Inference has nothing to compare."""
-    assert held_out_loss(counting.model_copy(update={"evaluation": None}), {}) is None
 
 
 def test_a_missing_parameter_is_named(counting: Job) -> None:
@@ -109,12 +96,6 @@ def test_a_loss_that_overflowed_in_the_last_step_is_an_error(counting: Job) -> N
     require_finite(counting, lambda _: np.float32([4.0]))
     with pytest.raises(JobError, match=r"output 'loss' of the last step: .* got inf"):
         require_finite(counting, lambda _: np.float32([np.inf]))
-
-
-def test_what_a_model_serves_may_be_infinite(counting: Job) -> None:
-    """A served score of minus infinity is a mask, and no one's learning rate."""
-    served = counting.model_copy(update={"mode": "inference"})
-    require_finite(served, lambda _: np.float32([-np.inf]))
 
 
 def test_carried_state_starts_at_zero_and_goes_on(

@@ -67,12 +67,6 @@ def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
     assert half_precision_nodes(tmp_path / "g.onnx", "fp32") == set()
 
 
-def test_one_half_is_not_the_other() -> None:
-    """An fp16 kernel is no proof of bf16."""
-    with pytest.raises(CapabilityError, match="no bf16 kernel for MatMul"):
-        prove_arithmetic((node("MatMul", "float16", "float16"),), "bf16", "cpu")
-
-
 def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
     """A lookup and a mean have to be in half as well; integers are not asked."""
     shape = node("Concat", "int64", "int64")
@@ -81,12 +75,6 @@ def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
         prove_arithmetic((shape, node("ReduceMean", "float", "int64")), "fp16", "cuda")
     with pytest.raises(CapabilityError, match="any operator of this graph"):
         prove_arithmetic((shape,), "fp16", "cuda")
-
-
-@pytest.mark.parametrize("precision", ["fp32", "tf32"])
-def test_fp32_needs_no_proof(precision: Precision) -> None:
-    """TF32 is an option of fp32 kernels, which a profile does not show."""
-    prove_arithmetic((node("MatMul", "float", "float"),), precision, "cuda")
 
 
 def test_a_missing_kernel_is_one_line() -> None:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from epochcost.errors import CapabilityError
@@ -20,17 +19,13 @@ from epochcost.measure.ceilings import (
     measure_apart,
     measure_ceiling,
     measured_ceilings,
-    run_on_device,
 )
-from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
 from epochcost.results.environment import Gpu, Processor
-from epochcost.results.files import exclusive_lock
 from epochcost.results.sidecar_faults import ceiling_faults
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.study import Precision
 from kept_ceilings import ceiling, make_ceilings, with_own_fingerprint
 from report_project import REPOSITORY, make_result
 from revisions import SPECS, write_spec
@@ -45,14 +40,6 @@ def test_both_works_are_timed_to_the_bytes_asked_for() -> None:
     assert (found.precision, len(found.product_seconds)) == ("fp32", TIMES)
     assert len(found.copy_seconds) == TIMES
     assert 0 < found.flops.low <= found.flops.median <= found.flops.high
-
-
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_operands_on_the_device_are_the_values_given(precision: Precision) -> None:
-    """The product that is timed on a GPU, here on the CPU, is the product."""
-    one = np.arange(16, dtype=np.float32).reshape(4, 4)
-    run = run_on_device("cpu", precision, "MatMul", [one, one], one, SessionSettings())
-    np.testing.assert_array_equal(run().numpy(), one @ one)
 
 
 def test_a_precision_without_a_kernel_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
@@ -142,17 +129,6 @@ def test_a_gpu_is_measured_in_every_precision(
     assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
     ceilings_here(local, results, "cpu", again=False)
     assert len(load_ceilings(results).records) == 2
-
-
-@pytest.mark.usefixtures("asked")
-def test_two_runs_do_not_measure_at_once(catalogue: Catalogue, tmp_path: Path) -> None:
-    """Each would spoil the other's times."""
-    (tmp_path / "results/local").mkdir(parents=True)
-    with (
-        exclusive_lock(tmp_path / "results/local"),
-        pytest.raises(CapabilityError, match="another one in progress"),
-    ):
-        ceilings_here(catalogue.hardware["local"], tmp_path / "results", "cpu", again=False)
 
 
 @pytest.mark.parametrize(

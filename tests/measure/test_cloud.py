@@ -120,15 +120,6 @@ def test_each_service_names_its_instance(answers: Answers, found: Instance) -> N
         assert ask_cloud(found.provider, base) == (found, None)
 
 
-def test_a_key_that_an_older_service_lacks_is_unknown() -> None:
-    """The type is known all the same; on-demand is not guessed."""
-    older = {key: answer for key, answer in EC2.items() if "life-cycle" not in key[1]}
-    with service(older) as base:
-        found, _ = ask_cloud("AWS EC2", base)
-    assert found is not None
-    assert (found.type, found.spot) == ("g5.xlarge", None)
-
-
 @pytest.mark.parametrize(
     ("answers", "words"),
     [

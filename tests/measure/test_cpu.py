@@ -49,13 +49,6 @@ def test_intels_driver_says_the_opposite(tmp_path: Path, no_turbo: int, turbo: b
     assert processor(root).turbo is turbo
 
 
-def test_governors_that_differ_are_all_named(tmp_path: Path) -> None:
-    """One CPU that saves power slows down those that wait for it."""
-    names = {"cpu0": "powersave", "cpu1": "performance"}
-    files = {f"cpu/{cpu}/cpufreq/scaling_governor": governor for cpu, governor in names.items()}
-    assert processor(write(tmp_path, files)).governor == "performance, powersave"
-
-
 def test_a_machine_that_tells_nothing_is_unknown(tmp_path: Path) -> None:
     """No zero, no guess."""
     assert processor(tmp_path) == Processor()
@@ -70,12 +63,6 @@ def test_throttling_is_counted_over_cores_and_packages(tmp_path: Path) -> None:
         "cpu/cpu0/thermal_throttle/package_throttle_count": 5,
     }
     assert throttle_count(write(tmp_path, files)) == 7
-
-
-def test_the_name_is_that_of_cpuinfo(tmp_path: Path) -> None:
-    """The first processor's name stands for all."""
-    root = write(tmp_path, {"cpuinfo": "processor\t: 0\nmodel name\t: AMD EPYC 7R13\nmodel: 1"})
-    assert cpu_model(root / "cpuinfo") == "AMD EPYC 7R13"
 
 
 def test_a_name_without_a_number_gets_family_and_model(tmp_path: Path) -> None:

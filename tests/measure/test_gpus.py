@@ -158,13 +158,6 @@ def test_a_silent_driver_leaves_everything_unknown() -> None:
     assert (watch.memory, watch.throttles) == (None, None)
 
 
-def test_a_device_is_named_by_its_address() -> None:
-    """Nothing where the driver does not tell it."""
-    told = Device({"nvmlDeviceGetPciInfo": place("00000000:17:00.0")})
-    assert watch_of(told).addresses == ("00000000:17:00.0",)
-    assert watch_of(Device()).addresses is None
-
-
 def test_a_part_of_a_board_has_its_own_memory_and_the_boards_throttling() -> None:
     """MIG: NVML answers each question at one of the two only."""
     part = Device({"nvmlDeviceGetComputeRunningProcesses": [[process(42, 10 * MIB)]]})
@@ -222,10 +215,3 @@ def test_a_part_is_told_from_its_board() -> None:
     assert gpu.handle is PART
     assert gpu.board is BOARDS[1]
     assert (gpu.partial, whole.partial) == (True, False)
-
-
-def test_a_driver_that_tells_no_uuid_matches_none() -> None:
-    """An unknown UUID begins with nothing."""
-    silent = (Device({"nvmlDeviceGetName": "T4"}),)
-    assert visible_gpus(FakeNvml(*silent), silent, "GPU-11") == ()
-    assert len(visible_gpus(FakeNvml(*silent), silent, "0")) == 1

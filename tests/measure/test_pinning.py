@@ -60,17 +60,6 @@ def test_whole_cores_come_before_halves() -> None:
     assert choose_cpus(2, set(range(16)) - {8}, two_sockets()) == (1, 9)
 
 
-def test_the_node_that_holds_all_is_taken() -> None:
-    """Of a first node only two CPUs are allowed: four would spread, and the second has them."""
-    allowed = {0, 8, *range(4, 8), *range(12, 16)}
-    assert choose_cpus(4, allowed, two_sockets()) == (4, 5, 12, 13)
-
-
-def test_an_unknown_topology_gives_the_first_cpus() -> None:
-    """A sandbox hides /sys; what is chosen then is the least surprising."""
-    assert choose_cpus(2, {7, 3, 5}, Topology({}, {})) == (3, 5)
-
-
 def test_the_kernels_files_are_read(tmp_path: Path) -> None:
     """Cores by either name of their file, nodes by their lists."""
     for cpu, name in ((0, "core_cpus_list"), (2, "thread_siblings_list")):

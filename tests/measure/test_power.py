@@ -32,15 +32,6 @@ def test_a_gpu_without_one_has_its_power_integrated() -> None:
     assert (told.meter, told.seconds) == ("NVML power of GPU 0, integrated", 3.0)
 
 
-def test_a_gpu_without_either_is_unknown() -> None:
-    """Not zero watts."""
-    device = Device({"nvmlDeviceGetName": "GRID"})
-    meter = GpuMeter(FakeNvml(device), device, 0)
-    meter.read(0.0)
-    meter.read(1.0)
-    assert meter.energy() == "NVML tells neither energy nor power of this device"
-
-
 def test_a_counter_that_stands_still_is_unknown() -> None:
     """A device that computes draws power: zero would be untrue."""
     device = Device({"nvmlDeviceGetTotalEnergyConsumption": [0, 50_000, 50_000]})

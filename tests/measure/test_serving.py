@@ -93,13 +93,6 @@ def test_without_a_delay_what_waits_goes_at_once() -> None:
     assert queue.take() == [1, 2]
 
 
-def test_a_full_batch_does_not_wait() -> None:
-    """The delay bounds waiting for others, and there is no room for others."""
-    queue: BatchQueue[int] = BatchQueue(2, delay_seconds=3600)
-    queue.put([1, 2, 3])
-    assert queue.take() == [1, 2]
-
-
 def test_the_delay_lets_later_arrivals_join() -> None:
     """The clock stands still, so only the second arrival can end the waiting."""
     queue: BatchQueue[int] = BatchQueue(2, delay_seconds=1, clock=lambda: 0.0)

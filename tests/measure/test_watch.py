@@ -44,13 +44,6 @@ def test_the_sampling_phase_alone_is_watched() -> None:
     assert done.samples_seconds == MEASUREMENT.samples_seconds
 
 
-def test_a_trial_that_never_sampled_has_neither() -> None:
-    """Half a watch is none: a failed worker says nothing after its first sample."""
-    with Watch("cpu") as watch:
-        watch.follow(lambda _: None)(at("sampling"))
-    assert watch.completed(MEASUREMENT) == MEASUREMENT
-
-
 def test_a_trial_of_the_cpu_has_no_energy() -> None:
     """No meter is missed."""
     with Watch("cpu") as watch:

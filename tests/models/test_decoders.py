@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from onnxstep.graphs.loading import load_model
@@ -71,11 +69,3 @@ def test_the_graph_says_its_form() -> None:
     assert len(attentions) == LAYERS
     heads = {a.i for node in attentions for a in node.attribute if a.name == "num_heads"}
     assert heads == {HEADS}
-
-
-def test_parameters_have_seeds_of_their_own() -> None:
-    """Two weights of one shape are not the same numbers."""
-    model: onnx.ModelProto = tiny_decoder()
-    listed = json.loads(model.metadata_props[0].value)
-    seeds = [entry["seed"] for entry in listed.values()]
-    assert len(seeds) == len(set(seeds))

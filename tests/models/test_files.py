@@ -16,23 +16,17 @@ import tomli
 
 from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.parameters import data_inputs, materialise, parameter_count, parameters
+from onnxstep.graphs.parameters import data_inputs, materialise, parameter_count
 
 MODELS = Path(__file__).parents[2] / "models"
 MANIFEST: dict[str, dict[str, Any]] = tomli.loads((MODELS / "manifest.toml").read_text("utf-8"))
 NAMES = sorted(MANIFEST)
 # A graph without weights is kilobytes; anything larger has something in it that should not be.
 MAX_BYTES = 512 * 1024
-MAX_BYTES_TOGETHER = 5 * 1000**2
 # Constants of a graph, such as a mask or positions, may stand in it; weights may not.
 MAX_CONSTANT_ELEMENTS = 4096
 # Networks that their sources start with the defaults of Keras.
 KERAS = ["cifar10_cnn", "mnist_cnn", "mnist_mlp"]
-DROPOUT_RATIOS = {
-    "mnist_mlp": [0.2, 0.2],
-    "mnist_cnn": [0.25, 0.5],
-    "cifar10_cnn": [0.25, 0.25, 0.5],
-}
 
 
 def model(name: str) -> onnx.ModelProto:
@@ -48,11 +42,6 @@ def test_manifest_lists_every_file() -> None:
     )
 
 
-def test_files_stay_small_together() -> None:
-    """A clone of the repository stays small, however many models there are."""
-    assert sum(path.stat().st_size for path in MODELS.glob("*.onnx")) < MAX_BYTES_TOGETHER
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_manifest_agrees_with_the_file(name: str) -> None:
     """The hash is of the file's bytes, the rest of what stands in them."""
@@ -63,14 +52,6 @@ def test_manifest_agrees_with_the_file(name: str) -> None:
     assert entry["opset"] == loaded.opset_import[0].version
     assert entry["ir_version"] == loaded.ir_version
     assert entry["parameter_count"] == parameter_count(loaded)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_manifest_agrees_with_the_exporter(name: str) -> None:
-    """The versions are those that the exporter's header pins."""
-    header = (MODELS / MANIFEST[name]["exporter"]).read_text("utf-8")
-    for package in {"torch", "onnx", "onnxscript"} & MANIFEST[name].keys():
-        assert f'"{package}=={MANIFEST[name][package]}"' in header
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,43 +67,6 @@ def test_file_is_weightless_and_clean(name: str) -> None:
     assert {entry.key for entry in loaded.metadata_props} <= {METADATA_KEY, STATE_KEY}
     assert not any(node.doc_string or node.metadata_props for node in loaded.graph.node)
     assert not re.search(rb"\.py|/\w+/\w+|[A-Z]:\\", data)
-
-
-@pytest.mark.parametrize("name", KERAS)
-def test_weights_are_never_transposed(name: str) -> None:
-    """A parameter goes into Conv or Gemm as it is, so that its gradient does too."""
-    listed = {parameter.name for parameter in parameters(model(name))}
-    users = {
-        node.op_type for node in model(name).graph.node for value in node.input if value in listed
-    }
-    assert users <= {"Conv", "Gemm"}
-
-
-@pytest.mark.parametrize("name", sorted(DROPOUT_RATIOS))
-def test_dropout_is_there_in_inference_form(name: str) -> None:
-    """Each Dropout has its ratio and no training mode; a training step gives it one."""
-    nodes = model(name).graph.node
-    constants = {
-        node.output[0]: onnx.numpy_helper.to_array(node.attribute[0].t)
-        for node in nodes
-        if node.op_type == "Constant" and node.attribute[0].name == "value"
-    }
-    dropouts = [node for node in nodes if node.op_type == "Dropout"]
-    assert [len(node.input) for node in dropouts] == [2] * len(DROPOUT_RATIOS[name])
-    ratios = [float(constants[node.input[1]]) for node in dropouts]
-    np.testing.assert_allclose(ratios, DROPOUT_RATIOS[name], rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", KERAS)
-def test_first_values_follow_glorot(name: str) -> None:
-    """Biases are zero and weights uniform within sqrt(6 / (fan in + fan out)), as in Keras."""
-    for parameter, value in materialise(model(name)).items():
-        if parameter.endswith(".bias"):
-            assert not value.any()
-            continue
-        kernel = value[0, 0].size
-        bound = np.sqrt(6 / (kernel * (value.shape[0] + value.shape[1])))
-        assert 0.9 * bound < np.abs(value).max() <= bound
 
 
 @pytest.mark.parametrize("name", KERAS)

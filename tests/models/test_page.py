@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from onnxstep.graphs.initial import DISTRIBUTIONS, METADATA_KEY, listed_parameters
 from tiny_project import linear_model
 
 ROOT = Path(__file__).parents[2]
@@ -54,17 +52,3 @@ def test_every_spec_on_the_page_passes_the_check(
     done = CliRunner().invoke(app, ["check"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert "4 files checked, 0 faults" in done.output
-
-
-def test_metadata_is_valid() -> None:
-    """The example of a parameter list is read."""
-    model = onnx.ModelProto()
-    onnx.helper.set_model_props(model, {METADATA_KEY: block("json")})
-    assert listed_parameters(model) is not None
-    assert json.loads(block("json")).keys() == {"dense1.weight", "dense1.bias"}
-
-
-def test_every_distribution_is_described() -> None:
-    """The table has a row for each distribution and no other."""
-    table = PAGE.split("| distribution | values |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(DISTRIBUTIONS)

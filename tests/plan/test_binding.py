@@ -62,12 +62,6 @@ def test_a_lone_dimension_is_the_batch_whatever_its_name() -> None:
     assert graph.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
 
 
-def test_a_graph_of_fixed_shapes_needs_nothing() -> None:
-    """Nothing is bound where nothing is open."""
-    model = model_of_text("g (float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
-    assert symbolic_dimensions(bind_model(model, spec(dimensions={}), 2)) == ()
-
-
 @pytest.mark.parametrize(
     ("dimensions", "words"),
     [
@@ -100,12 +94,6 @@ def test_a_size_that_does_not_fit_is_one_line() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_batch_of_zero_is_one_line() -> None:
-    """The schema refuses it; so does the graph."""
-    with pytest.raises(ModelError, match="'batch': expected a positive integer, got 0"):
-        bind_model(recurrent(), spec(), 0)
-
-
 def test_carried_state_is_what_the_spec_says() -> None:
     """An input and an output of one shape and type."""
     model = spec(carried=[{"input": "h", "output": "h_after"}])
@@ -129,15 +117,6 @@ def test_state_that_cannot_be_carried_is_one_line(
     model = spec(carried=pairs)
     with pytest.raises(ModelError, match=words):
         carried_state(bind_model(recurrent(), model, 3), model)
-
-
-def test_an_output_is_carried_once() -> None:
-    """Two inputs from one output would share its memory."""
-    model = model_of_text("g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }")
-    pairs = [{"input": "a", "output": "y"}, {"input": "b", "output": "y"}]
-    declared = spec(dimensions={}, carried=pairs)
-    with pytest.raises(ModelError, match="expected each output once, got 'y' twice"):
-        carried_state(model, declared)
 
 
 def test_merged_tensors_are_taken_apart() -> None:

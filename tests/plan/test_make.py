@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.make import (
@@ -24,7 +22,7 @@ from epochcost.plan.make import (
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Cuda, Sampling, Study
+from epochcost.specs.study import Cuda, Study
 
 HOST = HostCapabilities(hardware="local", runtime="onnxruntime 1.31.1", producer="0.1.0")
 CPU_ONLY = HostCapabilities(HOST.hardware, HOST.runtime, HOST.producer, no_cuda="no GPU was found")
@@ -156,29 +154,6 @@ def test_quick_shrinks_sampling_and_is_another_trial() -> None:
     assert {trial.budget_seconds for trial in quick.trials} == {QUICK_BUDGET_SECONDS}
 
 
-def test_quick_never_asks_for_more_than_the_study() -> None:
-    """A study that is already cheap stays as it is."""
-    cheap = Sampling(
-        relative_half_width=Decimal("0.2"), minimum_samples=10, budget_seconds=Decimal("0.5")
-    )
-    ids = [
-        {
-            trial.id
-            for trial in plan_study(
-                BOTH, study(sampling=cheap.model_dump()), HOST, graphs=GRAPHS, request=chosen
-            ).trials
-        }
-        for chosen in (RunRequest(), RunRequest(quick=True))
-    ]
-    assert ids[0] == ids[1]
-
-
-def test_two_studies_share_their_work() -> None:
-    """The same trial named by two studies is done once."""
-    one, two = (plan_study(BOTH, study(id=name), HOST, graphs=GRAPHS) for name in ("one", "two"))
-    assert merge_plans([one, two]) == one
-
-
 def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
     """Only what exceeds the machine goes; the largest batch that fits is still run."""
     plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
@@ -201,16 +176,6 @@ def test_what_is_not_known_is_not_left_out() -> None:
     assert leave_out_oversized(plan, {trial.id: 2 for trial in plan.trials}, {}) == plan
 
 
-@given(st.permutations(["mlp", "cnn"]), st.permutations([1, 8, 64]))
-def test_order_does_not_depend_on_the_file(names: list[str], batches: list[int]) -> None:
-    """Rearranging a study's lists changes neither the trials nor their order."""
-    shuffled = study(models=names, inference_batch_sizes=batches)
-    plain = study(inference_batch_sizes=[1, 8, 64])
-    assert plan_study(BOTH, shuffled, HOST, graphs=GRAPHS) == plan_study(
-        BOTH, plain, HOST, graphs=GRAPHS
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -222,15 +187,6 @@ def test_order_does_not_depend_on_the_file(names: list[str], batches: list[int])
 def test_words_do_not_change_the_work(change: dict[str, Any]) -> None:
     """Editing what only people read, or adding batch sizes, keeps stored results valid."""
     assert work_sha256(model("mlp", **change), "training") == work_sha256(model("mlp"), "training")
-
-
-def test_the_optimizer_changes_training_and_not_inference() -> None:
-    """Another learning rate is other training work and the same inference work."""
-    training = model("mlp").model_dump()["training"]
-    training["optimizer"]["learning_rate"] = Decimal("0.2")
-    changed = model("mlp", training=training)
-    assert work_sha256(changed, "training") != work_sha256(model("mlp"), "training")
-    assert work_sha256(changed, "inference") == work_sha256(model("mlp"), "inference")
 
 
 SCENARIOS = ["offline", "server"]
@@ -258,16 +214,6 @@ def test_a_server_without_a_bound_is_left_out() -> None:
     assert "write server_latency_ms" in left.reason
 
 
-def test_scenarios_are_left_out_where_loadgen_is_missing() -> None:
-    """The scenario batch needs no LoadGen."""
-    without = replace(HOST, no_loadgen="LoadGen is missing")
-    served = study(models=["mlp"], providers=["cpu"], modes=["inference"])
-    served = served.model_copy(update={"scenarios": ("batch", "offline")})
-    plan = plan_study(BOTH, served, without, graphs=GRAPHS)
-    assert titles(plan) == ["mlp inference cpu batch 1"]
-    assert plan.left_out == (LeftOut("mlp offline cpu batch 1", "LoadGen is missing"),)
-
-
 def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     """Pinning to eight CPUs on a machine of two is left out, with both figures."""
     asked = study(vcpus=[1, 8], modes=["inference"], providers=["cpu"], models=["mlp"])
@@ -277,18 +223,6 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     assert plan.left_out == (
         LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; this process may use 2"),
     )
-
-
-def test_a_gpu_that_is_not_there_leaves_its_trials_out() -> None:
-    """CUDA counts from 0; where nobody can count, the trial itself tells."""
-    asked = study(providers=["cuda"], cuda=Cuda(device=2))
-    planned = plan_study(BOTH, asked, replace(HOST, gpus=2), graphs=GRAPHS)
-    assert planned.trials == ()
-    assert {left.reason for left in planned.left_out} == {
-        "needs GPU 2; CUDA shows 2 here, counted from 0"
-    }
-    for host in (replace(HOST, gpus=3), HOST):
-        assert plan_study(BOTH, asked, host, graphs=GRAPHS).trials
 
 
 @pytest.mark.parametrize(

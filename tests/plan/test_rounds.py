@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 
@@ -49,11 +48,6 @@ def schedule(
     return list(visits(trials, asked, lambda one: (done or {}).get(one.id, 0)))
 
 
-def test_one_round_keeps_the_plans_order() -> None:
-    """Cheap trials first, as the plan has them."""
-    assert schedule(1) == [Visit(one) for one in TRIALS] == schedule({})
-
-
 def test_every_round_visits_every_trial_in_an_order_of_its_own() -> None:
     """Each round is a permutation, and no two of these are the same."""
     planned = schedule(4)
@@ -70,14 +64,6 @@ def test_the_order_follows_from_the_seed_alone() -> None:
     seeded = tuple(trial(size, seed=1) for size in range(1, 9))
     other = [visit.trial.batch_size for visit in schedule(3, trials=seeded)]
     assert other != [visit.trial.batch_size for visit in schedule(3)]
-
-
-def test_no_place_in_a_round_belongs_to_a_trial() -> None:
-    """Over many rounds each trial stands about equally often in the first half."""
-    planned = schedule(100)
-    rounds = [planned[start : start + 8] for start in range(0, 800, 8)]
-    early = Counter(visit.trial.batch_size for one in rounds for visit in one[:4])
-    assert all(30 <= early[size] <= 70 for size in range(1, 9))
 
 
 @given(st.lists(st.integers(1, 5), min_size=8, max_size=8), st.lists(st.integers(0, 6), min_size=8))
@@ -123,14 +109,6 @@ def test_a_visit_has_its_part_of_the_trials_demands(
     assert visit.expected_seconds == Decimal(seconds)
     assert visit.minimum_samples == samples
     assert round(visit.relative_half_width, 3) == Decimal(width)
-
-
-def test_a_visits_width_is_never_beyond_what_a_study_may_ask() -> None:
-    """A wide demand does not become one that any two samples meet."""
-    wide = TRIALS[0].model_copy(update={"relative_half_width": Decimal("0.3")})
-    assert Visit(wide, 1, 100).relative_half_width == Decimal("0.5")
-    widest = TRIALS[0].model_copy(update={"relative_half_width": Decimal("0.9")})
-    assert Visit(widest, 1, 4).relative_half_width == Decimal("0.9")
 
 
 def test_merged_plans_take_the_most_rounds_that_a_study_asks_for() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -15,7 +14,6 @@ from epochcost.plan.sweep import (
     SizeFailure,
     Sweep,
     SweepEnd,
-    ladder,
     next_size,
 )
 from epochcost.plan.trial import Trial
@@ -94,17 +92,6 @@ def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> 
         assert min(failed) - held <= max(1, held / 16)
 
 
-@given(st.integers(1, 300), st.integers(300, 65_536))
-def test_a_ladder_doubles(first: int, largest: int) -> None:
-    """An undisturbed sweep tries each doubling once and the largest size last."""
-    points, _ = explored(sweep_from(first, largest), machine(10**9))
-    sizes = [point.batch_size for point in points]
-    assert sizes == list(ladder(sweep_from(first, largest)))
-    assert sizes[0] == first
-    assert sizes[-1] == largest
-    assert all(b == 2 * a for a, b in itertools.pairwise(sizes[:-1]))
-
-
 @given(st.integers(0, 12), st.floats(1.1, 3))
 def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
     """Beyond its caches a machine is slower: two sizes show it, and no third is tried."""
@@ -131,32 +118,12 @@ def test_noise_is_no_fall(noise: list[float]) -> None:
     assert end.cause == "maximum"
 
 
-def test_one_slow_size_is_no_fall() -> None:
-    """A neighbour that came for one size does not end the sweep."""
-
-    def meet(size: int) -> Point:
-        return ran(size, size * (2e-5 if size == 8 else 1e-5))
-
-    points, end = explored(sweep_from(largest=64), meet)
-    assert end.cause == "maximum"
-    assert len(points) == 7
-
-
 def test_a_step_beyond_all_budgets_is_not_tried() -> None:
     """Of 20 s of budget; a step of 64 s would follow."""
     points, end = explored(sweep_from(), machine(10**9, overhead=0, example=1))
     assert end.cause == "time"
     assert points[-1].batch_size == 32
     assert "batch 64" in end.reason
-
-
-def test_another_failure_ends_the_sweep() -> None:
-    """A model that does not run at a size is no matter of memory; its reason is kept."""
-    broken = SizeFailure(2, "the loss is not finite", of_memory=False)
-    end = next_size(sweep_from(), [ran(1, 1e-3), broken])
-    assert isinstance(end, SweepEnd)
-    assert end.cause == "failure"
-    assert end.reason == "batch 2 failed: the loss is not finite"
 
 
 def test_a_sweep_tries_ordinary_trials() -> None:

@@ -12,7 +12,6 @@ from epochcost.plan.variant import (
     CUDA_12_RUNTIME,
     missing_kernels,
     pinned_cpus,
-    session_settings,
     unsupported_reason,
 )
 from epochcost.specs.study import Mode, Precision, Provider, Study
@@ -81,22 +80,6 @@ def test_a_gpu_that_is_not_shown_is_named() -> None:
     assert unsupported_reason(second, 1) == "needs GPU 1; CUDA shows 1 here, counted from 0"
     assert unsupported_reason(second, 2) is None
     assert unsupported_reason(second, None) is None
-
-
-def test_threads_follow_the_pinned_cpus() -> None:
-    """Threads are as many as the CPUs, unless the study says how many."""
-    assert session_settings(study(), "fp32", 4, "cpu").threads == 4
-    assert session_settings(study(threads=2), "fp32", 4, "cpu").threads == 2
-    assert session_settings(study(), "fp32", None, "cpu").threads == 0
-
-
-def test_cuda_settings_are_of_cuda_alone() -> None:
-    """A CPU trial is the same work whatever the study says of GPUs."""
-    asked = study(cuda={"device": 1, "graphs": True, "memory_limit_gib": Decimal("1.5")})
-    said = session_settings(asked, "fp32", None, "cuda")
-    assert (said.device, said.cuda_graph) == (1, True)
-    assert said.device_memory_limit_bytes == 3 * 2**29
-    assert session_settings(asked, "fp32", None, "cpu") == SessionSettings()
 
 
 @pytest.mark.parametrize(

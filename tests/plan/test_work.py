@@ -55,15 +55,3 @@ def test_the_study_overrules_the_model() -> None:
     assert (server.server_latency_ms, server.latency_percentile) == (5, Decimal("0.9"))
     assert (server.maximum_delay_ms, most) == (1, 2)
     assert found["offline"][1] == 2
-
-
-def test_a_servers_bound_is_nothing_to_offline() -> None:
-    """Changing it leaves stored results of offline valid."""
-    loose = by_scenario(study(serving={"server_latency_ms": Decimal(99)}))
-    assert loose["offline"] == by_scenario(study())["offline"]
-    assert loose["server"] != by_scenario(study())["server"]
-
-
-def test_training_is_of_steps_alone() -> None:
-    """No scenario and no phase is of training."""
-    assert not list(planned_work(study(), MODEL, "training"))

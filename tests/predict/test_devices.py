@@ -48,11 +48,6 @@ def gpus(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
     ]
 
 
-def test_no_name_means_two_devices(named: dict[str, list[Device]]) -> None:
-    """A name leads to one device, whatever its case."""
-    assert {name: found for name, found in named.items() if len(found) > 1} == {}
-
-
 def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
     """Operations a byte, and gains of tensor cores, lie within what makers build."""
     for device in catalogue.devices.values():

@@ -13,7 +13,7 @@ from epochcost.predict.design import Devices
 from epochcost.predict.forecast import Forecaster, Question, as_rate
 from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from predict.tables import FACTS, MODELS, devices, rows, true_rate, write
+from predict.tables import MODELS, devices, rows, true_rate, write
 
 KNOWN = Devices(devices())
 # Works that ask for more have lower rates, as the levels of the made-up law.
@@ -63,15 +63,6 @@ def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: For
     one, eight = forecaster.forecasts([question("dense", "A2"), question("dense", "A2", count=8)])
     assert eight.per_second / one.per_second == pytest.approx(8, rel=0.2)
     assert eight.high / eight.low > one.high / one.low
-
-
-def test_a_forecast_does_not_depend_on_what_is_asked_beside_it(forecaster: Forecaster):
-    """A question alone and among a thousand others has one answer."""
-    alone = forecaster.forecasts([question("dense", "C1")])[0]
-    many = [question(model, chip) for model in MODELS for chip in FACTS] * 20
-    among = forecaster.forecasts([*many, question("dense", "C1")])[-1]
-    assert math.log(among.per_second / alone.per_second) == pytest.approx(0, abs=0.05)
-    assert forecaster.forecasts([]) == ()
 
 
 @pytest.mark.parametrize("factor", [0.5, 2])

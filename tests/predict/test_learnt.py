@@ -85,12 +85,3 @@ def _under_another_name(
     assert mine
     for one in mine:
         yield replace(one, device=device, rate=replace(one.rate, accelerator=other))
-
-
-def test_a_device_under_two_names_is_found(sound: list[Placed], known: Devices) -> None:
-    """A table that lists one device's figures again under another's name is doubted there."""
-    copied = list(_under_another_name(sound, "4090", known, "A10"))
-    found = doubted_rows([*sound, *copied], known)
-    doubted = {at for at in found if at >= len(sound)}
-    assert len(doubted) == len(copied)
-    assert "under a10" in found[min(doubted)].reason

@@ -52,14 +52,6 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], 
         read_rates(write(tmp_path / "t.csv", table))
 
 
-def test_a_missing_column_is_named(tmp_path: Path):
-    """A table without a column says which."""
-    path = tmp_path / "t.csv"
-    path.write_text("source,model\na,b\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"found no date, task, mode, precision"):
-        read_rates(path)
-
-
 def test_what_is_no_table_has_a_line(tmp_path: Path):
     """A file that is not there, and one that is no text."""
     with pytest.raises(InputError, match=r"none.csv:1:1: expected a table in UTF-8, got .*No such"):
@@ -67,17 +59,6 @@ def test_what_is_no_table_has_a_line(tmp_path: Path):
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"bytes.csv:1:1: expected a table in UTF-8, got .*decode"):
         read_rates(tmp_path / "bytes.csv")
-
-
-def test_a_profile_of_nothing_is_refused(tmp_path: Path):
-    """A work that computes nothing has no logarithm."""
-    path = tmp_path / "profiles.csv"
-    columns = (
-        "model,size,flops,matrix_flops,moved,moved_by_grouped,moved_by_others,parameters,products"
-    )
-    path.write_text(f"{columns}\na,1,0,0,1,0,0,1,1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"profiles.csv:2:1: flops: expected a number from 1"):
-        read_profiles(path)
 
 
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +16,10 @@ from epochcost.predict.withheld import (
     Regret,
     Withheld,
     errors_of,
-    percent,
     regrets,
     tried,
 )
-from predict.tables import FACTS, MODELS, devices, row, rows, write
+from predict.tables import FACTS, MODELS, devices, rows, write
 
 KNOWN = Devices(devices())
 PROFILES = {
@@ -94,20 +92,3 @@ def test_the_pick_of_forecasts_costs_what_the_cheapest_costs(tmp_path: Path) -> 
     assert by_forecasts.within_a_tenth >= by_roofline.within_a_tenth
     assert by_forecasts.within_a_tenth >= 0.5
     assert by_forecasts.median_percent <= by_forecasts.p90_percent
-
-
-def test_fewer_than_five_candidates_are_no_choice(tmp_path: Path) -> None:
-    """Devices without a price do not count."""
-    by_forecasts, _ = regrets_of(tmp_path, {"a1": 1.0, "a2": 2.0, "b1": 1.0, "b2": 2.0})
-    assert by_forecasts.choices == 0
-
-
-def test_percent_is_of_the_larger_over_the_smaller() -> None:
-    """Twice and half the time are the same error."""
-    assert percent(math.log(2)) == percent(-math.log(2)) == pytest.approx(100)
-
-
-def test_how_long_a_run_took_is_no_rate(tmp_path: Path) -> None:
-    """Times to a target and of epochs are left out of what is learnt from."""
-    table = [row("dense", "Maker A1", 90.0, unit="s"), row("dense", "Maker A1", 9.0)]
-    assert len(placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, {})[0]) == 1

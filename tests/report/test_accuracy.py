@@ -14,7 +14,7 @@ from epochcost.report.pages import accuracy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
 from epochcost.results.trainings import Point, Repeat, Trainings
-from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
+from report_project import REPOSITORY, inputs_of, make_result, write_project
 
 DATASET = """id = "numbers"
 name = "Numbers & <b>signs</b>"
@@ -129,11 +129,3 @@ def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     first, _ = figure.table.rows
     assert [float(one) for one in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
     assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)
-
-
-def test_no_training_yet(tmp_path: Path) -> None:
-    """The page says how to have one, and what papers have."""
-    (page,) = accuracy.pages(_report(tmp_path))
-    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
-    assert 'epochcost train --model digits-mlp --target "accuracy >= 0.975" --repeats 10' in text
-    assert not [row for line in text.splitlines() if (row := cells(line))]

@@ -51,14 +51,6 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     assert "out of memory" in str(figure.chart.spec())
 
 
-def test_a_variant_s_end_marks_no_plain_trial(inputs: Inputs) -> None:
-    """Nor does that of a size which is not there."""
-    for other in (limit(128, vcpus=1), limit(64)):
-        figure = by_batch_size("time_per_example", trainings(inputs), [other], identifier="r")
-        assert figure is not None
-        assert not any(point.end for point in figure.chart.data.rows)
-
-
 def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
     """A trial without a reading has no point, and none at all make no figure."""
     observed = trainings(inputs)

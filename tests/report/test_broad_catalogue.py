@@ -71,14 +71,3 @@ def test_machines_with_results_lead_the_list(site: Site) -> None:
     measured, _, rest = ",".join(names).partition("idle")
     assert measured
     assert rest.count("idle") == 19
-
-
-def test_prices_stand_by_provider(site: Site) -> None:
-    """Each provider has a section with a chart of its current prices; many and earlier ones fold.
-
-    Names that differ in signs only share one, for their addresses would meet.
-    """
-    section = site.pages["prices.md"].partition("## Others")[2].partition("\n## ")[0]
-    parts = section.split('<details class="ec-fold">')
-    assert [part.count("site:machines/idle-") for part in parts] == [6, 14, 1]
-    assert "1 earlier price</summary>" in parts[2]

@@ -11,7 +11,6 @@ from typing import Any
 from bill_programs import run
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
-from epochcost.report.pages.calculator import pages
 from epochcost.report.pages.page import Report
 
 
@@ -50,24 +49,6 @@ def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
         usage = {"seconds": time.mean, "vcpus": Decimal(row.observed.machine.vcpus or 1)}
         bill = run(plans[row.price.id]["bill"], usage)
         assert abs(bill.total - cost.mean) <= Decimal("1e-9") * cost.mean
-
-
-def test_a_workload_of_a_table_has_a_script_of_its_own(report: Report) -> None:
-    """Ids of tables and of models may meet: theirs stand in a folder."""
-    (page,) = pages(report)
-    listed = [key for key, _ in page.context["workloads"]]
-    assert "net" in listed
-    assert any(key.startswith("published/") for key in listed)
-    assert {*listed, "plans"} == set(data_of(report))
-
-
-def test_nothing_is_offered_where_nothing_is_measured(inputs: Inputs) -> None:
-    """Without rows the page has no workload to offer and nothing to start with."""
-    report = Report(inputs)
-    report.__dict__["rows"] = ()
-    (page,) = pages(report)
-    assert (page.context["workloads"], page.context["start"]) == ([], "")
-    assert data_of(report)["plans"]["plans"] == {}
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
-import altair as alt
 import pytest
 
 from epochcost.report.charts.data import ChartData, Ends, Shown
@@ -62,17 +61,3 @@ def test_marks_have_what_is_drawn_of_a_row() -> None:
     assert "note" not in first
     assert "cost" not in second
     assert DATA.values_of("time") == [1.0, 2.0, 10.0, 3.0, 3.0, 3.0]
-
-
-def test_tooltips_say_what_both_mark_and_table_have() -> None:
-    """With units; an abbreviation keeps its letters."""
-    titles = [one.to_dict()["title"] for one in DATA.tooltips(alt)]
-    assert titles == ["name", "vCPUs", "time in s", "cost", "ratio", "best"]
-
-
-def test_fields_of_one_kind_fold_into_one() -> None:
-    """A row becomes one for each of them, with its ends where it has any."""
-    folded = DATA.fold({"ratio": "a ratio", "cost": "a cost"}, "kind", "value")
-    assert [row["kind"] for row in folded] == ["a ratio", "a cost"] * 2
-    assert (folded[0]["value_low"], folded[0]["value"]) == (1.0, 1.23456)
-    assert "value_low" not in folded[1]

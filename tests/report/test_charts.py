@@ -6,7 +6,6 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -71,43 +70,6 @@ def test_a_spec_is_valid_as_a_whole(name: str) -> None:
     # The colours of its configuration are of the style sheet, which the schema does not know.
     del spec["config"]
     alt.LayerChart.from_dict(spec, validate=True)
-
-
-def test_a_paired_chart_is_half_as_wide() -> None:
-    """Its legends stand below each other, as they do where the browser draws it."""
-    chart = CHARTS["batch_size"]
-    spec = replace(chart, paired=True).spec()
-    assert spec["width"] < WIDTH
-    assert spec["config"]["legend"]["columns"] == 1
-    assert chart.spec()["config"]["legend"]["columns"] == 2
-
-
-def test_error_bars_and_the_frontier_are_drawn(drawer: Drawer) -> None:
-    """A rule for each interval, and one dashed line."""
-    svg = drawer.draw(figure("cost_time")).svg
-    assert len(_marks(svg, "rule", "line")) >= 2
-    assert 'stroke-dasharray="5,4"' in svg
-
-
-def test_kinds_differ_by_shape(drawer: Drawer) -> None:
-    """Measured and published points have different outlines, not only different colours."""
-    svg = drawer.draw(figure("cost_time")).svg
-    first, second = (re.findall(r' d="([^"]*)"', mark) for mark in _marks(svg, "symbol", "path"))
-    assert first != second
-
-
-def _marks(svg: str, kind: str, tag: str) -> list[str]:
-    """The elements of the data's marks of a kind."""
-    groups = re.findall(rf'<g class="mark-{kind} role-mark[^"]*"[^>]*>(.*?)</g>', svg)
-    return re.findall(rf"<{tag} [^>]*>", "".join(groups))
-
-
-def test_only_the_whole_drawing_speaks(drawer: Drawer) -> None:
-    """It has one label where it is shown; what no reader hears is not sent to any."""
-    assert "aria-label" not in drawer.draw(figure("cost_time")).svg
-    place = '<div class="ec-plot" data-ec-figure="cost_time"></div>'
-    page = insert_charts(place, {"cost_time": figure("cost_time")}, drawer)
-    assert 'role="img" aria-label="Title. Description"' in page
 
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:

@@ -46,14 +46,6 @@ def test_the_title_is_the_finding(predicted: Contest) -> None:
     assert re.search(r" costs \d\.\d times as much \(likely \d\.\d to \d\.\d\)$", figure.title)
 
 
-def test_a_machine_alone_has_no_such_chart(inputs: Inputs) -> None:
-    """Nothing stands beside it."""
-    alone = contest(predicted_rows(inputs, 1)[:1], "full")
-    assert alone is not None
-    assert cost_ratios(alone, identifier="x", job="training") is None
-    assert cost_ratios(None, identifier="x", job="training") is None
-
-
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
     """Beside the factor stand its range and its odds; beside the cheapest itself nothing."""
     best, other = predicted.cheapest, predicted.machines[1]

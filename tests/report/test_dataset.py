@@ -14,9 +14,8 @@ import duckdb
 import pytest
 
 from epochcost.analysis.table.columns import ENTRIES, dictionary_page
-from epochcost.analysis.table.lines import values_of
 from epochcost.report.charts.contest import cost_against_time
-from epochcost.report.dataset import as_parquet, data_files, dataset_table, dictionary
+from epochcost.report.dataset import as_parquet, data_files, dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
 from epochcost.report.tables import Table
@@ -65,15 +64,6 @@ def test_hostile_text_stays_text(files: dict[str, str | bytes], tmp_path: Path) 
     assert HOSTILE in {row[0] for row in found.select("machine").fetchall()}
 
 
-def test_parquet_carries_its_dictionary(files: dict[str, str | bytes], tmp_path: Path) -> None:
-    """Whoever gets the file alone can read what its columns mean."""
-    path = tmp_path / "figures.parquet"
-    path.write_bytes(_content(files, "figures.parquet"))
-    query = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'epochcost_columns'"
-    (found,) = duckdb.execute(query, [str(path)]).fetchall()
-    assert json.loads(found[0]) == json.loads(dictionary())
-
-
 def test_the_same_lines_are_the_same_file(report: Report) -> None:
     """To the byte, so that a site that is built again is the same."""
     table = dataset_table(report.rows)
@@ -91,18 +81,6 @@ def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> 
     fields = package["resources"][0]["schema"]["fields"]
     assert [field["name"] for field in fields] == [entry.name for entry in ENTRIES]
     assert all(field["description"] and field["empty"] for field in fields)
-
-
-def test_no_line_speaks_of_a_column_that_the_dictionary_lacks(report: Report) -> None:
-    """And what the dictionary calls never empty never is."""
-    known = {entry.name for entry in ENTRIES}
-    assert len(known) == len(ENTRIES)
-    for line in report.lines:
-        values = values_of(line)
-        assert set(values) <= known
-        for entry in ENTRIES:
-            if entry.empty == "never":
-                assert values[entry.name] not in {None, ""}, entry.name
 
 
 def test_the_committed_dictionary_is_in_step() -> None:

@@ -6,8 +6,6 @@ import datetime as dt
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from epochcost.analysis.difference.changes import Difference, Publication
-from epochcost.analysis.difference.revision import Revision
 from epochcost.report.escape import page_title
 from epochcost.report.feed import feed
 from epochcost.report.pages.page import Report
@@ -57,24 +55,3 @@ def test_it_is_atom(report: Report) -> None:
     assert _child(newest, "content").startswith("+100.0%")
     assert _child(root, "updated") == _child(newest, "updated") == "2099-01-02T00:00:00Z"
     assert feed(changed) == text
-
-
-def test_costs_that_changed_are_one_entry(report: Report) -> None:
-    """It leads to the page of changes, and is left out where nothing is known to change."""
-    assert _links(feed(report)).count("changed.html") == 1
-    changed = feed(replace(report, publication=_Remeasured()))
-    assert _links(changed).count("changed.html") == 2
-    assert "Costs: 1 job re-measured" in changed
-
-
-class _Remeasured(Publication):
-    """A publication since which one job was measured again."""
-
-    def changes(self, now: Revision) -> Difference:
-        """One job without a significant change."""
-        return Difference("a", now.label, unsure=1)
-
-
-def _links(text: str) -> list[str]:
-    root = ElementTree.fromstring(text)  # noqa: S314  our own text
-    return [str(one.get("href")) for one in root.iter(f"{_ATOM}link")]

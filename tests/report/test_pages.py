@@ -6,8 +6,6 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ import pytest
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
 from epochcost.report.pages import home
-from epochcost.report.site import Section, Site, build, navigation
+from epochcost.report.site import Site, build, navigation
 from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.environment import Gpu, Instance
 from epochcost.results.rounds import add_round
@@ -42,12 +40,6 @@ def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -
         for identifier in specs:
             assert f"{folder}/{identifier}.md" in site.pages
     assert "models/published/paper.md" in site.pages
-
-
-def test_an_area_without_data_says_what_to_run(site: Site) -> None:
-    """The command names the model or the machine."""
-    assert "epochcost run --model silent" in html.unescape(site.pages["models/silent.md"])
-    assert "No price is known" in site.pages["machines/bare.md"]
 
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
@@ -83,20 +75,6 @@ def test_a_slower_step_is_told_with_its_ratio(
         assert "1.25 times as long as with PyTorch" in page
 
 
-def test_a_ratio_of_another_batch_is_told_as_such(tmp_path: Path) -> None:
-    """Beyond twice the batch that was compared a step counts as not compared."""
-    project = write_project(tmp_path)
-    (project / "docs/data/step-ratio.json").write_text(
-        '{"models": {"net": {"32": {"2": {"eager": 0.8}}}}}', encoding="utf-8"
-    )
-    text = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
-    page = html.unescape(text)
-    words = "0.80 times PyTorch's time at batch size 32, not checked near this batch size"
-    lines = [line for line in page.splitlines() if words in line and "128" in cells(line)]
-    assert len(lines) == 1
-    assert "For batch size 128 we have not yet checked our speed" in page
-
-
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
     """Both dates of the plan stand on the page of prices."""
     page = site.pages["prices.md"]
@@ -126,30 +104,6 @@ def test_tables_are_whole(site: Site) -> None:
         head, *rows = re.findall(r"<tr>.*?</tr>", table)
         assert {len(cells(row)) for row in rows} <= {head.count("<th")}, table
     assert not any("&#60;td" in page for page in site.pages.values())
-
-
-def test_headings_stand_apart_from_tables(site: Site) -> None:
-    """A heading right below a table's row would become a row of it."""
-    for uri, page in site.pages.items():
-        lines = page.splitlines()
-        under = [one for before, one in pairwise(lines) if before and one.startswith("## ")]
-        assert under == [], uri
-
-
-def test_pieces_of_sentences_keep_their_blanks(site: Site) -> None:
-    """Words and class names of templates do not run into each other."""
-    pages = "\n".join(site.pages.values())
-    assert "ec-measured ec-assumed" in pages
-    assert not re.search(r"[a-z],[a-z]", re.sub(r"<[^>]*>|\([^)]*\)", "", site.pages["index.md"]))
-
-
-def test_a_models_page_says_how_large_it_is(site: Site) -> None:
-    """Forward pass, the literature's training step and the parameters, counted from the graph."""
-    text = html.unescape(site.pages["models/net.md"])
-    lines = [cells(line) for line in text.splitlines()]
-    assert ["Forward pass of one example", "1.34e6 floating-point operations"] in lines
-    assert "4.01e6 floating-point operations as the literature counts them" in text
-    assert "<td>Memory of one copy of the parameters</td> <td>2.6 MiB;" in text
 
 
 def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: Inputs) -> None:
@@ -187,17 +141,6 @@ def _pages(entries: object) -> Iterator[str]:
     elif isinstance(entries, list):
         for entry in entries:
             yield from _pages(entry)
-
-
-def test_a_long_section_is_cut_into_groups(site: Site) -> None:
-    """By title, in groups of nearly one size that name their ends; the first page leads."""
-    pages = {"m/index.md": "Machines"} | {f"m/{at:02}.md": f"M {at:02}" for at in range(62, 0, -1)}
-    entry = navigation(replace(site, sections=(Section("Machines", pages),)), ())[0]
-    leading, *groups = entry["Machines"]
-    assert leading == "m/index.md"
-    assert [list(group) for group in groups] == [["M 01 … M 20"], ["M 21 … M 41"], ["M 42 … M 62"]]
-    listed = [uri for group in groups for uris in group.values() for uri in uris]
-    assert listed == sorted(set(pages) - {leading})
 
 
 def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
@@ -278,23 +221,6 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         assert words in row
 
 
-def test_a_machine_at_an_assumed_price_says_so_first(tmp_path: Path) -> None:
-    """That one of its times is not precise is no reason of the whole machine."""
-    project = write_project(tmp_path, [make_result(samples=(0.03, 0.06) * 5)])
-    pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
-    page = html.unescape(pages["machines/local.md"])
-    assert "not precise: its time is known to" in page
-    assert "Not ranked against other machines: not a market price." in page
-
-
-def test_a_host_that_is_a_declared_machine_is_named(tmp_path: Path) -> None:
-    """The page of the machine at hand says where the figures of such a host stand."""
-    project = write_project(tmp_path, [make_result(hardware="bare"), make_result()])
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["machines/local.md"]
-    link = '<a href="site:machines/bare.md">Machine without a price</a>: the same host'
-    assert f"<td>{link}</td>" in page
-
-
 def test_the_first_page_answers_a_known_model(site: Site) -> None:
     """Three answers at a price that somebody asks, one chart, and every model to pick."""
     page = html.unescape(site.pages["index.md"])
@@ -316,13 +242,3 @@ def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
         assert f"{one['page'].removesuffix('html')}md" in site.pages
         assert not one["figure"] or site.figures[one["figure"]].scripted
         assert set(one["cards"]) == {"cheapest", "balanced", "fastest"}
-
-
-def test_outliers_are_told_beside_their_figure(tmp_path: Path) -> None:
-    """Two of 42 steps took three and five times the median; they stay in the mean."""
-    result = make_result(samples=(*(0.010, 0.0101) * 20, 0.03, 0.05))
-    project = write_project(tmp_path, [result])
-    page = html.unescape(
-        build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
-    )
-    assert "2 of 42 samples, 12 % of the time; the longest took 5 times the median" in page

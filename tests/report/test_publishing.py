@@ -14,7 +14,6 @@ from epochcost.report.publishing import (
     POLICY_DRAFT,
     DocsFiles,
     SiteFolder,
-    link_faults,
     script_hashes,
     write_policy,
 )
@@ -62,16 +61,6 @@ def test_what_does_not(rule: DocsFiles, name: str, words: str) -> None:
     assert words in refusal
 
 
-def test_every_link_is_found_and_none_followed(tmp_path: Path) -> None:
-    """To a file, to a folder above, and to nothing."""
-    docs = tmp_path / "docs"
-    (docs / "deep").mkdir(parents=True)
-    for name, target in (("a", "/etc/hostname"), ("deep/up", ".."), ("deep/none", "no-such")):
-        (docs / name).symlink_to(target)
-    assert sorted(fault.path.name for fault in link_faults(docs)) == ["a", "none", "up"]
-    assert list(link_faults(tmp_path / "no-docs")) == []
-
-
 _CODE = "window.a = 1 < 2"
 
 
@@ -114,19 +103,6 @@ def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["new.html"]
     assert place.stat().st_mode & 0o777 == 0o750
     assert list(tmp_path.iterdir()) == [place]
-
-
-def test_a_link_to_a_site_stays_a_link(tmp_path: Path) -> None:
-    """What it leads to is replaced, as a server of another user expects."""
-    (tmp_path / "served").mkdir()
-    (tmp_path / "site").symlink_to(tmp_path / "served")
-    folder = SiteFolder(tmp_path / "site")
-    folder.new.mkdir()
-    (folder.new / "new.html").touch()
-    folder.replace()
-    folder.close()
-    assert (tmp_path / "site").is_symlink()
-    assert (tmp_path / "served/new.html").is_file()
 
 
 def test_two_builds_at_once_both_end(tmp_path: Path) -> None:

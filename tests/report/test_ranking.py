@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from pathlib import Path
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from epochcost.analysis.observations import Evidence
 from epochcost.cost import Estimate, Time
-from epochcost.report.pages.page import Report
 from epochcost.report.ranking import Contender, Contest, LogAxis
 from epochcost.specs.price import Price
-from report_project import inputs_of, write_project
 
 _PRICE = Price.model_validate(
     {
@@ -58,39 +51,8 @@ def test_who_cannot_win_leads_only_alone() -> None:
     assert Contest("full", (assumed,)).cheapest is assumed
 
 
-_PAIRS = st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99)), min_size=1, max_size=12)
-
-
-@given(_PAIRS)
-def test_the_frontier_loses_to_nobody(pairs: list[tuple[int, int]]) -> None:
-    """No machine beats one of the frontier in both, and everyone else is beaten or equalled."""
-    all_ = tuple(contender(str(at), *pair) for at, pair in enumerate(pairs))
-    frontier = Contest("full", all_).frontier
-    for one in frontier:
-        assert not any(
-            other.time.mean < one.time.mean and other.cost.mean < one.cost.mean for other in all_
-        )
-    for other in all_:
-        assert any(
-            one.time.mean <= other.time.mean and one.cost.mean <= other.cost.mean
-            for one in frontier
-        )
-
-
 def test_an_axis_holds_its_means_and_cuts_what_reaches_beyond() -> None:
     """Means lie inside; the ends of a wide interval stand at its edges."""
     axis = LogAxis.over([Time.exact(Decimal(10)), Time.exact(Decimal(1000))])
     assert 0 < float(axis.percent(Decimal(10))) < 50 < float(axis.percent(Decimal(1000))) < 100
     assert (axis.percent(Decimal("1e-9")), axis.percent(Decimal("1e9"))) == ("0.0", "100.0")
-
-
-@pytest.mark.parametrize("job", ["train", "serve"])
-def test_each_machine_stands_once(tmp_path: Path, job: str) -> None:
-    """Under its cheapest plan, those that cannot win last."""
-    report = Report(inputs_of(write_project(tmp_path)))
-    (net,) = (one for one in report.workloads if one.id == "net")
-    (found,) = (one for name, one in report.contests_of(net).items() if name == job)
-    names = [one.name for one in found.machines]
-    assert len(names) == len(set(names))
-    answers = [one.answers for one in found.machines]
-    assert answers == sorted(answers, reverse=True)

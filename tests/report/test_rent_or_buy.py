@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from decimal import Decimal
 from pathlib import Path
 
@@ -63,16 +62,3 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     assert list(kinds.values()) == ["bought", "rented", "rented"]
     row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows
-
-
-def test_names_and_notes_are_text(page: Page) -> None:
-    """Nothing in a spec becomes markup."""
-    assert "<script>" not in _text(page)
-    assert "assumed</span>" in _text(page)
-
-
-def test_owned_plans_that_nothing_compares_with_are_listed(inputs: Inputs) -> None:
-    """The plan of the machine at hand is per vCPU and of no accelerator."""
-    text = html.unescape(_text(_page(inputs)))
-    assert "No owned machine to compare" in text
-    assert "<code>assumed-local</code>" in text

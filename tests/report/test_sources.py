@@ -8,12 +8,10 @@ import re
 import pytest
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.cost import recompute
 from epochcost.report.pages.page import Report
-from epochcost.report.pages.sources import SourceTable, pages
+from epochcost.report.pages.sources import pages
 from epochcost.report.site import Site, build
-from epochcost.report.tables import Table
-from report_project import HOSTILE, REPOSITORY, cells
+from report_project import REPOSITORY, cells
 
 
 @pytest.fixture(scope="module", name="site")
@@ -73,56 +71,9 @@ def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
     assert uris == ["sources/index.md", "sources/kroutikov-2016.md", "sources/paper-net.md"]
 
 
-def test_a_figure_of_few_rows_is_no_column(inputs: Inputs) -> None:
-    """It stands in the list below, with its row."""
-    spec = inputs.catalogue.published["paper"]
-    usual = spec.timings[0].model_copy(update={"claims": spec.timings[0].claims[:1]})
-    rows = (spec.timings[0], *(usual.model_copy(update={"id": str(n)}) for n in range(2)))
-    table = SourceTable(
-        spec=spec,
-        rows=recompute(spec.model_copy(update={"timings": rows}), inputs.catalogue.prices),
-        inputs=Table((), ()),
-        workload=None,
-        measured=0,
-    )
-    assert [column.label for column in table.columns] == ["one epoch"]
-    assert [one.claim.label for row, one in table.others if row] == [
-        *("25 epochs take", "one epoch alone", "one batch", "25 epochs, prorated")
-    ]
-    assert [len(cells) for _, cells in table.grid] == [1, 1, 1]
-
-
-def test_inputs_stand_below(paper: str) -> None:
-    """Time, steps and the price paid, exactly."""
-    (line,) = [line for line in paper.splitlines() if "428 s an epoch" in line]
-    assert "1,327" in line
-    assert "$0.90, Cloud on-demand, 2016-11-01" in line.replace("&#36;", "$")
-
-
-def test_what_is_not_confirmed_is_marked(paper: str) -> None:
-    """In the table of figures, at the row."""
-    (line,) = [line for line in paper.splitlines() if "12,571" in line and line.startswith("<tr>")]
-    assert "not confirmed" in line
-
-
 def test_remarks_name_their_plan_and_their_model(paper: str) -> None:
     """What the source says, what we say, and where it stands as data."""
     (line,) = [line for line in paper.splitlines() if "The box has 12 CPUs" in line]
     assert "It has 8" in line
     assert "site:models/net.md" in line
     assert "2016-11-01" in line
-
-
-def test_nothing_hostile_survives(site: Site) -> None:
-    """Text of specs is escaped wherever a source's page shows it."""
-    for uri in ("sources/kroutikov-2016.md", "sources/paper-net.md", "sources/index.md"):
-        assert "<script>" not in site.pages[uri]
-        assert "onerror=window" not in site.pages[uri].replace("&#61;", "=").split("---", 2)[0]
-        assert HOSTILE not in site.pages[uri]
-
-
-def test_our_own_measurement_is_linked(site: Site) -> None:
-    """A workload that we measured says so and leads to its page."""
-    page = site.pages["sources/paper-net.md"]
-    assert "We have measured this workload ourselves" in page
-    assert "site:models/net.md" in page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from html import unescape
 from pathlib import Path
 
@@ -87,41 +86,6 @@ def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
     assert "<script>window" not in render(environment(REPOSITORY / "site_templates"), page)
 
 
-def test_spot_pays_up_to_a_rate(report: Report) -> None:
-    """At the rate that is named the closed form costs what on demand does."""
-    played = _played(report)
-    rate = played.break_even_per_hour()
-    assert rate is not None
-    assert played.cost_at(rate) == pytest.approx(played.job.on_demand_cost, rel=1e-6)
-
-
-def test_costs_by_start_are_the_replays(page: Page) -> None:
-    """A job that begins at 10:03 stays in the cheap zone, and costs 200 s and three saves."""
-    figure = page.figures["two"]
-    assert figure is not None
-    undisturbed = (200 + 3 * 10) * 0.4 / 3600
-    assert min(float(row[-1]) for row in figure.table.rows) == pytest.approx(undisturbed, rel=1e-3)
-    policies = {row[0] for row in figure.table.rows}
-    assert "staying" in policies
-    assert len(policies) == len({tuple(v) for v in _lines(figure.table.rows).values()})
-
-
-def _lines(rows: tuple[tuple[object, ...], ...]) -> dict[object, list[object]]:
-    lines: dict[object, list[object]] = {}
-    for row in rows:
-        lines.setdefault(row[0], []).append(row[-1])
-    return lines
-
-
-def test_a_plan_without_a_rate_shows_three(page: Page) -> None:
-    """Never taken back it costs 24 h at $0.30; more often costs more."""
-    (one,) = page.context["unknown"]
-    assert one.price.id == "box-spot"
-    assert one.on_demand == "$19.20"
-    never, seldom, often = (Decimal(cost.removeprefix("$")) for cost in one.day)
-    assert Decimal("7.20") == never < seldom < often
-
-
 def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
     """The folder is named, and plans have their table all the same."""
     (page,) = spot.pages(Report(inputs_of(write_project(tmp_path))))
@@ -129,10 +93,3 @@ def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
     assert "No trace of spot machines is declared." in text
     assert "a file in `specs/replays/`" in text
     assert "Every spot plan here has a rate." in text
-
-
-def test_a_replay_of_a_machine_without_a_time(tmp_path: Path) -> None:
-    """The page says what is missing, and stands all the same."""
-    (page,) = spot.pages(_project(tmp_path, REPLAY.replace('"box"', '"bare"')))
-    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
-    assert "net: expected a time of its training on bare, found none" in text

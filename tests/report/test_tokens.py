@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
-from decimal import Decimal
 from pathlib import Path
 
 import onnx
@@ -12,14 +10,11 @@ import pytest
 
 from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
-from epochcost.analysis.phases import timed_decoders
 from epochcost.analysis.serving import served_decoders
-from epochcost.analysis.tokens import Requests as Traffic
 from epochcost.plan.work import Requests
-from epochcost.report.charts.tokens import PaceChart, pace_chart, waiting_chart
+from epochcost.report.charts.tokens import waiting_chart
 from epochcost.report.site import Site, build
 from epochcost.results.ceilings import write_ceilings
-from epochcost.results.conditions import Energy, MeteredEnergy
 from epochcost.results.records import Result
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.requests import Lengths
@@ -58,33 +53,12 @@ def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
     assert phases.count("<small>weights ") == 6
 
 
-def test_costs_apart_stand_at_every_offer(site: Site) -> None:
-    """Of the machine and of the API."""
-    page = html.unescape(site.pages["models/tiny.md"])
-    assert len(re.findall(r"<small>read \$[0-9.]+<br>written \$[0-9.]+</small>", page)) == 4
-    assert "<small>read $1.00<br>written $4.00</small>" in page
-
-
 def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
     """And counts the machine that does it."""
     row = next(one for one in site.pages["models/index.md"].splitlines() if "Tiny" in one)
     assert "a million tokens" in row
     assert ", never idle" in row
     assert row.endswith(">1</td></tr>")
-
-
-def test_energy_is_told_by_the_token(tmp_path: Path) -> None:
-    """Of a phase what its step draws, behind an engine what all that was asked drew together."""
-    project(tmp_path)
-    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
-    timed = phase_result("decode", 300, 4, 0.4)
-    asked = behind_an_engine(timed, {2.0: 1.0, 4.0: 2.0})
-    metered = MeteredEnergy(meter="a meter", of="cpu", joules=1000, seconds=50)
-    store_results(tmp_path, [_drawing(metered, one) for one in (timed, asked)])
-    page = built(tmp_path).pages["models/tiny.md"]
-    # Two runs of 100 requests, 50 tokens each; 20 W over ten tokens a second.
-    assert "0.1 J a token by a meter" in page
-    assert page.count("<small>2 J each</small>") == 1
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
@@ -123,23 +97,3 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
 def _in_precision(result: Result, precision: Precision) -> Result:
     trial = result.trial.model_copy(update={"precision": precision})
     return result.model_copy(update={"trial": trial, "trial_id": trial.id})
-
-
-def _drawing(metered: MeteredEnergy, result: Result) -> Result:
-    energy = Energy(readings=(metered,))
-    measurement = result.measurement.model_copy(update={"energy": energy})
-    return result.model_copy(update={"measurement": measurement})
-
-
-def test_a_bound_is_drawn_where_one_is_asked(tmp_path: Path) -> None:
-    """A dashed rule, and words that say what it is."""
-    catalogue = project(tmp_path)
-    folder = tmp_path / "docs/data/results"
-    timed = timed_decoders(read_inputs(catalogue, [folder], tmp_path / "docs"))
-    asked = Traffic(Decimal("0.1"), 100, 50, token_seconds=Decimal("0.2"))
-    figure = pace_chart(timed, asked, identifier="x")
-    assert figure is not None
-    assert isinstance(figure.chart, PaceChart)
-    assert figure.chart.bound == 0.2
-    assert "dashed" in figure.description
-    assert pace_chart([], asked, identifier="x") is None

@@ -47,14 +47,6 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
     assert HOSTILE not in page
 
 
-def test_every_drawn_row_stands_in_the_table(site: Site, trust: Trust) -> None:
-    """The chart has as many rows as are kept for it, and says which intervals miss."""
-    table = site.figures["predicted-true"].table
-    assert len(table.rows) == len(trust.shown)
-    misses = sum(not one.low <= one.seconds <= one.high for one in trust.shown)
-    assert sum("misses the truth" in row for row in table.rows) == misses > 0
-
-
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
     """No figure is made up."""
     assert Report(inputs).trust is None

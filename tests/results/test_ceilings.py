@@ -59,17 +59,6 @@ def test_files_of_earlier_versions_are_read(
     assert load_ceilings(tmp_path).records[path].ceilings == make_ceilings(environment).ceilings
 
 
-def test_a_new_measurement_replaces_the_one_before(
-    tmp_path: Path, environment: Environment
-) -> None:
-    """Of one host there is one file, the latest."""
-    write_ceilings(tmp_path, make_ceilings(environment))
-    newer = environment.model_copy(update={"runtime": "onnxruntime==1.32.0"})
-    write_ceilings(tmp_path, make_ceilings(newer))
-    (kept,) = load_ceilings(tmp_path).records.values()
-    assert kept.environment.runtime == "onnxruntime==1.32.0"
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -91,12 +80,3 @@ def test_damaged_ceilings_are_reported(
     (fault,) = loaded.faults
     assert fault.path == path
     assert said in fault.message
-
-
-def test_threads_ascend_and_a_time_alone_is_none(environment: Environment) -> None:
-    """Each number of threads once, and three times at least."""
-    one, two = make_ceilings(environment).ceilings
-    with pytest.raises(ValueError, match="ascending numbers of threads"):
-        make_ceilings(environment, ceilings=(two, one))
-    with pytest.raises(ValueError, match="at least 3 items"):
-        one.model_validate(one.model_dump() | {"copy_seconds": (0.1, 0.1)})

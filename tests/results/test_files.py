@@ -105,13 +105,6 @@ def _message_without_root(folder: Path) -> str:
     return message
 
 
-def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
-    """Results cannot go into a file."""
-    (tmp_path / "results").write_text("")
-    with pytest.raises(CapabilityError, match="expected a folder for results"):
-        require_writable(tmp_path / "results" / "local")
-
-
 def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     """Only temporary files go; results stay."""
     (tmp_path / ".a.json.1.partial").write_text("half")
@@ -162,10 +155,3 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     holder.stdout.close()
     with exclusive_lock(tmp_path):
         assert list(tmp_path.iterdir()) == []
-
-
-def test_the_lock_is_released_after_use(tmp_path: Path) -> None:
-    """Two runs one after the other do not meet."""
-    for _ in range(2):
-        with exclusive_lock(tmp_path):
-            pass

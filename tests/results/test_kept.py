@@ -30,13 +30,6 @@ def test_a_value_is_computed_once(tmp_path: Path) -> None:
     assert [file.suffix for file in folder.iterdir()] == [".json"] * 2
 
 
-def test_other_code_finds_nothing(tmp_path: Path) -> None:
-    """A value of the same kind and key that other modules computed is not taken."""
-    KEEP.value(tmp_path, "a", lambda: VALUE)
-    other = Keep("numbers", KEEP.form, ("units.py", "errors.py"))
-    assert other.value(tmp_path, "a", lambda: (2.0,)) == (2.0,)
-
-
 def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One changed byte in a module of a folder that computes is enough."""
     module = tmp_path / "package" / "module.py"
@@ -80,13 +73,3 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     for folder in (None, place):
         for value in (VALUE, (2.0,)):
             assert KEEP.value(folder, "a", lambda value=value: value) == value
-
-
-def test_the_oldest_half_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder does not grow without end."""
-    monkeypatch.setattr(kept, "_MOST_KEPT", 3)
-    for number in range(6):
-        kept._make_room.cache_clear()
-        KEEP.value(tmp_path, number, lambda: VALUE)
-    assert len(list(tmp_path.iterdir())) <= 4
-    assert KEEP.value(tmp_path, 5, refuse) == VALUE

@@ -74,20 +74,3 @@ def test_a_damaged_limit_is_reported(
     (fault,) = loaded.faults
     assert fault.path == path
     assert said in fault.message
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"null"])
-def test_what_is_no_limit_is_a_fault(tmp_path: Path, limit: BatchLimit, content: bytes) -> None:
-    """Half a file, another document, bytes that are no text."""
-    write_limit(tmp_path, limit).write_bytes(content)
-    assert len(load_limits(tmp_path).faults) == 1
-
-
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, limit: BatchLimit) -> None:
-    """What stands elsewhere is none of the results."""
-    elsewhere = tmp_path / "elsewhere.json"
-    path = write_limit(tmp_path / "results", limit)
-    path.rename(elsewhere)
-    path.symlink_to(elsewhere)
-    (fault,) = load_limits(tmp_path / "results").faults
-    assert "link that leaves it" in fault.message

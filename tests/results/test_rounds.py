@@ -12,7 +12,7 @@ import pytest
 from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.format import DamagedResultError, parse_result, serialise_result
 from epochcost.results.records import Measurement, Result
-from epochcost.results.rounds import add_round, round_count
+from epochcost.results.rounds import add_round
 
 MakeResult = Callable[..., Result]
 DEMANDED = 0.02
@@ -45,17 +45,6 @@ def test_samples_stand_in_the_order_of_the_rounds(turn: Callable[..., Measuremen
     assert joined.wall_seconds == 2 * first.wall_seconds
     assert joined.held_out_loss_after == 0.4
     assert [one.held_out_loss_after for one in joined.rounds] == [0.5, 0.4]
-
-
-def test_a_measurement_without_rounds_is_the_first_of_them(
-    turn: Callable[..., Measurement],
-) -> None:
-    """What a run of one round measured is gone on with, not thrown away."""
-    assert round_count(turn()) == 1
-    assert turn().samples_by_round == (12,)
-    joined = add_round(turn(1), turn(2), DEMANDED)
-    assert round_count(joined) == 2
-    assert joined == add_round(add_round(None, turn(1), DEMANDED), turn(2), DEMANDED)
 
 
 def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> None:
@@ -118,13 +107,6 @@ def test_energy_adds_up_by_meter(turn: Callable[..., Measurement]) -> None:
     )
     assert joined.energy.unknown == {"dram": "not there"}
     assert joined.energy.watts == 110
-
-
-def test_rounds_survive_the_file(turn: Callable[..., Measurement], make_result: MakeResult) -> None:
-    """What is written is what is read."""
-    joined = add_round(turn(1), turn(2), DEMANDED)
-    result = make_result().model_copy(update={"measurement": joined})
-    assert parse_result(serialise_result(result), Path("a.json")) == result
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from epochcost.results.format import DamagedResultError, parse_result, serialise_result
 from epochcost.results.records import Result
-from epochcost.results.served import ServingRecord
 from served_results import LATENCIES, under_load
 
 MakeResult = Callable[..., Result]
@@ -49,11 +48,3 @@ def test_more_latencies_than_a_file_holds_leave_the_statistics(make_result: Make
     assert served is not None
     assert served.run is not None
     assert served.run.latency.maximum_nanoseconds == LATENCIES[-1]
-
-
-def test_the_reported_run_is_one_of_the_runs(make_result: MakeResult) -> None:
-    """An index beyond them is a fault, not a crash of a page."""
-    served = under_load(make_result()).measurement.served
-    assert served is not None
-    with pytest.raises(ValueError, match="index of one of 2 runs"):
-        ServingRecord.model_validate(served.model_dump() | {"reported": 2})

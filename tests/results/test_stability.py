@@ -45,16 +45,6 @@ def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
     assert judged() == ()
 
 
-def test_what_was_not_watched_gives_no_warning(
-    judged: Callable[..., Any], make_result: MakeResult
-) -> None:
-    """Unknown is neither good nor bad."""
-    assert judged(others_cpus=None, steal_share=None, frozen_seconds=None, throttles=None) == ()
-    unwatched = make_result()
-    found = instabilities(unwatched.measurement, unwatched.environment)
-    assert [one.cause for one in found] == ["few", "process"]
-
-
 @pytest.mark.parametrize(
     ("conditions", "cause", "seen"),
     [
@@ -75,13 +65,6 @@ def test_each_condition_is_named(
     assert found.remedy
 
 
-def test_every_reason_to_throttle_is_a_warning_of_its_own(judged: Callable[..., Any]) -> None:
-    """Remedies differ."""
-    found = judged(throttles=("gpu-heat", "gpu-power-brake", "gpu-slowdown"))
-    assert [one.cause for one in found] == ["throttling"] * 3
-    assert len({one.seen for one in found}) == 3
-
-
 @pytest.mark.parametrize(
     ("samples", "cause", "seen"),
     [
@@ -96,11 +79,6 @@ def test_samples_that_are_few_or_short_are_named(
     (found,) = judged(samples)
     assert found.cause == cause
     assert seen in found.seen
-
-
-def test_an_unknown_timer_is_not_judged(judged: Callable[..., Any]) -> None:
-    """As in results of the first version."""
-    assert judged([1e-6] * 60, grain=None) == ()
 
 
 def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeResult) -> None:
@@ -142,12 +120,6 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
         return instabilities(joined, make_result().environment)
 
     return judge
-
-
-def test_rounds_that_agree_give_no_warning(in_rounds: Callable[..., Any]) -> None:
-    """What noise makes of rounds is what their interval is for."""
-    assert in_rounds(1.0, 1.01, 0.99) == ()
-    assert in_rounds(1.0, 1.08) == ()
 
 
 @pytest.mark.parametrize("means", [(1.0, 1.0, 1.2), (1.2, 1.0, 1.0), (1.0, 1.0, 1.0, 1.2, 1.0)])

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from epochcost.results.records import Result
 from epochcost.results.store import MAX_FILE_BYTES, ResultStore, load_all, newest
-from sound_results import sound_results
 
 MakeResult = Callable[..., Result]
 
@@ -17,20 +16,6 @@ def write(folder: Path, result: Result) -> Path:
     """Store a result, with its hardware's folder made."""
     (folder / result.hardware).mkdir(parents=True, exist_ok=True)
     return ResultStore(folder).write(result)
-
-
-def test_a_stored_result_is_loaded(tmp_path: Path, make_result: MakeResult) -> None:
-    """What is written is what is read, under a name that says what it is."""
-    path = write(tmp_path, make_result())
-    assert path.parent == tmp_path / "local"
-    assert path.name.startswith("net-training-cpu-b32-")
-    assert load_all(tmp_path).results == (make_result(),)
-    assert load_all(tmp_path).faults == ()
-
-
-def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
-    """Before the first run there are no results and nothing is wrong."""
-    assert sound_results(tmp_path / "none") == ()
 
 
 def test_a_repeated_measurement_replaces_its_predecessor(

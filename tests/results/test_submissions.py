@@ -13,12 +13,10 @@ import pytest
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.results.environment import fingerprint
-from epochcost.results.format import parse_result, serialise_result
 from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
 from epochcost.results.plain import MOST_BYTES
 from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
-from report_project import REPOSITORY
 from revisions import STEPS
 from submitted import NOW, checked, sound, stored, the_fault
 
@@ -157,13 +155,6 @@ def test_links_and_places(project: Path) -> None:
         checked(project, project / "nowhere.json")
 
 
-def test_a_copy_under_another_trial(project: Path) -> None:
-    """The same times under another batch size were not measured."""
-    stored(project, sound(project))
-    path = stored(project, sound(project, batch_size=64))
-    assert "expected times of its own, got those of net" in the_fault(project, path)
-
-
 def test_a_machine_that_is_another(project: Path) -> None:
     """A machine that contradicts its spec is refused, unless the result says so itself."""
     result = sound(project, hardware="other")
@@ -172,14 +163,6 @@ def test_a_machine_that_is_another(project: Path) -> None:
     said = result.model_copy(update={"contradictions": ("2 logical CPUs, not 4",)})
     (one,) = checked(project, stored(project, said)).submissions
     assert "measured as is: 2 logical CPUs, not 4" in one.remarks
-
-
-def test_a_model_nobody_has(project: Path) -> None:
-    """A result of an unknown model or machine has nothing to be held against."""
-    unknown = sound(project)
-    trial = unknown.trial.model_copy(update={"model": "nobody"})
-    path = stored(project, unknown.model_copy(update={"trial": trial, "trial_id": trial.id}))
-    assert "expected one whose spec has training, got 'nobody'" in the_fault(project, path)
 
 
 def test_work_of_another_day(project: Path) -> None:
@@ -198,18 +181,3 @@ def test_times_without_a_spread(project: Path) -> None:
     path = stored(project, sound(project, samples=[0.01] * 60))
     (one,) = checked(project, path).submissions
     assert "all 60 samples are the same: 10 ms" in one.remarks
-
-
-def test_committed_results_are_sound() -> None:
-    """Every result of this repository keeps the rules that strangers' have to keep."""
-    folder = REPOSITORY / "docs/data/results"
-    files = sorted((folder / "epyc-vm-2").glob("mnist-mlp-*.json"))[:5]
-    found = check_results(load_catalogue(REPOSITORY), folder, files)
-    assert found.faults == ()
-    assert len(found.submissions) == len(files) > 0
-
-
-def test_the_form_is_the_writers(project: Path) -> None:
-    """Reading and writing a sound file again changes no byte."""
-    path = stored(project, sound(project))
-    assert serialise_result(parse_result(path.read_bytes(), path)) == path.read_bytes()

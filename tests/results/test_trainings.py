@@ -144,17 +144,6 @@ def test_what_cannot_be_true_is_a_fault(
     ].startswith(words)
 
 
-def test_repeats_have_seeds_of_their_own(make: Callable[..., Trainings]) -> None:
-    """The same seed twice would be the same training twice."""
-    with pytest.raises(ValidationError, match="ascending seeds"):
-        make(repeats=(repeat(0), repeat(0)))
-
-
-def test_a_repeat_is_paid_for_steps_evaluations_and_saving() -> None:
-    """Waiting for data is a part of the steps."""
-    assert repeat().seconds == 9.25
-
-
 def test_a_file_of_an_earlier_version_loads_without_its_stability(
     make: Callable[..., Trainings], tmp_path: Path
 ) -> None:

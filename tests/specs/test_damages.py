@@ -1,4 +1,6 @@
-"""Some 430 damaged specs: every kind of file, damaged in every way that hands and tools do it.
+"""Damaged specs: every kind of file, damaged in every way that hands and tools do it.
+
+Every damage is tried on one kind of file, and under `make test-all` on each.
 
 Each gives a fault at its place, in words that name what was expected; what cannot be placed better
 than in the file is placed at its beginning. How long the largest take is measured by
@@ -7,7 +9,6 @@ benchmarks/check.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,13 +131,14 @@ def all_kinds(project: Project) -> Project:
     return project
 
 
-def test_before_any_damage(all_kinds: Project) -> None:
-    """Nothing is wrong with the files that the others damage."""
-    assert all_kinds.faults() == []
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        pytest.param(name, damage, marks=[] if place % len(FILES) == number else pytest.mark.slow)
+        for number, name in enumerate(FILES)
+        for place, damage in enumerate(DAMAGES)
+    ],
+)
 def test_a_damaged_file(all_kinds: Project, name: str, damage: str) -> None:
     """The fault stands in the damaged file, at its line, in words of ours."""
     damaged, line, words = DAMAGES[damage]
@@ -152,62 +154,3 @@ def test_a_damaged_file(all_kinds: Project, name: str, damage: str) -> None:
         assert len(str(one)) < 600
         assert is_ours(one.message.removeprefix("invalid TOML: "))
         assert 1 <= one.line <= lines
-
-
-HARDWARE, PRICE, MODEL, STUDY, PUBLISHED, GRID, DATASET = FILES
-# Units, references and figures that do not fit: (file, what stands there, what is written, fault)
-WRONG = [
-    (PRICE, "0.90", '"0.90"', 'amount: should be a number, got "0.90"'),
-    (PRICE, "0.90", '"$0.90"', 'amount: should be a number, got "$0.90"'),
-    (PRICE, "0.90", "0,90", "invalid TOML: expected newline or end of document"),
-    (PRICE, "0.90", "1e-300", "amount: should be 0 or at least 1E-15 away from it, got 1e-300"),
-    (PRICE, "0.90", "0.90 USD", "invalid TOML: expected newline or end of document"),
-    (PRICE, "0.90", "-0.90", "amount: should be greater than 0, got -0.90"),
-    (PRICE, "0.90", "90_000_000_000_000_000", "amount: should be at most 1000000000000000"),
-    (PRICE, "0.90", '0.90\nper = "month"', 'per: should be "hour", got "month"'),
-    (PRICE, "0.90", '0.90\ncurrency = "Dollar"', "currency: should be "),
-    (PRICE, "0.90", '0.90\nbilling = "hourly"', "billing: should be one of "),
-    (PRICE, "0.90", '0.90\nranges = ""', 'ranges: should be a table, got ""'),
-    (PRICE, '"on-demand"', '"ondemand"', 'did you mean "on-demand"?'),
-    (PRICE, '"box"', '"bxo"', 'hardware: should be the id of a spec in hardware/, got "bxo"'),
-    (PRICE, "2026-01-31", '"2026-01-31"', "as_of: should be a date without quotes"),
-    (PRICE, "2026-01-31", "2026-02-31", "invalid TOML: "),
-    (PRICE, "2026-01-31", "2026", "as_of: should be a date without quotes"),
-    (HARDWARE, "vcpus = 4", "vcpus = 4.5", "vcpus: should be a whole number, got 4.5"),
-    (HARDWARE, "vcpus = 4", 'memory_gib = "16 GB"', 'memory_gib: should be a number, got "16 GB"'),
-    (MODEL, "epochs = 20", "epochs = 0", "training.epochs: should be greater than 0, got 0"),
-    (MODEL, "[32, 128]", "32", "training.batch_sizes: should be an array in square brackets"),
-    (MODEL, "[32, 128]", "[]", "training.batch_sizes: should have at least 1 item"),
-    (MODEL, "[32, 128]", "[32, 32]", "should name each item once, got 32 twice"),
-    (MODEL, '"mlp.onnx"', '"mpl.onnx"', 'did you mean "mlp.onnx"?'),
-    (MODEL, '"sgd"', '"sdg"', "training.optimizer.name: should be one of"),
-    (MODEL, "0.1", '"fast"', 'training.optimizer.learning_rate: should be a number, got "fast"'),
-    (STUDY, '["mlp"]', '["mpl"]', 'models[0]: should be the id of a spec in models/, got "mpl"'),
-    (STUDY, '["mlp"]', '"mlp"', 'models: should be an array in square brackets, got "mlp"'),
-    (STUDY, '["box"]', '["box"]\nthreads = -1', "threads: should be at least 0, got -1"),
-    (STUDY, '["box"]', '["box"]\n[sampling]\nbudget_seconds = "20s"', "should be a number"),
-    (STUDY, '["box"]', '["box"]\n[budget]\nlimits = []', "budget.limits: should have at least 1"),
-    (PUBLISHED, "year = 2016", 'year = "2016"', 'year: should be a whole number, got "2016"'),
-    (PUBLISHED, '"box-2026"', '"box-2062"', 'did you mean "box-2026"?'),
-    (PUBLISHED, "epochs = 25", "epochs = -25", "timings[0].epochs: should be greater than 0"),
-    (GRID, "0.05", '"50 g"', 'kg_co2e_per_kwh: should be a number, got "50 g"'),
-    (DATASET, "60_000", "-1", "training_examples: should be greater than 0, got -1"),
-]
-
-
-@pytest.mark.parametrize(("name", "old", "new", "words"), WRONG)
-def test_a_wrong_value(all_kinds: Project, name: str, old: str, new: str, words: str) -> None:
-    """The fault names the key, what was expected and what was got, on the value's line."""
-    text = (all_kinds.root / name).read_text(encoding="utf-8")
-    line = text.count("\n", 0, text.index(old)) + 1
-    all_kinds.edit(name, old, new)
-    faults = [one for one in check_paths([Path("specs")]).faults if words in one.message]
-    assert faults, all_kinds.faults()
-    last = line + new.count("\n")
-    assert any(line - 1 <= one.line <= last for one in faults)
-
-
-def test_enough_of_them() -> None:
-    """Two hundred damages and more, each with its own words."""
-    assert len(DAMAGES) * len(FILES) + len(WRONG) >= 200
-    assert all(re.search(r"\w", words) for _, _, words in DAMAGES.values())

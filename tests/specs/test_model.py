@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Training
-from epochcost.specs.training import Linear, LossTerm
+from epochcost.specs.training import Linear
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -128,20 +128,3 @@ def test_all_that_can_be_declared(project: Project) -> None:
         ("softmax_cross_entropy", "logits", Decimal(35)),
         ("own_output", "penalty", Decimal("0.01")),
     ]
-
-
-def test_the_main_term_is_the_trainings_own(project: Project) -> None:
-    """Without auxiliary losses there is one term of weight 1."""
-    (term,) = training_of(project).terms
-    assert type(term) is LossTerm
-    assert (term.loss, term.output, term.weight) == ("softmax_cross_entropy", "logits", 1)
-
-
-def test_an_input_without_values_lies_between_0_and_1(project: Project) -> None:
-    """So does an image; a vocabulary begins at 0, and a value is all of its range."""
-    project.edit(
-        MODEL, INPUT, f'{INPUT}\n[[inputs]]\nname = "w"\nvocabulary = 5\n'
-        '[[inputs]]\nname = "m"\nvalue = -1'
-    )  # fmt: skip
-    image, words, mask = load_catalogue(project.root).model("mlp").inputs
-    assert [declared.range for declared in (image, words, mask)] == [(0, 1), (0, 5), (-1, 0)]

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.price_fields import value_at, with_value
 from price_plans import owned, plan, rented
@@ -50,43 +49,6 @@ def test_every_figure_can_be_replaced(price: Price, path: str) -> None:
     assert with_value(changed, path, before).billing_rule == price.billing_rule
     if not path.startswith("billing"):
         assert with_value(changed, path, before) == price
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("owned.utilisaton", 'a key of this spec, got "owned.utilisaton"; did you mean "util'),
-        ("source", 'the key of a number that this spec gives, got "source"'),
-        ("amount", 'the key of a number that this spec gives, got "amount"'),
-        ("components[0].amount", 'of a number that this spec gives, got "components.amount"'),
-        ("owned", 'the key of a number that this spec gives, got "owned"'),
-        ("owned..utilisation", "a key path, such as"),
-        ("", "a key path, such as"),
-    ],
-)
-def test_paths_to_no_figure(path: str, message: str) -> None:
-    """A key that is none, or whose value is no number, is said."""
-    with pytest.raises(InputError, match=r"^bought: ") as caught:
-        with_value(owned(), path, Decimal(1))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("price", "path", "value", "message"),
-    [
-        (owned(), "owned.utilisation", "2", "owned.utilisation: should be at most 1, got 2"),
-        (owned(), "owned.residual", "101", "owned: should have residual at most purchase"),
-        (rented(), "amount", "-1", "amount: should be greater than 0, got -1"),
-        (rented(), "amount", "NaN", "amount: should be a finite number, got nan"),
-        (SPOT, "start.seconds", "86400", "maximum_lifetime_seconds: should be longer than"),
-    ],
-)
-def test_figures_are_judged_as_in_a_spec(price: Price, path: str, value: str, message: str) -> None:
-    """A value that no spec may hold is refused in the words of a spec's fault."""
-    with pytest.raises(InputError) as caught:
-        with_value(price, path, Decimal(value))
-    assert str(caught.value).startswith(f"{price.id}: {message}")
 
 
 def test_what_keeps_a_price_from_being_the_answer() -> None:

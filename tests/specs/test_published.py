@@ -42,19 +42,6 @@ def test_printed_digits(printed: str) -> None:
     assert faults(ROW, claim(printed=printed)) == []
 
 
-@pytest.mark.parametrize("printed", ["", "1,23", "12,5711", "$5", "-1", "1e3", ".5", "5."])
-def test_what_is_no_printed_digits(printed: str) -> None:
-    """Signs, currencies and misplaced separators are told."""
-    (fault,) = faults(ROW, claim(printed=printed))
-    assert "printed digits in quotes" in fault
-
-
-def test_an_unknown_unit_is_told_the_known_ones() -> None:
-    """At the unit of the claim."""
-    (fault,) = faults(ROW, claim(unit="EUR"))
-    assert fault.startswith("timings[0].claims[0].unit: should be one of")
-
-
 @pytest.mark.parametrize(
     ("change", "demand"),
     [

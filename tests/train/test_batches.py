@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +98,6 @@ def test_declared_indices_stay_within_what_they_index(
             example_fields(model, declaration, 2)
 
 
-def test_another_batch_size_than_the_graphs_is_refused() -> None:
-    """A graph of fixed batch cannot serve a trial of another."""
-    with pytest.raises(ModelError, match="first dimension is the batch"):
-        example_fields(bound(4), spec("image"), 8)
-
-
 @given(st.integers(0, 2**40))
 def test_the_pool_is_bounded(batch_bytes: int) -> None:
     """At least two different batches, at most the bytes and the number allowed."""
@@ -141,19 +134,3 @@ def test_carried_inputs_are_not_data() -> None:
     both = spec("image", carried=[{"input": "image", "output": "logits"}])
     with pytest.raises(ModelError, match=r"'image' there, which \[\[carried\]\] starts at zero"):
         example_fields(bound(4), both, 4)
-
-
-@pytest.mark.parametrize(
-    ("declared", "kind", "low", "high"),
-    [
-        (Input(name="image", vocabulary=7), "tokens", 0.0, 7.0),
-        (Input(name="image", value=Decimal(1)), "constant", 1.0, 2.0),
-        (Input(name="image", low=Decimal(-2), high=Decimal(3)), "numbers", -2.0, 3.0),
-    ],
-)
-def test_the_kind_of_an_input_is_the_specs(
-    declared: Input, kind: str, low: float, high: float
-) -> None:
-    """Tokens, constants and numbers are told apart by what the spec gives."""
-    (field,) = example_fields(bound(4), spec(inputs=[declared]), 4)
-    assert (field.kind, field.low, field.high) == (kind, low, high)

@@ -138,15 +138,6 @@ def test_a_text_is_its_characters(tmp_path: Path) -> None:
         read_file(written(tmp_path, b"ab\xff"), BOTH, "text")
 
 
-@pytest.mark.parametrize("header", [b"", b"x,y,label\n"])
-def test_csv_has_its_label_last(tmp_path: Path, header: bytes) -> None:
-    """With and without names of columns."""
-    content = header + b"0.5,2,1\n-1e-3,4,0\n"
-    examples, labels = read_file(written(tmp_path, content), BOTH, "csv")
-    np.testing.assert_array_equal(examples, np.array([[0.5, 2], [-1e-3, 4]], np.float32))
-    np.testing.assert_array_equal(labels, [1, 0])
-
-
 @pytest.mark.parametrize(
     "content", [b"1,2\n1,x\n", b"1,2\n1\n", b"1,0.5\n", b"a,b\n1,nan\n", b"a,b\n", b""]
 )

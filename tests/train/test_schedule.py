@@ -19,7 +19,6 @@ SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
 NAMES = st.sampled_from(
     ["constant", "step", "exponential", "cosine", "linear", "inverse-square-root"]
 )
-STAIRS = ("step", "exponential")
 
 
 def schedule(**settings: Any) -> Schedule:
@@ -94,38 +93,6 @@ def made(name: str, warm_up_steps: int) -> Schedule:
     if name == "exponential":
         settings |= {"epochs": 2.4, "factor": 0.97}
     return schedule(**settings)
-
-
-@given(NAMES, st.integers(1, 50), st.integers(1, 30), st.integers(1, 40))
-def test_rates_rise_while_they_warm_up_and_fall_after(
-    name: str, warm_up_steps: int, epoch_steps: int, epochs: int
-) -> None:
-    """Positive at first, never above the optimizer's own, and never rising after the warm-up."""
-    horizon = Horizon(epoch_steps, epoch_steps * epochs)
-    got = rates(made(name, warm_up_steps), horizon.total_steps + 5, horizon)
-    assert got[0] > 0
-    assert got.min() >= 0
-    assert got.max() <= 2 + 1e-6
-    assert np.all(np.diff(got[warm_up_steps - 1 :]) <= 1e-6)
-    if name not in STAIRS:
-        assert np.all(np.diff(got[: min(warm_up_steps, horizon.total_steps)]) >= 0)
-    assert np.all(got[horizon.total_steps - 1 :] == got[horizon.total_steps - 1])
-
-
-@given(st.sampled_from(["cosine", "linear"]), st.integers(2, 500), st.integers(0, 100))
-def test_annealed_rates_end_where_they_should(name: str, steps: int, share: int) -> None:
-    """The last step has the final factor, whatever the length."""
-    final = Decimal(share) / 100
-    declared = schedule(name=name, final_factor=final)
-    got = rates(declared, steps, Horizon(steps, steps))
-    assert float(got[-1]) == pytest.approx(2 * float(final), abs=1e-6)
-
-
-@given(NAMES, st.integers(0, 20), st.integers(1, 60))
-def test_fewer_steps_are_the_first_of_more(name: str, warm_up_steps: int, count: int) -> None:
-    """The rate of a step does not depend on how many are asked for."""
-    declared = made(name, max(1, warm_up_steps))
-    assert np.array_equal(rates(declared, count), rates(declared, 60)[:count])
 
 
 @given(st.integers(1, 5000), st.integers(3, 40).map(lambda tenths: Decimal(tenths) / 10))

@@ -48,10 +48,3 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises(InputError, match="Bad CRC-32"):
         read_state(path, "me")
-
-
-def test_the_state_of_another_training_is_refused(tmp_path: Path) -> None:
-    """Its words say what differs."""
-    write_state(tmp_path / "state.zip", STATE)
-    with pytest.raises(InputError, match="got that of another model, data set, seed or recipe"):
-        read_state(tmp_path / "state.zip", "you")

@@ -54,7 +54,7 @@ def init(
 
 def _write_project(folder: Path, origin: str) -> None:
     """The template with schemas, and requirements that install this very program."""
-    ours = shutil.ignore_patterns("wheel.*")  # builds this package
+    ours = shutil.ignore_patterns("wheel.*", "weekly.*")  # build and test this package
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
     (folder / SCHEMAS).mkdir(parents=True)
     for name, text in schema_files().items():

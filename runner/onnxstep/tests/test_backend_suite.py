@@ -14,6 +14,7 @@ from oracle.page import PATH, page
 from oracle.suite import suite
 from oracle.support import runs_on_the_cpu
 
+pytestmark = pytest.mark.slow  # judging the suite takes half a minute
 # Tests that no evaluator can judge: their outputs are no numbers.
 UNJUDGED = ("test_mod_float_edge_cases",)
 # Tests whose models compute a softmax of nothing but masked elements on their way.

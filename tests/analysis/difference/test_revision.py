@@ -91,12 +91,6 @@ def test_a_revision_that_is_none(project: Path, name: str) -> None:
         at_commit(project, name)
 
 
-def test_no_repository(tmp_path: Path) -> None:
-    """Outside a repository git's own reason is given."""
-    with pytest.raises(InputError, match="expected a git repository, got"):
-        at_commit(tmp_path, "HEAD")
-
-
 def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
     """Faults of an older revision are named by it and by the file's place."""
     write_spec(project, "prices/bad", "id = 1")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import tracemalloc
-from collections import deque
 from pathlib import Path
 
 import pytest
@@ -75,13 +73,6 @@ def test_list(table: Path) -> None:
     assert (found.amount, found.as_of) == ("", dt.date(2026, 7, 20))
 
 
-def test_byte_order_mark_and_windows_lines(table: Path) -> None:
-    """What spreadsheets write around a table does not matter."""
-    (found,) = prices(table, "\ufeffInstanceType,Price\r\np2.xlarge,0.9\r\n\r\n".encode())
-    assert isinstance(found, ListedPrice)
-    assert (found.sku, found.amount) == ("p2.xlarge", "0.9")
-
-
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
@@ -102,13 +93,6 @@ def test_files_that_are_no_price_table(table: Path, contents: str | bytes, words
     assert words in refusal(table, contents)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    """What cannot be opened is the user's mistake and gets a line."""
-    for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(InputError, match="expected a CSV file"):
-            list(read_prices(path))
-
-
 def test_rows_that_cannot_be_read(table: Path) -> None:
     """A row of too few cells and one without a day are faults with their line; others are read."""
     rows = (
@@ -118,15 +102,3 @@ def test_rows_that_cannot_be_read(table: Path) -> None:
     assert str(short) == "table.csv:2:1: expected 3 cells, as in the header, got 2"
     assert str(undated) == 'table.csv:3:1: expected a date such as 2026-07-20, got "soon"'
     assert isinstance(sound, ListedPrice)
-
-
-def test_long_files_are_streamed(table: Path) -> None:
-    """Reading holds one row at a time: memory does not grow with the file."""
-    with table.open("w", encoding="utf-8") as file:
-        file.write("InstanceType,Price\n")
-        file.writelines(f"type-{number}.xlarge,0.9\n" for number in range(50_000))
-    tracemalloc.start()
-    deque(read_prices(table), maxlen=0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < table.stat().st_size / 4

@@ -14,7 +14,6 @@ from tiny_project import write_tiny_project
 
 HEADER = "time,zone,price\n"
 ROW = "2026-03-01T00:00:00Z,a,0.27\n"
-LATER = "2026-03-01T01:00:00Z,a,0.3\n"
 
 
 def read(tmp_path: Path, content: str | bytes) -> Trace:
@@ -40,12 +39,6 @@ def test_a_csv_file(tmp_path: Path) -> None:
     assert got.zones["a"].prices[0] == 0.27
     assert math.isnan(got.zones["a"].prices[1])
     assert (got.zones["b"].times - got.start).tolist() == [3600]
-
-
-def test_a_region_may_be_named_for_a_zone(tmp_path: Path) -> None:
-    """Histories of whole regions are traces, too."""
-    text = "region,time,price\nus-east-1,2026-03-01T00:00Z,1\nus-east-1,2026-03-02T00:00Z,2\n"
-    assert list(read(tmp_path, text).zones) == ["us-east-1"]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +75,6 @@ def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -
         read(tmp_path, text)
     assert f"made.csv{message}" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    """It is named, with what the system says."""
-    with pytest.raises(InputError, match=r"none\.csv: expected a CSV file, got: No such file"):
-        read_trace(tmp_path / "none.csv")
 
 
 def test_traces_stand_beside_replays_only(tmp_path: Path) -> None:
