@@ -159,7 +159,7 @@ def opened(page: Page) -> Page:
 
 
 def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> None:
-    """A changed field is answered at once, and the address asks the same; an API keeps all bounds."""
+    """A changed field is answered at once; its address asks the same; an API keeps all bounds."""
     tab = opened(page)
     tab.goto(form)
     tab.wait_for_selector("[data-state=ready]")
