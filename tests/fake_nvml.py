@@ -42,8 +42,6 @@ class FakeNvml:
 
     NVMLError = NVMLError
     NVMLError_LibraryNotFound = NVMLError_LibraryNotFound
-    NVML_CLOCK_GRAPHICS = 0
-    NVML_CLOCK_MEM = 2
 
     def __init__(self, *devices: Device, fault: NVMLError | None = None) -> None:
         self.devices, self.fault, self.opened = devices, fault, 0

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from epochcost.measure.cpu import container, cpu_model, cpu_quota, processor, throttle_count
+from epochcost.measure.cpu import cpu_model, cpu_quota, governors, throttle_count
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.results.environment import Processor
 
 
 def write(root: Path, files: dict[str, object]) -> Path:
@@ -20,38 +17,16 @@ def write(root: Path, files: dict[str, object]) -> Path:
     return root
 
 
-def test_two_sockets_with_four_nodes(tmp_path: Path) -> None:
-    """Sockets are the distinct packages of the CPUs; limits are the widest of all CPUs, in Hz."""
-    files: dict[str, object] = {"cpu/cpufreq/boost": 1}
-    for number in range(4):
-        cpu = f"cpu/cpu{number}"
-        files |= {
-            f"{cpu}/topology/physical_package_id": number // 2,
-            f"{cpu}/cpufreq/scaling_governor": "performance",
-            f"{cpu}/cpufreq/scaling_min_freq": 800_000,
-            f"{cpu}/cpufreq/scaling_max_freq": 3_500_000 + number,
-            f"node/node{number}/cpulist": number,
-        }
-    assert processor(write(tmp_path, files)) == Processor(
-        sockets=2,
-        numa_nodes=4,
-        governor="performance",
-        lowest_frequency_hertz=800_000_000,
-        highest_frequency_hertz=3_500_003_000,
-        turbo=True,
-    )
-
-
-@pytest.mark.parametrize(("no_turbo", "turbo"), [(0, True), (1, False)])
-def test_intels_driver_says_the_opposite(tmp_path: Path, no_turbo: int, turbo: bool) -> None:
-    """no_turbo 1 is turbo off."""
-    root = write(tmp_path, {"cpu/intel_pstate/no_turbo": no_turbo})
-    assert processor(root).turbo is turbo
+def test_governors_that_differ_are_all_named(tmp_path: Path) -> None:
+    """One CPU that saves power slows down those that wait for it."""
+    names = {"cpu0": "powersave", "cpu1": "performance"}
+    files = {f"cpu/{cpu}/cpufreq/scaling_governor": governor for cpu, governor in names.items()}
+    assert governors(write(tmp_path, files)) == "performance, powersave"
 
 
 def test_a_machine_that_tells_nothing_is_unknown(tmp_path: Path) -> None:
     """No zero, no guess."""
-    assert processor(tmp_path) == Processor()
+    assert governors(tmp_path) is None
     assert throttle_count(tmp_path) is None
 
 
@@ -71,35 +46,6 @@ def test_a_name_without_a_number_gets_family_and_model(tmp_path: Path) -> None:
     text += text.replace(": 0", ": 1").replace(": 25", ": 26")
     root = write(tmp_path, {"cpuinfo": text})
     assert cpu_model(root / "cpuinfo") == "AMD EPYC (family 25, model 1)"
-
-
-@pytest.mark.parametrize(
-    ("files", "variables", "kind"),
-    [
-        ({}, {}, "none"),
-        ({".dockerenv": ""}, {}, "docker"),
-        ({"run/.containerenv": "engine=podman"}, {}, "podman"),
-        ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
-        ({}, {"APPTAINER_CONTAINER": "image.sif"}, "apptainer"),
-        ({"run/systemd/container": "systemd-nspawn"}, {}, "systemd-nspawn"),
-        ({"proc/1/cgroup": "0::/kubepods.slice/pod1"}, {}, "kubernetes"),
-        ({"proc/1/cgroup": "0::/init.scope"}, {}, "none"),
-    ],
-)
-def test_each_kind_leaves_its_traces(
-    tmp_path: Path, files: dict[str, str], variables: dict[str, str], kind: str
-) -> None:
-    """The outermost name that says most is taken."""
-    (tmp_path / "proc/1").mkdir(parents=True)
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert container(tmp_path, variables) == kind
-
-
-def test_a_system_without_proc_is_unknown(tmp_path: Path) -> None:
-    """Nothing says that there is no container either."""
-    assert container(tmp_path, {}) is None
 
 
 def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:

@@ -143,7 +143,7 @@ def test_impossible_times_are_refused(make_result: MakeResult, sample: float) ->
         ("environment", "logical_cpus", 0),
         ("environment", "physical_cores", -1),
         ("environment", "memory_bytes", 0),
-        ("environment", "load_average_1min", math.nan),
+        ("environment", "timer_step_seconds", math.nan),
         ("measurement", "steps_taken", 0),
         ("measurement", "peak_memory_bytes", -1),
         ("measurement", "started_at", "2026-11-21T12:00:00"),  # in which time zone?

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.environment import Gpu, Processor
+from epochcost.results.environment import Gpu
 from epochcost.results.peak import peak_flops
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
@@ -26,11 +26,8 @@ def on(result: Result, **host: Any) -> Result:
 
 
 def test_any_cpu_is_bounded(catalogue: Catalogue) -> None:
-    """By 64 operations a cycle at 6.5 GHz, whatever clock a file claims."""
-    result = make_result()
-    fast = on(result, processor=Processor(highest_frequency_hertz=10**15))
-    assert peak_flops(catalogue, fast) == peak_flops(catalogue, result)
-    assert peak_flops(catalogue, result) == pytest.approx(2 * 64 * 6.5e9)
+    """By 64 operations a cycle at 6.5 GHz."""
+    assert peak_flops(catalogue, make_result()) == pytest.approx(2 * 64 * 6.5e9)
 
 
 def test_a_host_lowers_what_its_spec_says_and_raises_nothing(catalogue: Catalogue) -> None:

@@ -2,7 +2,7 @@
 
 Asked only where the firmware or the hypervisor says that a cloud is there, and given up after
 ``PATIENCE_SECONDS`` altogether: a run elsewhere is not slowed down. Nothing but the kind of the
-machine, its place and its purchase is read: no identity, no key.
+machine is read: no identity, no key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
@@ -35,10 +35,6 @@ _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
 
 
-class _NoSuchKeyError(ConnectionError):
-    """The service answers, and does not know the key."""
-
-
 class Service:
     """One metadata service at a base address; every question has the same deadline."""
 
@@ -58,17 +54,10 @@ class Service:
             connection.request(method, path, headers=dict(headers))
             answered = connection.getresponse()
             if answered.status != _OK:
-                raise _NoSuchKeyError(f"status {answered.status} for {path}")
+                raise ConnectionError(f"status {answered.status} for {path}")
             return answered.read(_LONGEST_ANSWER_BYTES).decode().strip()
         finally:
             connection.close()
-
-    def ask_if_known(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """The same, None where the service does not know the key."""
-        try:
-            return self.ask(path, headers)
-        except _NoSuchKeyError:
-            return None
 
 
 def _ec2(service: Service) -> Instance:
@@ -77,41 +66,20 @@ def _ec2(service: Service) -> Instance:
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
     document = _object(service.ask("/latest/dynamic/instance-identity/document", headers))
-    cycle = service.ask_if_known("/latest/meta-data/instance-life-cycle", headers)
-    return Instance(
-        provider="AWS EC2",
-        type=document["instanceType"],
-        region=document.get("region"),
-        zone=document.get("availabilityZone"),
-        spot=None if cycle is None else cycle == "spot",
-    )
+    return Instance(provider="AWS EC2", type=document["instanceType"])
 
 
 def _compute_engine(service: Service) -> Instance:
-    """Types and zones come as paths: ``projects/1/zones/us-central1-a``."""
-    headers, keys = {"Metadata-Flavor": "Google"}, "/computeMetadata/v1/instance"
-    zone = service.ask(f"{keys}/zone", headers).rpartition("/")[2]
-    preemptible = service.ask_if_known(f"{keys}/scheduling/preemptible", headers)
-    return Instance(
-        provider="Google Compute Engine",
-        type=service.ask(f"{keys}/machine-type", headers).rpartition("/")[2],
-        region=zone.rpartition("-")[0] or None,
-        zone=zone or None,
-        spot=None if preemptible is None else preemptible.upper() == "TRUE",
-    )
+    """The type comes as a path: ``projects/1/machineTypes/n1-standard-8``."""
+    key = "/computeMetadata/v1/instance/machine-type"
+    answer = service.ask(key, {"Metadata-Flavor": "Google"})
+    return Instance(provider="Google Compute Engine", type=answer.rpartition("/")[2])
 
 
 def _azure(service: Service) -> Instance:
     path = "/metadata/instance/compute?api-version=2021-02-01"
     compute = _object(service.ask(path, {"Metadata": "true"}))
-    return Instance(
-        provider="Azure",
-        type=compute["vmSize"],
-        region=compute.get("location") or None,
-        zone=compute.get("zone") or None,
-        # Empty for machines that are not Spot.
-        spot=compute["priority"] == "Spot" if "priority" in compute else None,
-    )
+    return Instance(provider="Azure", type=compute["vmSize"])
 
 
 _ASK: Mapping[CloudProvider, Callable[[Service], Instance]] = MappingProxyType(

@@ -10,11 +10,9 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from epochcost.measure.kernel_files import ControlGroups, read_number, read_text
-from epochcost.results.environment import Processor
 
 _SECONDS = 5
 
@@ -40,7 +38,6 @@ def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
 
 _CPUINFO = Path("/proc/cpuinfo")
 SYSTEM = Path("/sys/devices/system")
-_HERTZ_PER_KILOHERTZ = 1000
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
@@ -76,42 +73,10 @@ def usable_cpus() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def processor(system: Path = SYSTEM) -> Processor:
-    """Read sockets, NUMA nodes, governor, limits of the frequency and turbo.
-
-    The kernel's admin-guide, cpufreq: ``scaling_*_freq`` are in kHz, ``boost`` is 1 and Intel's
-    ``no_turbo`` 0 where the clock may exceed its base.
-    """
-    lowest = list(_numbers(system, "cpufreq/scaling_min_freq"))
-    highest = list(_numbers(system, "cpufreq/scaling_max_freq"))
-    governors = {read_text(file) for file in _each_cpu(system, "cpufreq/scaling_governor")}
-    return Processor(
-        sockets=len(set(_numbers(system, "topology/physical_package_id"))) or None,
-        numa_nodes=len(list(system.glob("node/node[0-9]*"))) or None,
-        governor=", ".join(sorted(filter(None, governors))) or None,
-        lowest_frequency_hertz=min(lowest) * _HERTZ_PER_KILOHERTZ if lowest else None,
-        highest_frequency_hertz=max(highest) * _HERTZ_PER_KILOHERTZ if highest else None,
-        turbo=_turbo(system),
-    )
-
-
-def _turbo(system: Path) -> bool | None:
-    forbidden = read_number(system / "cpu/intel_pstate/no_turbo")
-    if forbidden is not None:
-        return forbidden == 0
-    boost = read_number(system / "cpu/cpufreq/boost")
-    return None if boost is None else boost == 1
-
-
-def _numbers(system: Path, name: str) -> Iterator[int]:
-    for file in _each_cpu(system, name):
-        number = read_number(file)
-        if number is not None:
-            yield number
-
-
-def _each_cpu(system: Path, name: str) -> Iterator[Path]:
-    return system.glob(f"cpu/cpu[0-9]*/{name}")
+def governors(system: Path = SYSTEM) -> str | None:
+    """The governors that set the clocks of the CPUs (the kernel's cpufreq); None without one."""
+    names = {read_text(file) for file in system.glob("cpu/cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(filter(None, names))) or None
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
@@ -119,38 +84,14 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
 
     The counts of all cores and packages together: Intel's ``thermal_throttle``.
     """
-    cores = list(_numbers(system, "thermal_throttle/core_throttle_count"))
-    packages = list(_numbers(system, "thermal_throttle/package_throttle_count"))
-    return sum(cores) + sum(packages) if cores or packages else None
-
-
-_ROOT = Path("/")
-# Set by the runtime inside its containers.
-_VARIABLES = {
-    "KUBERNETES_SERVICE_HOST": "kubernetes",
-    "APPTAINER_CONTAINER": "apptainer",
-    "SINGULARITY_CONTAINER": "singularity",
-}
-_MARKERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
-# Names in the path of the first process's group.
-_GROUP_NAMES = {"kubepods": "kubernetes", "docker": "docker", "lxc": "lxc", "libpod": "podman"}
+    files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
+    counts = [count for count in map(read_number, files) if count is not None]
+    return sum(counts) if counts else None
 
 
 def virtualisation() -> str | None:
     """Name the hypervisor, ``none`` on bare metal; None where nothing tells."""
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
-
-
-def container(root: Path = _ROOT, variables: Mapping[str, str] = os.environ) -> str | None:
-    """Name the kind of container, ``none`` where nothing tells of one; None off Linux."""
-    if not (root / "proc/1").exists():
-        return None
-    by_variable = (kind for name, kind in _VARIABLES.items() if name in variables)
-    by_marker = (kind for name, kind in _MARKERS.items() if (root / name).exists())
-    groups = read_text(root / "proc/1/cgroup") or ""
-    by_group = (kind for name, kind in _GROUP_NAMES.items() if name in groups)
-    told = read_text(root / "run/systemd/container")
-    return next(by_variable, None) or next(by_marker, None) or told or next(by_group, "none")
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:

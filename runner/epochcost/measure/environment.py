@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -20,10 +19,9 @@ import psutil
 
 from epochcost.measure.cloud import instance
 from epochcost.measure.cpu import (
-    container,
     cpu_model,
     cpu_quota,
-    processor,
+    governors,
     raw_tool_output,
     tool_output,
     usable_cpus,
@@ -32,11 +30,10 @@ from epochcost.measure.cpu import (
 from epochcost.measure.gpus import list_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.runtime import package_versions, runtime_name
-from epochcost.results.environment import Environment, fingerprint
+from epochcost.results.environment import Environment, Processor, fingerprint
 
 _TIMER_READINGS = 2000
 _NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
-_NO_TURBO = "neither cpufreq/boost nor intel_pstate/no_turbo is here"
 _NO_REVISION = "the code is no checkout of git: its version stands in packages"
 
 
@@ -45,7 +42,7 @@ def detect_environment() -> Environment:
     cpu, physical, logical = _cpu_model(), psutil.cpu_count(logical=False), usable_cpus()
     memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
     (found, no_gpus), (rented, not_rented) = list_gpus(), _instance()
-    governed, revision = processor(), _code_revision()
+    governor, revision = governors(), _code_revision()
     return Environment(
         fingerprint=fingerprint(cpu, physical, logical, memory_bytes, found),
         cpu=cpu,
@@ -59,9 +56,7 @@ def detect_environment() -> Environment:
         packages=package_versions(),
         virtualisation=_virtualisation(),
         instance=rented,
-        load_average_1min=_load_average(),
-        processor=governed,
-        container=container(),
+        processor=Processor(governor=governor),
         cpu_quota=cpu_quota(),
         memory_limit_bytes=limit_bytes if limit_bytes < memory_bytes else None,
         timer_step_seconds=timer_step_seconds(),
@@ -71,8 +66,7 @@ def detect_environment() -> Environment:
             {
                 "gpus": no_gpus,
                 "instance": not_rented,
-                "processor.governor": None if governed.governor else _NO_GOVERNOR,
-                "processor.turbo": None if governed.turbo is not None else _NO_TURBO,
+                "processor.governor": None if governor else _NO_GOVERNOR,
                 "revision": None if revision else _NO_REVISION,
             }
         ),
@@ -121,10 +115,3 @@ _cpu_model = functools.cache(cpu_model)
 _code_revision = functools.cache(code_revision)
 _instance = functools.cache(instance)
 _virtualisation = functools.cache(virtualisation)
-
-
-def _load_average() -> float | None:
-    try:
-        return os.getloadavg()[0]
-    except OSError:
-        return None

@@ -67,7 +67,6 @@ _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
         0x80: "gpu-power-brake",
     }
 )
-_HERTZ_PER_MEGAHERTZ = 1_000_000
 # A context of CUDA alone takes more: a device that holds less than this more is not in use.
 _CONTEXT_BYTES = 64 * 2**20
 _BY_PROCESS = "NVML, of the worker"
@@ -256,7 +255,6 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
     handle, board = gpu.handle, gpu.board
     memory = ask(library, library.nvmlDeviceGetMemoryInfo, handle)
     limit = ask(library, library.nvmlDeviceGetEnforcedPowerLimit, board)
-    ecc = ask(library, library.nvmlDeviceGetEccMode, board)
     mig = ask(library, library.nvmlDeviceGetMigMode, board)
     capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, board)
     return Gpu(
@@ -264,16 +262,8 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
-        graphics_clock_hertz=_highest_clock(library, board, library.NVML_CLOCK_GRAPHICS),
-        memory_clock_hertz=_highest_clock(library, board, library.NVML_CLOCK_MEM),
-        # Both answers are pairs: the present mode, and that after the next reset.
-        ecc=bool(ecc[0]) if ecc is not None else None,
+        # A pair: the present mode, and that after the next reset.
         mig=bool(mig[0]) if mig is not None else None,
         pci_address=pci_address(library, gpu),
         compute_capability=None if capability is None else ".".join(map(str, capability)),
     )
-
-
-def _highest_clock(library: Library, handle: Handle, kind: int) -> int | None:
-    megahertz = ask(library, library.nvmlDeviceGetMaxClockInfo, handle, kind)
-    return megahertz * _HERTZ_PER_MEGAHERTZ if megahertz else None

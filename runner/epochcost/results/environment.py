@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from epochcost.results.fields import (
     Count,
+    Former,
     HexDigits,
-    NonNegative,
     PositiveNumber,
     Record,
     Revision,
@@ -24,9 +22,7 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """An accelerator as its driver describes it; what it does not tell is None.
 
-    Clocks are the highest that it may take; what they were during a trial stands in its
-    ``Conditions``. ``mig``: whether the device is partitioned.
-    ``pci_address`` is where it sits, by which ``Conditions.devices`` names it;
+    ``mig``: whether the device is partitioned. ``Conditions.devices`` has its ``pci_address``;
     ``compute_capability`` is NVIDIA's major.minor.
     """
 
@@ -34,23 +30,23 @@ class Gpu(Record):
     memory_bytes: Count | None
     driver: str | None
     power_limit_watts: PositiveNumber | None = None
-    graphics_clock_hertz: Count | None = None
-    memory_clock_hertz: Count | None = None
-    ecc: bool | None = None
+    graphics_clock_hertz: Former = None
+    memory_clock_hertz: Former = None
+    ecc: Former = None
     mig: bool | None = None
     pci_address: str | None = None
     compute_capability: str | None = None
 
 
 class Processor(Record):
-    """How the CPU is built and governed; limits of the frequency are those set, not the chip's."""
+    """The kernel's governors of the CPU's clock."""
 
-    sockets: Count | None = None
-    numa_nodes: Count | None = None
     governor: str | None = None
-    lowest_frequency_hertz: Count | None = None
-    highest_frequency_hertz: Count | None = None
-    turbo: bool | None = None
+    sockets: Former = None
+    numa_nodes: Former = None
+    lowest_frequency_hertz: Former = None
+    highest_frequency_hertz: Former = None
+    turbo: Former = None
 
 
 class Instance(Record):
@@ -58,9 +54,9 @@ class Instance(Record):
 
     provider: CloudProvider
     type: str
-    region: str | None = None
-    zone: str | None = None
-    spot: bool | None = None
+    region: Former = None
+    zone: Former = None
+    spot: Former = None
 
 
 class Environment(Record):
@@ -68,11 +64,10 @@ class Environment(Record):
 
     ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
     different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
-    what control groups leave of the machine, None where they set no limit. ``container`` is
-    ``none`` where nothing tells of one. ``revision`` is the commit of the measuring code's
-    checkout, ``modified`` whether files of it differ from that commit. ``timer_step_seconds`` is
-    the smallest step that the timer was seen to take. ``unknown`` says by a field's name why it
-    is None.
+    what control groups leave of the machine, None where they set no limit.
+    ``revision`` is the commit of the measuring code's checkout, ``modified`` whether files of it
+    differ from that commit. ``timer_step_seconds`` is the smallest step that the timer was seen to
+    take. ``unknown`` says by a field's name why it is None.
     """
 
     fingerprint: HexDigits
@@ -87,9 +82,9 @@ class Environment(Record):
     packages: dict[str, str] = Field(default_factory=dict)
     virtualisation: str | None = None
     instance: Instance | None = None
-    load_average_1min: NonNegative | None = None
+    load_average_1min: Former = None
     processor: Processor = Processor()
-    container: str | None = None
+    container: Former = None
     cpu_quota: PositiveNumber | None = None
     memory_limit_bytes: Count | None = None
     timer_step_seconds: PositiveNumber | None = None

@@ -10,10 +10,11 @@ History of FORMAT_VERSION:
    the CPUs that a trial was pinned to.
    `virtualisation` names the hypervisor alone; in the first version a container hid it.
 3  the machine's pace, read between the samples.
-4  neither whole epochs beside the steps nor the machine's pace between them; what earlier files
-   have of these is ignored. No other runtimes and no settings of graph optimisation, spinning,
-   denormals and input copies; a trial that varied one is kept apart. No int8: its files are no
-   longer read.
+4  neither whole epochs beside the steps nor the machine's pace between them; of the environment
+   no container, no place of an instance, no load, and no clocks, sockets and memory checks of CPU
+   and GPUs. What earlier files have of these is ignored. No other runtimes and no settings of graph
+   optimisation, spinning, denormals and input copies; a trial that varied one is kept apart. No
+   int8: its files are no longer read.
 
 Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
 that turns a document of the previous version into one of the new; stored files are never edited.
