@@ -315,3 +315,13 @@ def test_files_beside_the_specs(project: Project) -> None:
     for name in ("README.md", ".hidden", ".git/config", "prices/box.toml~", "prices/.box.swp"):
         project.write(f"specs/{name}", "not TOML")
     assert project.faults() == []
+
+
+def test_former_kinds_and_keys_are_ignored(project: Project) -> None:
+    """A revision of an earlier version loads, in which specs have keys that were dropped since."""
+    project.write("specs/currencies/euro.toml", 'id = "euro"')
+    text = (project.root / PUBLISHED).read_text()
+    claim = 'label = "cost", printed = "1.00", unit = "USD", differs = "why"'
+    project.write(PUBLISHED, f'{text}claims = [{{ {claim}, formula = {{ name = "cost" }} }}]\n')
+    (row,) = load_catalogue(project.root).published["paper"].timings
+    assert row.claims[0].label == "cost"

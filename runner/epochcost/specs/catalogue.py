@@ -44,6 +44,12 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
 RESERVED = ("targets",)
 # Kinds that older versions read: revisions and projects that still have them load without them.
 FORMER = ("currencies",)
+# Keys that older versions read, each with its kind and the tables around it: ignored likewise.
+FORMER_KEYS = (
+    ("published", "claims", "formula"),
+    ("published", "timings", "claims", "formula"),
+    ("datasets", "data", "files", "unpacked_bytes"),
+)
 SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 

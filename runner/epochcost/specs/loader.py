@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import FORMER, KINDS, RESERVED, Catalogue, SpecT
+from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, RESERVED, Catalogue, SpecT
 from epochcost.specs.device import Device
 from epochcost.specs.document import Document, display_path, guess_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
@@ -249,6 +249,9 @@ def _documents(
 
 def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
     """A document by itself and beside the others; a key wrong by itself is not judged further."""
+    for kind, *path in FORMER_KEYS:
+        if kind == document.kind:
+            _drop_key(document.table, path)
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
@@ -257,6 +260,17 @@ def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, t
     if next(beside, None) is not None:
         found = (*found, Finding((), "more faults between the specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, found
+
+
+def _drop_key(value: Any, path: Sequence[str]) -> None:
+    """Remove a key from a table, and from each table of the arrays on its path."""
+    if isinstance(value, list):
+        for item in value:
+            _drop_key(item, path)
+    elif isinstance(value, dict) and len(path) > 1:
+        _drop_key(value.get(path[0]), path[1:])
+    elif isinstance(value, dict):
+        value.pop(path[0], None)
 
 
 def _graphs_beside(tree: Path) -> Path | None:
