@@ -50,7 +50,7 @@
       button.addEventListener("click", function () {
         save(plot).catch(function (error) { console.error("epochcost: no PNG:", error); });
       });
-      tools.append(button);
+      tools.insertBefore(button, tools.querySelector("a[href*='embed/']"));
     });
   }
 

@@ -204,18 +204,41 @@ def test_downloads_give_the_data(site: Site) -> None:
     assert height > 300
 
 
-def test_the_page_of_no_address_opens_in_every_look(site: Site) -> None:
-    """It has a heading, is no wider than the window, and axe-core finds nothing in it."""
+def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
+    """It becomes interactive there, and leads back to its place on the site."""
+    page = site.tab(Look("frame", 800, "light"))
+    source = f"{site.address}embed/models-net-train.html"
+    page.set_content(f'<iframe src="{source}" width="760" height="620"></iframe>')
+    frame = page.frame_locator("iframe")
+    frame.locator(".ec-plot[data-state=interactive] svg").wait_for()
+    assert frame.locator("h1").count() == 1
+    link = frame.locator("a").first
+    assert link.get_attribute("href") == "../models/net.html#models-net-train"
+    assert link.get_attribute("target") == "_blank"
+
+
+def test_pages_outside_of_navigation_open_too(site: Site) -> None:
+    """Every page of one chart, and the page of an address that there is not, in every look."""
+    alone = sorted(path.name for path in (site.folder / "embed").glob("*.html"))
+    assert alone
+    page = site.tab()
+    for uri in ["404.html", *(f"embed/{name}" for name in alone)]:
+        page.goto(site.address + uri)
+        assert page.locator("h1").count() == 1, uri
+        for look in (LIGHT, DARK, PHONE):
+            page.set_viewport_size({"width": look.width, "height": 900})
+            page.emulate_media(color_scheme=look.scheme)
+            assert overflow(page) <= 0, (uri, look.name)
+
+
+def test_pages_of_one_chart_are_accessible(site: Site) -> None:
+    """axe-core finds nothing in one of them, nor in the page of an address that there is not."""
     page = site.tab()
     page.context.add_init_script(accessibility.program())
-    page.goto(site.address + "404.html")
-    assert page.locator("h1").count() == 1
-    for look in (LIGHT, DARK, PHONE):
-        page.set_viewport_size({"width": look.width, "height": 900})
-        page.emulate_media(color_scheme=look.scheme)
-        assert overflow(page) <= 0, look.name
-    accessibility.hold_still(page)
-    assert accessibility.violations(page) == []
+    for uri in ("embed/models-net-train.html", "404.html"):
+        page.goto(site.address + uri)
+        accessibility.hold_still(page)
+        assert accessibility.violations(page) == [], uri
 
 
 def test_the_palette_switch_recolours_charts_in_place(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -39,3 +40,14 @@ def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: 
         rect = ElementTree.fromstring(svg)[0]  # noqa: S314  our own
         assert (rect.tag, rect.get("fill")) == (f"{_SVG}rect", "#ffffff")
     assert standalone_svg('<svg x="1"></svg>').startswith('<svg x="1"><rect ')
+
+
+def test_each_chart_has_a_page_to_embed(drawn: dict[str, bytes], site: Site) -> None:
+    """The chart alone, drawn, with a way back; hostile text is text."""
+    for name in site.figures:
+        page = drawn[f"embed/{name}.html"].decode()
+        assert '<div class="ec-static"' in page
+        assert f"#{name}" in page
+        assert "<script>" not in page
+        assert "window.hacked=1<" not in page
+        assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"|https?://vega[^"]*', "", page)

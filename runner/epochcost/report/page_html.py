@@ -82,10 +82,16 @@ def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], byt
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)
         if figure.scripted:
             yield f"data/figures/{figure.id}.js", partial(_script, figure, drawer)
+    for uri, page in site.embedded.items():
+        yield uri, partial(_embedded, page, site, drawer)
 
 
 def _picture(figure: Figure, drawer: Drawer) -> bytes:
     return standalone_svg(drawer.draw(figure).svg).encode()
+
+
+def _embedded(page: str, site: Site, drawer: Drawer) -> bytes:
+    return insert_charts(page, site.figures, drawer).encode()
 
 
 def _script(figure: Figure, drawer: Drawer) -> bytes:

@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+
 from epochcost.analysis.difference.changes import PUBLICATION_URI, Publication
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
@@ -37,7 +39,7 @@ from epochcost.report.pages import (
     workload,
 )
 from epochcost.report.pages.decoder import token_files
-from epochcost.report.pages.page import Page, Report
+from epochcost.report.pages.page import Page, Report, html
 from epochcost.report.tables import as_csv, as_json
 from epochcost.report.templates import environment, render
 from epochcost.specs.catalogue import Catalogue
@@ -82,6 +84,7 @@ class Site:
     results: Mapping[str, Path]
     figures: Mapping[str, Figure]
     sections: tuple[Section, ...]
+    embedded: Mapping[str, str]
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
@@ -110,6 +113,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             Section(title, {page.uri: page.title for page in group})
             for title, group in groups.items()
         ),
+        embedded=dict(_embedded(jinja, pages)),
     )
 
 
@@ -118,6 +122,16 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         yield f"data/observations/{table_spec.table}", spec_file.with_name(table_spec.table)
+
+
+def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
+    """Make a page for each figure that shows nothing else and leads back to the figure's page."""
+    template = templates.get_template("pages/embed.html.jinja")
+    for page in pages:
+        for figure in page.figures.values():
+            if figure is not None:
+                text = template.render(figure=figure, page=html(page.uri), title=page.title)
+                yield f"embed/{figure.id}.html", text
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
