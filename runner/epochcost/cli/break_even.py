@@ -10,14 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import (
-    ExactFigures,
-    WideTable,
-    ids,
-    print_json,
-    print_table,
-    say,
-)
+from epochcost.cli.terminal import ExactFigures, WideTable, ids, print_json, print_table, say
 from epochcost.cost.break_even import Alternative, Comparison, Rent, compare, rent_at, rents_alike
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue

@@ -12,12 +12,7 @@ import typer
 
 from epochcost.analysis.answers import TokenAnswer, token_answer
 from epochcost.analysis.serving import PERCENTILES, ServedDecoder, ServedRate
-from epochcost.analysis.tokens import (
-    Requests,
-    ServingOffer,
-    api_per_million,
-    break_even_per_second,
-)
+from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, break_even_per_second
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.terminal import (
     RESULTS,

@@ -12,12 +12,7 @@ from decimal import Decimal
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
-from epochcost.cost.rented import (
-    compute_charge,
-    hourly_lines,
-    job_lines,
-    share_lines,
-)
+from epochcost.cost.rented import compute_charge, hourly_lines, job_lines, share_lines
 from epochcost.cost.schedule import (
     Schedule,
     expected_schedule,

@@ -36,12 +36,7 @@ from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Pinning
 from epochcost.specs.model import Model, Training
 from epochcost.specs.study import MOST_SAMPLES
-from epochcost.train.batches import (
-    example_fields,
-    save_batches,
-    step_targets,
-    training_batches,
-)
+from epochcost.train.batches import example_fields, save_batches, step_targets, training_batches
 from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
 from onnxstep.graphs.loading import load_model

@@ -30,14 +30,7 @@ from epochcost.train.batches import example_fields, step_targets
 from epochcost.train.datasets import load_examples
 from epochcost.train.loop import Recipe, TrainingDiverged, Watch, train
 from epochcost.train.pipeline import Examples, Feed, fitting_input, require_fitting
-from epochcost.train.state import (
-    Progress,
-    SavedState,
-    digest,
-    read_state,
-    refusal,
-    write_state,
-)
+from epochcost.train.state import Progress, SavedState, digest, read_state, refusal, write_state
 from onnxstep import TrainingStep, evaluation_graph
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model

@@ -16,12 +16,7 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.plan.work import Load, Requests
 from epochcost.results.records import Pinning
 from epochcost.specs.decoder import Decoder
-from epochcost.specs.study import (
-    MOST_SAMPLES,
-    Mode,
-    Precision,
-    Provider,
-)
+from epochcost.specs.study import MOST_SAMPLES, Mode, Precision, Provider
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -16,13 +16,7 @@ from pathlib import Path
 
 from epochcost.measure.agreement import agreement
 from epochcost.measure.job import Job, JobError, ServingFiles
-from epochcost.measure.loadgen import (
-    Issue,
-    LoadGenRequest,
-    LoadGenTrial,
-    run_loadgen,
-    run_record,
-)
+from epochcost.measure.loadgen import Issue, LoadGenRequest, LoadGenTrial, run_loadgen, run_record
 from epochcost.measure.memory import peak_memory_bytes
 from epochcost.measure.sampling import Report, TrialProgress, to_nanoseconds, warm_up
 from epochcost.measure.serving import ServedModel, answering_at_once, answering_from_queue

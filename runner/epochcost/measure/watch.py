@@ -19,13 +19,7 @@ from typing import Self
 import psutil
 import pynvml
 
-from epochcost.measure.gpus import (
-    VISIBLE_DEVICES,
-    DeviceWatch,
-    Library,
-    open_nvml,
-    visible_gpus,
-)
+from epochcost.measure.gpus import VISIBLE_DEVICES, DeviceWatch, Library, open_nvml, visible_gpus
 from epochcost.measure.host import (
     HostChange,
     HostCounters,

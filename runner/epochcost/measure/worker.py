@@ -32,14 +32,7 @@ from epochcost.measure.placement import (
     require_capturable,
 )
 from epochcost.measure.runtime import engine_software, require_runtime, software
-from epochcost.measure.sampling import (
-    Clock,
-    Emit,
-    TrialProgress,
-    sample,
-    to_nanoseconds,
-    warm_up,
-)
+from epochcost.measure.sampling import Clock, Emit, TrialProgress, sample, to_nanoseconds, warm_up
 from epochcost.measure.scenario import measure_load
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (

@@ -19,14 +19,7 @@ from epochcost.plan.variant import pinned_cpus, session_settings, unsupported_re
 from epochcost.plan.work import STEPS, Load, Phase, Requests, planned_work
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import (
-    AT_HAND,
-    MOST_BATCH,
-    AskedBatchSizes,
-    Mode,
-    Provider,
-    Study,
-)
+from epochcost.specs.study import AT_HAND, MOST_BATCH, AskedBatchSizes, Mode, Provider, Study
 from epochcost.units import memory
 
 # A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.

@@ -7,14 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from epochcost.results.fields import (
-    Count,
-    Former,
-    HexDigits,
-    PositiveNumber,
-    Record,
-    Revision,
-)
+from epochcost.results.fields import Count, Former, HexDigits, PositiveNumber, Record, Revision
 
 CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 

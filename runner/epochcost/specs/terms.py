@@ -14,15 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from epochcost.specs.base import (
-    DISTINCT,
-    FROM_LIST,
-    NonNegative,
-    Positive,
-    Share,
-    Spec,
-    Text,
-)
+from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text
 
 
 def _none_or_a_millisecond(seconds: Decimal) -> Decimal:

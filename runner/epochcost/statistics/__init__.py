@@ -14,12 +14,7 @@ from epochcost.statistics.interval import (
     relative_half_width,
 )
 from epochcost.statistics.quantiles import LEVEL, quantiles, student_quantile, wilson_interval
-from epochcost.statistics.summary import (
-    Outliers,
-    Summary,
-    outliers,
-    summarise,
-)
+from epochcost.statistics.summary import Outliers, Summary, outliers, summarise
 
 __all__ = [
     "LEVEL",
