@@ -57,7 +57,7 @@ def test_processes_count_what_one_counts(
     assert isinstance(copy, ModelSize)
     assert isinstance(few, ModelSize)
     assert copy.footprints == few.footprints
-    assert [(counted.done, counted.total) for counted in seen] == [(n, 6) for n in range(1, 7)]
+    assert [(counted.counted, counted.total) for counted in seen] == [(n, 6) for n in range(1, 7)]
     assert seen[0].model == "tiny"  # which was kept
 
 
@@ -84,7 +84,7 @@ def test_a_process_that_is_killed_costs_its_models_only() -> None:
     future.set_exception(BrokenProcessPool(f"of {os.getpid()}"))
     answer = sizes._result(future)
     assert isinstance(answer, CapabilityError)
-    assert "ended before its time" in str(answer)
+    assert "ended early" in str(answer)
 
 
 @pytest.fixture(name="folder", autouse=True)
@@ -123,7 +123,7 @@ def test_another_question_is_counted_anew(query: SizeQuery) -> None:
     assert training is not None
     frozen = training.model_copy(update={"freeze": ("w",)})
     others = [
-        replace(query, wanted={"training": (2,)}),
+        replace(query, batch_sizes={"training": (2,)}),
         replace(query, provider="cuda"),
         replace(query, model=query.model.model_copy(update={"training": frozen})),
     ]

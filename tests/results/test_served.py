@@ -40,6 +40,22 @@ def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: 
         parse_result(json.dumps(stored).encode(), PATH)
 
 
+@pytest.mark.parametrize(
+    ("keys", "value"), [(("load", "maximum_delay_ms"), "soon"), (("threads",), -1)]
+)
+def test_a_fault_has_the_key_of_the_file(
+    make_result: MakeResult, keys: tuple[str, ...], value: object
+) -> None:
+    """A trial's load and session settings are keys of the trial in a file."""
+    stored = json.loads(serialise_result(under_load(make_result())))
+    table = stored["trial"]
+    for key in keys[:-1]:
+        table = table[key]
+    table[keys[-1]] = value
+    with pytest.raises(DamagedResultError, match=rf"trial\.{'.'.join(keys)}: "):
+        parse_result(json.dumps(stored).encode(), PATH)
+
+
 def test_more_latencies_than_a_file_holds_leave_the_statistics(make_result: MakeResult) -> None:
     """Without raw latencies LoadGen's own statistics stand."""
     stored = json.loads(serialise_result(under_load(make_result())))

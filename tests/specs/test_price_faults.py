@@ -87,7 +87,7 @@ FAULTS = [
     ),
     (
         "[ranges]\namount = { low = 1, high = 2 }\n", "amount = 0.90",
-        "9:1: ranges.amount: should reach around the value that is given, 0.90, got 1 to 2",
+        "9:1: ranges.amount: should reach around the declared value, 0.90, got 1 to 2",
     ),
     (
         'currency = "USB"\n', "amount = 0.90",

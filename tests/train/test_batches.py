@@ -79,7 +79,7 @@ def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], words: str
         ("y = Gather (table, k)", {"low": -1, "high": 9}, "got -1 to below 9"),
         ("i = Cast <to = 6> (k) y = Gather <axis = 1> (table, i)", {"vocabulary": 5}, "below 4"),
         ("y = SoftmaxCrossEntropyLoss (z, k)", {"vocabulary": 4}, None),
-        ("y = SoftmaxCrossEntropyLoss (z, k)", {"value": -1}, "below 4 .* reads of 'z', got -1"),
+        ("y = SoftmaxCrossEntropyLoss (z, k)", {"value": -1}, "below 4 .* reads 'z', got -1"),
         ("y = SoftmaxCrossEntropyLoss <ignore_index = -1> (z, k)", {"value": -1}, None),
         ("y = NegativeLogLikelihoodLoss (z, k)", {"vocabulary": 5}, "got 0 to below 5"),
     ],

@@ -121,7 +121,7 @@ def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
         def show(counted: SizeProgress) -> None:
             progress.update(
                 task,
-                completed=counted.done,
+                completed=counted.counted,
                 total=counted.total,
                 description=f"{counted.model} is counted",
             )

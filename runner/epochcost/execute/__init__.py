@@ -1,1 +1,1 @@
-"""From trials to stored results on this machine: build, measure, store, resume."""
+"""Trials to stored results on this machine: build, measure, store, resume."""

@@ -29,9 +29,9 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Started:
-    """The trial is being built; ``number`` of ``total`` counts visits from 1, skipped included.
+    """The trial is being built: visit ``number`` of ``total``, from 1 and with skipped visits.
 
-    This is the ``round``th of its ``rounds``.
+    ``round`` of ``rounds`` counts the trial's own visits.
     """
 
     trial: Trial
@@ -43,7 +43,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """The trial's worker got further."""
+    """The trial's worker reported progress."""
 
     trial: Trial
     progress: Progress
@@ -51,7 +51,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class RoundStored:
-    """A round of the trial is measured and stored with the earlier ones; others follow."""
+    """A round of the trial is measured and stored with the earlier rounds; more follow."""
 
     trial: Trial
     result: Result
@@ -60,7 +60,7 @@ class RoundStored:
 
 @dataclass(frozen=True)
 class Finished:
-    """The trial is measured, in all its rounds, and stored."""
+    """All rounds of the trial are measured and stored."""
 
     trial: Trial
     result: Result
@@ -77,7 +77,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The trial has no result, or one of ``rounds_kept`` rounds and no more; the others go on."""
+    """The trial failed, and only its first ``rounds_kept`` rounds have results; the run goes on."""
 
     trial: Trial
     error: EpochcostError
@@ -86,7 +86,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """The trial of a sweep ran out of memory: a point of the sweep, and no failure of the run."""
+    """The trial of a sweep ran out of memory: a point of the sweep, not a failure of the run."""
 
     trial: Trial
     error: EpochcostError
@@ -94,7 +94,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class Swept:
-    """A sweep of batch sizes has ended, and why it did is stored."""
+    """A sweep of batch sizes has ended, and its reason is stored."""
 
     limit: BatchLimit
     path: Path
@@ -102,7 +102,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The next round waits until the machine is calm, for at most so long; why it is not."""
+    """The next round waits until the machine is calm, ``left_seconds`` at most."""
 
     reason: str
     left_seconds: float
@@ -117,11 +117,11 @@ OnEvent = Callable[[Event], None]
 class Assignment:
     """The work of a run and the place of its results: trials of models, measured as ``hardware``.
 
-    ``resume`` keeps what this very host has measured and does the rest. ``rounds`` says by trial's
-    id in how many rounds, where not in one. ``sweeps`` find their batch sizes in the first round;
-    ``memory_bytes`` is what a trial of them may take of this host, None: what it has available.
-    ``patience_seconds`` is what the run may take beyond its plan: to wait for others to end, and
-    for more rounds of what is not precise.
+    ``resume`` keeps the results of this very host and does the rest. ``rounds`` has the number of
+    rounds by the trial's id; no entry: one. ``sweeps`` choose their batch sizes in the first round;
+    each of their trials may take ``memory_bytes`` of this host, None: all that is available.
+    ``patience_seconds`` may be spent beyond the plan: to wait for other programs, and to repeat
+    trials that are not precise.
     """
 
     catalogue: Catalogue
@@ -137,9 +137,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class RunContext:
-    """An assignment on this host, which ``fingerprint`` names, and who listens.
+    """An assignment on the host ``fingerprint``, and the listener to its events.
 
-    ``memory_bytes`` is what a trial may take of the host, None: it is not bounded.
+    A trial may take ``memory_bytes`` of the host; None: no bound.
     """
 
     assignment: Assignment
@@ -149,7 +149,7 @@ class RunContext:
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:
-        """The stored result of a trial; raises ResultError if it is not ours to replace."""
+        """The stored result of a trial; raises ResultError if this run must not replace it."""
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
 
@@ -159,7 +159,7 @@ class RunContext:
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
-        """How many rounds need not be measured again; a file that is not ours is judged later."""
+        """Number of rounds that need not be measured again; a foreign file is refused later."""
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):

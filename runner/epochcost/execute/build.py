@@ -86,7 +86,7 @@ def _job(trial: Trial, files: JobFiles) -> Job:
 
 
 def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs of the trial's worker, None for all; raises CapabilityError if it cannot be so."""
+    """The CPUs of the trial's worker, None for all; raises CapabilityError if it has too few."""
     return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
 
 
@@ -99,7 +99,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """The trial's model, its graph bound to the trial, the first batches and where files go."""
+    """A trial with its model, its bound graph and carried state, and the folder of its files."""
 
     trial: Trial
     model: Model

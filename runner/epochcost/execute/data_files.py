@@ -23,7 +23,7 @@ _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identi
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in its place, with its own SHA-256 and how it came there."""
+    """A checked file in its place, with its SHA-256 and its origin."""
 
     declared: DataFile
     path: Path
@@ -65,8 +65,8 @@ def fetch_files(
 def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFile, ...]:
     """Copy a file, or a folder's files that the data set names, into place.
 
-    Raises InputError if there is none of them or one is not as the spec says, and CapabilityError
-    if the folder takes no files.
+    Raises InputError if none is there or a file is not as the spec says, and CapabilityError if
+    the folder takes no files.
     """
     data = _declared_files(dataset)
     matches = _matching_files(dataset.id, data, source)
@@ -75,7 +75,7 @@ def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFi
         try:
             sha256 = _check(origin, file, data.format)
         except InputError as error:
-            raise InputError(f"{error}; nothing was imported of it") from None
+            raise InputError(f"{error}; the file was not imported") from None
         path = data_path(dataset, file, folder)
         partial = path.with_name(f"{path.name}.partial")
         try:
@@ -126,11 +126,11 @@ def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
         return _check(path, file, form)
     except InputError as error:
         path.unlink()
-        raise InputError(f"{error}; nothing was kept of what {file.address} offers") from None
+        raise InputError(f"{error}; the download of {file.address} was removed") from None
 
 
 def _check(path: Path, file: DataFile, form: DataFormat) -> str:
-    """SHA-256 of a file that is as its spec says, and readable if that has no hash."""
+    """SHA-256 of a file that is as its spec says; without a hash in the spec it is read, too."""
     sha256 = verify(path, file)
     if file.sha256 is None:
         for part in file.by_part():
@@ -144,10 +144,10 @@ def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:
         names = ", ".join(file.name for file in data.files)
-        other = "a folder without them" if source.is_dir() else source.name
+        got = "a folder without them" if source.is_dir() else source.name
         raise InputError(
             f"{source}: expected files of {name}, named {names}, got "
-            f"{other if source.exists() else 'nothing'}: rename one that is as its publisher "
-            "offers it, packed as that is"
+            f"{got if source.exists() else 'nothing'}: rename one that is as its publisher "
+            "offers it, without unpacking it"
         )
     return matches

@@ -28,7 +28,7 @@ class DecoderSize:
 
     ``read_bytes`` are the weights that a step reads for one sequence, ``idle_bytes`` those of
     experts that its token does not choose, ``looked_up_bytes`` those of tables of which it reads a
-    row. ``chosen_share`` is how many of the experts a token chooses.
+    row. ``chosen_share`` of the experts work for a token.
     """
 
     model: str
@@ -43,9 +43,9 @@ class DecoderSize:
     chosen_share: float = 1.0
 
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
-        """Bytes that a step of decoding moves at least: weights once, the cache of each sequence.
+        """Least bytes that a step of decoding moves: weights once, the cache of each sequence.
 
-        Of experts those that any sequence chooses, as if each chose at random.
+        Experts count if any sequence chooses them, as if each chose at random.
         """
         idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
         share = BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1.0
@@ -53,7 +53,7 @@ class DecoderSize:
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:
-        """About what a process holds: weights as they were drawn and as kernels read them."""
+        """Estimate a process's memory: weights as they were drawn and as kernels read them."""
         weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
         return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
 
@@ -61,7 +61,7 @@ class DecoderSize:
 def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
     """Count a decoder at the first prompt that its spec measures.
 
-    Raises ModelError where the model is none, or spec and graph do not fit each other.
+    Raises ModelError if the model is no decoder, or spec and graph do not fit each other.
     """
     decoder = model.decoder
     if decoder is None:
@@ -87,23 +87,23 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
 
 
 def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """How many numbers a step reads whole, and how many stand in tables of which it reads rows.
+    """Numbers that a step reads whole, and numbers in tables of which it reads rows.
 
-    A table that is multiplied with as well counts on both sides.
+    A table that the step also multiplies with counts as both.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {
         name for node in graph.graph.node if node.op_type != "Gather" for name in node.input
     }
-    sizes = {each.name: math.prod(each.shape) for each in parameters(graph)}
+    sizes = {tensor.name: math.prod(tensor.shape) for tensor in parameters(graph)}
     read = few_bits_count(graph)
     read += sum(size for name, size in sizes.items() if name in multiplied)
     return read, sum(size for name, size in sizes.items() if name in tables)
 
 
 def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
-    """How many numbers all experts hold, and which share of them a token chooses."""
-    sizes = {each.name: each.shape for each in parameters(graph)}
+    """Numbers that all experts hold, and the share of the experts that a token chooses."""
+    sizes = {tensor.name: tensor.shape for tensor in parameters(graph)}
     mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
     numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))
     if not numbers:

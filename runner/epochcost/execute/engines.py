@@ -1,11 +1,11 @@
 """The environments of engines that serve language models: made with pip, found by their content.
 
-An engine brings the runtime's package for CPUs, which would take the place of the one for GPUs, so
-it has a virtual environment of its own in the user's cache. ``venv`` and ``pip`` of this
-interpreter make it, pip with the index of the user's own configuration. It is made beside its
-place, proved, and then moved there in one step: a reader sees a whole environment or none, and two
-makers do not disturb each other. The place's name is a digest of the engine, the Python and the
-versions of what a worker imports.
+An engine brings the runtime's package for CPUs, which would replace the package for GPUs, so it
+gets a separate virtual environment in the user's cache. ``venv`` and ``pip`` of this interpreter
+make it, pip with the index that the user configured. It is made next to its place, tested, and
+then moved there in one step: a reader sees a whole environment or none, and two makers do not
+disturb each other. The folder's name has a digest of the engine, the Python and the versions of
+the worker's packages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from epochcost.results.environment import Software
 from epochcost.results.files import locked, workplace
 from epochcost.specs.study import Study
 
-# What `epochcost.measure.worker` imports beside onnxruntime, LoadGen where it is installed.
+# Imports of `epochcost.measure.worker` other than onnxruntime; LoadGen if it is installed.
 WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 Say = Callable[[str], None]
 
@@ -49,9 +49,9 @@ def python_of(folder: Path) -> Path:
 
 
 def requirements(engine: str) -> tuple[str, ...]:
-    """The pinned packages of an environment: the engine, and the rest as it is installed here.
+    """The pinned packages of an environment: the engine, and the others as installed here.
 
-    The runtime below the engine is of the same release as here, in the package for CPUs.
+    The runtime below the engine has the same release as here, in the package for CPUs.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 
@@ -70,14 +70,14 @@ def environments_folder() -> Path:
 
 
 def environment_folder(engine: str) -> Path:
-    """The place of an engine's environment, made or not."""
+    """The folder of an engine's environment; it need not exist."""
     parts = [platform.python_version(), sys.platform, platform.machine(), *requirements(engine)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_KEY_DIGITS]
     return environments_folder() / f"{engine.replace('==', '-')}-{key}"
 
 
 def find_environment(engine: str) -> Path | None:
-    """The folder of an engine's environment; None if it is not made, or not whole."""
+    """The folder of an engine's environment; None if it is missing or incomplete."""
     folder = environment_folder(engine)
     try:
         software = Software.model_validate_json((folder / _DESCRIPTION).read_bytes())
@@ -119,7 +119,7 @@ def interpreter(trial: Trial) -> Path | None:
 
 
 def install_engine(engine: str, say: Say) -> Path:
-    """The folder of an engine's environment, made unless it is there; ``say`` hears what is done.
+    """Make an engine's environment unless it exists; ``say`` gets a line for each step.
 
     Raises CapabilityError if it cannot be made: no room, no network, no wheel for this Python.
     """
@@ -146,11 +146,11 @@ def install_engine(engine: str, say: Say) -> Path:
 
 def _create(environment: Path, engine: str) -> None:
     # -I here and below: neither PYTHONPATH nor the user's own packages belong into it.
-    done = _run([sys.executable, "-I", "-m", "venv", str(environment)])
-    if done.returncode != 0:
+    completed = _run([sys.executable, "-I", "-m", "venv", str(environment)])
+    if completed.returncode != 0:
         raise CapabilityError(
             f"{engine}: expected a virtual environment of {sys.executable}, got"
-            f"{_last_lines(done)}\nWhere ensurepip is missing, install the system's package of it "
+            f"{_last_lines(completed)}\nIf ensurepip is missing, install the system's package "
             "(Debian and Ubuntu: python3-venv)"
         )
 
@@ -158,18 +158,18 @@ def _create(environment: Path, engine: str) -> None:
 def _install(environment: Path, constraints: Path, engine: str) -> None:
     constraints.write_text("".join(f"{line}\n" for line in _constraints()), encoding="utf-8")
     pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
-    done = _run([*pip, "--constraint", str(constraints), *requirements(engine)])
-    if done.returncode != 0:
+    completed = _run([*pip, "--constraint", str(constraints), *requirements(engine)])
+    if completed.returncode != 0:
         wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
         raise CapabilityError(
             f"{engine}: expected this package and what a worker needs from pip's index, got"
-            f"{_last_lines(done)}\nNothing was kept. Is the network there (`pip config list` names "
-            f"the index), and has {engine} a wheel for {wheel}? Then run the command again"
+            f"{_last_lines(completed)}\nNothing was kept. Is the network there (`pip config list` "
+            f"names the index), and has {engine} a wheel for {wheel}? Then run the command again"
         )
 
 
 def _constraints() -> Iterator[str]:
-    """All that is installed here, so that what a worker's packages need is the same there too."""
+    """Pins of all packages installed here, so that dependencies are the same there."""
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:
@@ -177,14 +177,14 @@ def _constraints() -> Iterator[str]:
 
 
 def _ask(environment: Path, engine: str) -> Software:
-    """What the new environment really runs; raises CapabilityError if it is not the engine."""
-    done = run_module(python_of(environment), "epochcost.measure.probe", "engine")
+    """Software that the new environment runs; raises CapabilityError if it is not the engine."""
+    completed = run_module(python_of(environment), "epochcost.measure.probe", "engine")
     try:
-        software = Software.model_validate_json(done.stdout)
+        software = Software.model_validate_json(completed.stdout)
     except ValidationError:
         raise CapabilityError(
             f"{engine}: expected an engine that works with the packages installed here, got"
-            f"{_last_lines(done)}\nNothing was kept. Another release may work"
+            f"{_last_lines(completed)}\nNothing was kept. Another release may work"
         ) from None
     require_runtime(engine, software.runtime)
     return software
@@ -196,6 +196,10 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _last_lines(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    return "".join(f"\n  {line}" for line in lines[-_LAST_LINES:]) or f" status {done.returncode}"
+def _last_lines(completed: subprocess.CompletedProcess[str]) -> str:
+    lines = [
+        line for line in f"{completed.stdout}\n{completed.stderr}".splitlines() if line.strip()
+    ]
+    return (
+        "".join(f"\n  {line}" for line in lines[-_LAST_LINES:]) or f" status {completed.returncode}"
+    )

@@ -1,9 +1,7 @@
-"""The folders of a run: for temporary files, and for what may be deleted at any time.
+"""The folders of a run: for temporary files, and for caches that may be deleted at any time.
 
-There is one for temporary files per results folder, so that nothing piles up.
-
-A killed run cannot clean up after itself; the next one on the same results does, which the lock on
-the results makes safe.
+Each results folder has one folder for temporary files. A killed run cannot remove it; the next run
+on the same results does, and the lock on the results makes that safe.
 """
 
 from __future__ import annotations
@@ -56,8 +54,8 @@ def optional_cache_folder(name: str) -> Path | None:
 def cache_folder(name: str) -> Path:
     """A folder below $XDG_CACHE_HOME, else ~/.cache; it need not exist.
 
-    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError where there
-    is no home.
+    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError if there is
+    no home.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name

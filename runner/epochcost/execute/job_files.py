@@ -1,7 +1,7 @@
 """The files of a job: graphs in the trial's precision, and .npz archives of arrays of any name.
 
-How a graph becomes half precision is known in ``graphs.precision``, how the weights
-of a decoder get few bits in ``graphs.weight_bits``.
+``graphs.precision`` makes a graph half precision, ``graphs.weight_bits`` gives the weights of a
+decoder few bits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from onnxstep.graphs.precision import in_half_precision
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The carried state of a bound graph; a decoder writes behind what its cache holds."""
+    """The carried state of a bound graph; a decoder appends to its cache in place."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -40,13 +40,13 @@ def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...
 
 
 def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
-    """Write a graph and return where."""
+    """Write a graph and return its path."""
     path.write_bytes(graph.SerializeToString())
     return path
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters that a graph stores; None for a weightless one, whose worker draws."""
+    """Write the parameters that a graph stores; None if it is weightless: its worker draws them."""
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
     if not stored:
@@ -56,7 +56,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """Write an .npz and return where; ``numpy.savez`` trips over a member called ``file``."""
+    """Write an .npz and return its path; ``numpy.savez`` trips over a member called ``file``."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -72,9 +72,9 @@ def graph_in_precision(
 ) -> Path:
     """The file of an inference graph in the trial's precision.
 
-    ``graph`` is bound and in fp32, ``plain`` its file; the other is written beside it.
-    ``cache`` maps the inputs of a decoder's cache to their outputs. Raises ModelError for a graph
-    that cannot be rewritten.
+    ``graph`` is bound and in fp32, ``plain`` its file; the rewritten graph goes into the same
+    folder. ``cache`` maps the inputs of a decoder's cache to their outputs. Raises ModelError if
+    the graph cannot be rewritten.
     """
     target = plain.with_name(f"{plain.stem}-{trial.precision}.onnx")
     if trial.work.decodes and (reason := why_unmeasured(graph, trial.precision)):
@@ -95,7 +95,7 @@ def graph_in_precision(
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """Why a decoder whose file stores its weights has no such trial; None where it has one."""
+    """Reason why a decoder with stored weights has no trial in this precision; None if it has."""
     if stored_bits(graph) and precision != "int4":
         return (
             f"its file stores weights of 4 bits, and not in {precision}: name int4 in the study's "
@@ -113,15 +113,14 @@ def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
 def fp32_reference(
     trial: Trial, graph: onnx.ModelProto, plain: Path, batches: Path
 ) -> Reference | None:
-    """The same work in fp32, to compare the trial with; None where the trial is in fp32.
+    """The same work in fp32, to compare the trial with; None if the trial is in fp32.
 
-    Of weights of few bits with the numbers that the codes stand for. Of a decoder it runs on the
-    CPU: CUDA's attention with a cache has no kernel of fp32.
+    Weights of few bits become the numbers of their codes. A decoder's reference runs on the CPU:
+    CUDA's attention with a cache has no kernel of fp32.
     """
     if trial.precision == "fp32":
         return None
     if trial.work.decodes and trial.precision == "int4":
-        # The same codes, multiplied as the numbers that they stand for.
         stored = bool(stored_bits(graph))
         exact = (
             in_exact_products(graph) if stored else in_few_bits(graph, integer_activations=False)

@@ -43,14 +43,14 @@ def load_files(
     count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
     examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
     files: dict[int, Path] = {}
-    for size, each in bound.items():
-        plain = save_graph(each, folder / f"serving-{size}.onnx")
-        files[size] = graph_in_precision(trial, each, plain)
+    for size, fixed in bound.items():
+        plain = save_graph(fixed, folder / f"serving-{size}.onnx")
+        files[size] = graph_in_precision(trial, fixed, plain)
     # Sizes ascend: the last of the loop is the largest.
     first = _first_batch(examples, size, folder)
     return JobFiles(
         graph=files[trial.batch_size],
-        reference=fp32_reference(trial, each, plain, first),
+        reference=fp32_reference(trial, fixed, plain, first),
         batches=save_arrays(examples, folder / "examples.npz"),
         carried=bound_state(bound[1], model),
         serving=ServingFiles(load=load, graphs=files),
@@ -66,5 +66,5 @@ def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) 
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:
-    """The batch sizes to have graphs for: powers of two below ``largest``, and that itself."""
+    """Batch sizes that get a graph each: the powers of two below ``largest``, and ``largest``."""
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)

@@ -1,7 +1,7 @@
-"""When to measure: waiting while others use the machine, and more rounds until a mean is known.
+"""Patience of a run: waits while others use the machine, and more rounds of imprecise trials.
 
-Both take of one patience, the seconds that a run may take beyond its plan. What disturbs is read
-from the system's counters before a round begins.
+Both spend the seconds that a run may take beyond its plan. Disturbances are read from the system's
+counters before a round begins.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Look = Callable[[], HostChange]
 
 
 def look_at_host() -> HostChange:
-    """What other programs and the hypervisor take of this machine, in a second of looking."""
-    own = own_processes()
-    before = read_host(own)
+    """Measure for a second how much of this machine other programs and the hypervisor take."""
+    processes = own_processes()
+    before = read_host(processes)
     time.sleep(_LOOK_SECONDS)
-    return host_change(before, read_host(own))
+    return host_change(before, read_host(processes))
 
 
 def disturbance(change: HostChange, cpus: int) -> str | None:
-    """What takes the CPUs from a trial that would begin now; None where nothing does."""
-    others, steal = change.others_cpus, change.steal_share
-    if others is not None and others > MOST_OTHERS_SHARE * cpus:
-        return f"other programs keep {others:.1f} of {cpus} CPUs busy"
+    """Description of who takes CPU time from a trial that would begin now; None if nobody does."""
+    other_cpus, steal = change.others_cpus, change.steal_share
+    if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
+        return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
     if steal is not None and steal > MOST_STEAL_SHARE:
         return f"the host takes {steal:.0%} of the CPU time"
     return None
 
 
 class Patience:
-    """The seconds that are left beyond the plan; ``cpus`` is how many the machine has."""
+    """The seconds left beyond the plan, on a machine with ``cpus`` CPUs."""
 
     def __init__(
         self,
@@ -53,45 +53,50 @@ class Patience:
         self.left_seconds = seconds
         self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
-    def wait_for_calm(self, told: Callable[[str, float], None]) -> None:
-        """Return when nothing disturbs, or patience ends.
+    def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
+        """Return when the machine is calm, or patience ends.
 
-        ``told`` hears what is waited for, and for how many seconds at most.
+        ``on_wait`` gets the reason of each wait and the seconds that are left for it.
         """
         while self.left_seconds > 0:
             begun = self._clock()
             reason = disturbance(self._look(), self._cpus)
             if reason is None:
                 return
-            told(reason, self.left_seconds)
+            on_wait(reason, self.left_seconds)
             self._sleep(min(_PAUSE_SECONDS, self.left_seconds))
             self.left_seconds -= self._clock() - begun
 
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """One more round of the least precise trial, and so on while patience lasts.
+        """Visits for one more round of the least precise trial each, while patience lasts.
 
-        ``measured`` gives the results of all trials as they stand then; ``rounds`` says in how many
-        each was planned. Each trial has its turn, so that its rounds are spread over time.
+        ``measured`` gives the current results of all trials; ``rounds`` has the planned number of
+        rounds by trial. Trials take turns, so that their rounds are spread over time.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:
-            wide = {one.trial.id: one for one in measured() if is_imprecise(one)}
+            wide = {result.trial.id: result for result in measured() if is_imprecise(result)}
             if not wide:
                 return
             tried = set() if wide.keys() <= tried else tried
-            found = max((one for key, one in wide.items() if key not in tried), key=_width)
-            key, done = found.trial.id, round_count(found.measurement)
+            widest = max((result for key, result in wide.items() if key not in tried), key=_width)
+            key, rounds_done = widest.trial.id, round_count(widest.measurement)
             tried.add(key)
-            begun, left = self._clock(), self.left_seconds
-            yield Visit(found.trial, done + 1, done + 1, max(1, done + 1 - rounds.get(key, 1)))
-            # What was waited for meanwhile is taken off already.
-            self.left_seconds = min(self.left_seconds, left - (self._clock() - begun))
+            begun, left_before = self._clock(), self.left_seconds
+            yield Visit(
+                widest.trial,
+                rounds_done + 1,
+                rounds_done + 1,
+                max(1, rounds_done + 1 - rounds.get(key, 1)),
+            )
+            # Waits during the visit are subtracted already.
+            self.left_seconds = min(self.left_seconds, left_before - (self._clock() - begun))
 
 
 def is_imprecise(result: Result) -> bool:
-    """Whether more rounds could make the mean as precise as the trial asks."""
+    """Whether the mean is less precise than its trial demands, so that more rounds help."""
     demanded = float(result.trial.relative_half_width)
     return bool(result.measurement.samples_seconds) and _width(result) > demanded
 

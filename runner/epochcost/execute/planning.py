@@ -1,8 +1,8 @@
-"""The plan of a run here: what the studies ask for, given what this machine is and can do.
+"""The plan of a run on this machine: the trials of the studies that it can do.
 
-Trials that it has no memory for are left out, as is CUDA where the GPU that is asked for by number,
-or named by the study, cannot be used. What a trial needs is counted in ``sizing``; a model that
-cannot be counted is not left out here: its trial says itself what is wrong.
+Trials that need more memory than the machine has are left out, and so is CUDA if the GPU that an
+option or the study names cannot be used. ``sizing`` counts the memory; a model that cannot be
+counted stays in the plan, and its trial reports the error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from onnxstep.graphs.loading import external_files, load_model
 
 
 def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
-    """Why CUDA cannot be run here by a study; None if it can."""
+    """Reason why a study cannot use CUDA here; None if it can."""
     capability = _capability(machine, study.cuda.device)
     if reason := missing_kernels(runtime_name(), capability):
         return reason
@@ -68,7 +68,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """The GPU at hand's, or the declared chip if none is shown, as before a machine is rented."""
+    """Compute capability of the GPU at hand; of the declared chip if no GPU is shown."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -77,9 +77,9 @@ def _capability(machine: Hardware, device: int) -> str | None:
 
 
 def require_device(device: int | None) -> None:
-    """Return if CUDA shows a GPU of that number, or none was asked for.
+    """Raise CapabilityError if CUDA shows GPUs, and none of the number ``device``.
 
-    Else raise CapabilityError. Where the driver's library keeps silent the trial itself will tell.
+    If the driver's library shows no GPU, the trial itself reports the error.
     """
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
@@ -90,7 +90,7 @@ def require_device(device: int | None) -> None:
 
 
 def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """The studies, all on the GPU that was asked for, if one was."""
+    """The studies on the GPU ``device``; unchanged if it is None."""
     if device is None:
         return tuple(studies)
     return tuple(
@@ -108,22 +108,22 @@ def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     ]
 
 
-# Of what the work needs in fp32: its own numbers, and beside them those of the fp32 graph with
-# which every other precision is compared. Of int4 that has codes too: peaks of three decoders were
-# 0.48 to 0.68 of those in fp32.
+# Memory as a multiple of that in fp32: the trial's own numbers, and those of the fp32 graph that
+# every other precision is compared with. For int4: peaks of three decoders were 0.48 to 0.68 of
+# their peaks in fp32.
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
     {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int4": 0.65}
 )
-# A GPU holds weights once as they were fed and once as kernels read them; fp32 stays with the host.
+# A GPU holds weights as they were fed and as kernels read them; fp32 weights stay with the host.
 _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
     {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
 )
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
-    """The memory that a trial may take of this machine, by provider; no entry: not known.
+    """The memory that a trial may take of this machine, by provider; no entry: unknown.
 
-    A GPU's is that of the smallest of ``devices``.
+    For CUDA the memory of the smallest GPU of ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
@@ -142,7 +142,7 @@ def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """The bytes of each trial by its id; if the largest batch fits, no smaller one is counted."""
+    """The id and bytes of each trial; if the largest batch fits, no smaller batch is counted."""
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
@@ -158,7 +158,7 @@ def _needed_bytes(
 
 
 def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """The bytes of phases and requests; a model that cannot be counted is left to its trials."""
+    """The id and bytes of phases and requests; models that cannot be counted are skipped."""
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
@@ -189,11 +189,11 @@ def _memory_bytes(
 
 
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
-    """The trials that a run on this machine would do; those that it has no memory for are left out.
+    """The trials that a run on this machine does, without those that need too much memory.
 
     Raises InputError for an unknown study, model or machine, for a machine that this one cannot
-    be, and for models that no chosen study measures; CapabilityError where CUDA or a GPU is asked
-    for by name and cannot be used.
+    be, and for models that no chosen study measures; CapabilityError if CUDA or a GPU is requested
+    by name and cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -237,7 +237,7 @@ def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut
 
 
 def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """A key of a model's spec and what is wrong with it, after the place where it stands."""
+    """A misfit of a model's spec with the file and line of its key."""
     path = catalogue.files.get(f"models/{name}")
     if path is None:
         return f"model {name}: {misfit}"
@@ -245,7 +245,7 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without decoders in a precision that their files do not store."""
+    """The plan without decoders in precisions that their files do not store."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False
@@ -279,7 +279,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """Why CUDA cannot be run, by study; CapabilityError if it is named and no study can be run."""
+    """Reason by study why CUDA cannot be used; raises CapabilityError if no requested one can."""
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:
         return [None] * len(studies)

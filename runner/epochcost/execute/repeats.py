@@ -1,6 +1,6 @@
-"""A training's repeats, by seeds: each gone on with or begun, and stored with the others when done.
+"""A training's repeats by seed: each is continued or begun, and stored when it is done.
 
-What a repeat does is left to ``training``; the record is one for a training on a host.
+``training`` does a repeat; a training on a host has one record of all its repeats.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from epochcost.specs.hardware import Hardware
 
 @dataclass(frozen=True)
 class Follower:
-    """Who follows repeats: told when one begins, of its steps, and of its end; and what stops it.
+    """Callbacks at the begin, the steps and the end of each repeat, and the request to stop.
 
-    ``ended`` also hears whether the repeat was stored before.
+    ``ended`` also gets whether the repeat was stored before.
     """
 
     begun: Callable[[int], None]
@@ -41,9 +41,9 @@ class Follower:
 
 @dataclass(frozen=True)
 class RepeatsRequest:
-    """Which repeats of a training: their seeds, and where states and results go.
+    """Seeds of a training's repeats, and the folders of states and results.
 
-    ``anew``: leave out neither what is stored nor what was begun.
+    ``anew`` repeats seeds whose results or states are stored.
     """
 
     prepared: PreparedTraining
@@ -56,7 +56,7 @@ class RepeatsRequest:
 
 
 def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
-    """Where a repeat keeps its state and leaves its weights."""
+    """The folder of a repeat's state and weights."""
     prepared = request.prepared
     training = prepared.request
     name = f"{training.model.id}-{training.dataset.id}-b{training.batch_size}-{prepared.id[:8]}"
@@ -64,10 +64,10 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Do what is not stored yet, storing each when it is done; None where none is by the end.
+    """Do the repeats that are not stored yet and return the record; None if no repeat ended.
 
-    Raises as ``run_repeat`` does, and CapabilityError where results cannot be written; what is
-    stored by then stays.
+    Each is stored when it is done and stays if a later one fails. Raises as ``run_repeat`` does,
+    and CapabilityError if results cannot be written.
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id
@@ -94,11 +94,11 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
 
 
 def _stored(request: RepeatsRequest, environment: Environment) -> Trainings | None:
-    """The record of this training on this host under this runtime."""
-    wanted = (request.hardware.id, request.prepared.id, environment.fingerprint)
+    """The stored record of this training on this host under this runtime."""
+    key = (request.hardware.id, request.prepared.id, environment.fingerprint)
     for record in load_trainings(request.results).records.values():
         same = record.environment.runtime == environment.runtime
-        if same and (record.hardware, record.id, record.environment.fingerprint) == wanted:
+        if same and (record.hardware, record.id, record.environment.fingerprint) == key:
             return record
     return None
 

@@ -1,8 +1,7 @@
 """The files of a trial whose decoder answers requests: its graph for all lengths, and prompts.
 
-Prompts are tokens drawn evenly from the vocabulary, of lengths as the study's distributions say;
-what a language model does takes the same time whatever they mean. Who asks and who answers is left
-to ``measure``.
+Prompts are tokens drawn evenly from the vocabulary, with lengths from the study's distributions: a
+language model's time does not depend on their meaning. ``measure`` sends and answers the requests.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from epochcost.specs.decoder import SCORES, TOKENS
 from epochcost.specs.model import Model
 from epochcost.specs.requests import Lengths
 
-# Enough that no order of them is a pattern, and little beside any model.
+# Enough that no order of them is a pattern, and small compared with any model.
 PROMPTS = 512
 _Z90 = NormalDist().inv_cdf(0.9)
 

@@ -1,8 +1,8 @@
-"""Trials to stored results: build, measure, store, one after the other, each by itself.
+"""Trials to stored results: build, measure and store one trial after the other.
 
-A trial that fails is an outcome, no error, and does not stop the others. A disk that takes no more
-results stops the run, since no later trial could be stored. A sweep visits ever larger batches as
-its results say. What is finished, a round or a trial, is stored before the next begins.
+A trial that fails is an outcome, not an error, and does not stop the others. A disk that takes no
+more results stops the run, since no later trial could be stored. A sweep visits ever larger
+batches, chosen by its results. Each round is stored before the next begins.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _OURS = (Path(epochcost.__path__[0]), Path(onnxstep.__path__[0]))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Do every trial and return what became of each, in the order of the assignment.
+    """Do every trial and return the outcomes in the order of the assignment.
 
-    Those that sweeps found follow, without the sizes that memory did not suffice for.
-    Raises CapabilityError before the first trial where results cannot be written or another run
-    is writing them, and later where the disk is full; results stored by then are kept.
+    The trials of sweeps follow, without the sizes that ran out of memory. Raises CapabilityError
+    before the first trial if results cannot be written or another run is writing them, and later
+    if the disk is full; results stored by then are kept.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
@@ -82,9 +82,9 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """The outcome of each trial, by id in their order; a failed one is not visited again.
+    """The outcome of each trial by id, in their order; a failed trial is not visited again.
 
-    Sweeps come first: what ran in them is visited again in later rounds, as are the others.
+    Sweeps come first; later rounds visit their trials again, like all others.
     """
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
@@ -125,7 +125,7 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
     """Do a sweep's first round, store its end, and return the trials that ran.
 
-    ``outcomes`` takes those that are finished by then, and a failure that ended the sweep.
+    Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
     """
     assignment = run.assignment
     room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
@@ -153,7 +153,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """The first round of a size, unless it is stored by the run that is resumed."""
+    """Measure the first round of a size, unless the resumed run has stored it."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -164,10 +164,10 @@ def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Out
 
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
-    """Measure a round of a trial and store it; raises CapabilityError where no disk takes it."""
+    """Measure a round of a trial and store it; raises CapabilityError if the disk is full."""
     earlier: Result | None = None
     try:
-        # The earlier rounds of this run count, and when resuming those of the one before.
+        # Earlier rounds of this run count, and those of an earlier run if this one resumes it.
         stored = run.stored(visit.trial)
         earlier = stored if run.assignment.resume or visit.number > 1 else None
         if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
@@ -175,10 +175,10 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
         result = _measure_round(run, visit, earlier)
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(earlier))
-    except MemoryError as error:  # of making the batches: a worker's comes as OutOfMemory
+    except MemoryError as error:  # while making batches; a worker's comes as OutOfMemory
         message = f"the trial's graph and batches: expected memory, got MemoryError: {error}"
         return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
-    except Exception as error:  # a slip of ours in one trial must not cost the others
+    except Exception as error:  # our mistake in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
     path = run.assignment.store.write(result)
     if not visit.last:
@@ -191,7 +191,7 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The words for an error that nothing foresaw, with the last place of ours on its way."""
+    """The error of a mistake of ours, with the innermost line of our code in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next(
         frame
@@ -251,7 +251,7 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """The job with the part of the trial's budget and precision that one round has."""
+    """The job with one round's part of the trial's budget and precision."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded
@@ -261,7 +261,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
         "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
         "budget_seconds": float(visit.expected_seconds),
     }
-    # The same graph, weights and batches are as far from fp32 as in the first round.
+    # The first round has compared the same graph, weights and batches with fp32.
     compared = earlier is not None and earlier.measurement.agreement is not None
     return bounded.model_copy(
         update={
@@ -284,7 +284,7 @@ def _with_software(
 
 
 def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the files that declare the model and the machine; no entry: in no file."""
+    """SHA-256 of the files that declare the model and the machine; no entry: no file."""
     files = assignment.catalogue.files
     named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
     return {

@@ -1,8 +1,7 @@
 """The sizes of models: counted side by side on the machine's cores, and cached for the user.
 
-A size is found again under everything that it follows from: the bytes of the graph, what the spec
-says about the work, and all code of this package and
-of onnxstep. Counting one is left to ``sizing``.
+A cached size has all its causes as its key: the bytes of the graph, the spec's part about the
+work, and all code of this package and of onnxstep. ``sizing`` counts a size.
 """
 
 from __future__ import annotations
@@ -35,26 +34,28 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """What a size is counted of: a model, its ONNX file, batch sizes by mode and a provider."""
+    """A model with its ONNX file, batch sizes by mode and a provider, to be counted."""
 
     model: Model
     graph: Path
-    wanted: Mapping[Mode, Collection[int]]
+    batch_sizes: Mapping[Mode, Collection[int]]
     provider: Provider = "cpu"
 
 
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """By batch size what a model needs; those that cannot be counted are left out."""
+    """A model's footprint by batch size; sizes that cannot be counted have no entry."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
         size = cached_size(query)
     except EpochcostError:
         return {}
-    found = {batch_size: size.footprint(mode, batch_size) for batch_size in batch_sizes}
-    return {batch_size: one for batch_size, one in found.items() if one is not None}
+    counted = {batch_size: size.footprint(mode, batch_size) for batch_size in batch_sizes}
+    return {
+        batch_size: footprint for batch_size, footprint in counted.items() if footprint is not None
+    }
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
@@ -67,14 +68,14 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
 
 def count_size(query: SizeQuery) -> ModelSize:
-    """The size, counted anew.
+    """Count a size.
 
-    Raises ModelError where the graph cannot be read, and CapabilityError where the memory does not
+    Raises ModelError if the graph cannot be read, and CapabilityError if the memory does not
     suffice to build the step.
     """
     try:
         graph = separated(load_model(query.graph))
-        return size_of(query.model, graph, query.wanted, query.provider)
+        return size_of(query.model, graph, query.batch_sizes, query.provider)
     except (MemoryError, RecursionError) as error:
         raise CapabilityError(
             f"{query.graph}: counting it takes more than this machine has ({error!r})"
@@ -82,40 +83,39 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
-    """The cached size; None where there is none, or none that can be read."""
+    """The cached size; None if there is none, or it cannot be read."""
     key = _key(query)
     return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Cache a size, where that can be done."""
+    """Cache a size, if there is a folder for it."""
     _KEPT.write(optional_cache_folder("sizes"), _key(query), size)
 
 
 def _key(query: SizeQuery) -> object:
-    """All that a size follows from but the code; None where the graph cannot be read."""
+    """All causes of a size except the code; None if the graph cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):
         return None
     model = query.model
     works = work_sha256(model, "training"), work_sha256(model, "inference")
-    wanted = {mode: sorted(sizes) for mode, sizes in query.wanted.items()}
-    return model.id, model.graph, digest, works, wanted, query.provider
+    batch_sizes = {mode: sorted(sizes) for mode, sizes in query.batch_sizes.items()}
+    return model.id, model.graph, digest, works, batch_sizes, query.provider
 
 
-# Below so many bytes of graphs, starting processes takes longer than counting.
+# Below this size of all graphs, starting processes takes longer than counting.
 _FEW_BYTES = 2**15
 
-# A model's size, or why it has none.
 SizeOrError = ModelSize | EpochcostError
 
 
 @dataclass(frozen=True)
 class SizeProgress:
-    """How far the counting is: so many models of all, this one last."""
+    """Number of counted models of all, and the latest."""
 
-    done: int
+    counted: int
     total: int
     model: str
 
@@ -125,7 +125,7 @@ def model_sizes(
     models: Iterable[str],
     on_counted: Callable[[SizeProgress], None] = lambda _: None,
 ) -> Mapping[str, SizeOrError]:
-    """By id, the size of each of these models at its declared batch sizes, or why there is none.
+    """The size of each model at its declared batch sizes by id, or the error of counting it.
 
     A model without a graph has no entry.
     """
@@ -135,23 +135,23 @@ def model_sizes(
         for model in chosen
         if model.graph is not None
     ]
-    found: dict[str, SizeOrError] = {}
+    sizes: dict[str, SizeOrError] = {}
     for query, size in _answers(queries):
-        found[query.model.id] = size
-        on_counted(SizeProgress(len(found), len(queries), query.model.id))
-    return {model.id: found[model.id] for model in chosen if model.id in found}
+        sizes[query.model.id] = size
+        on_counted(SizeProgress(len(sizes), len(queries), query.model.id))
+    return {model.id: sizes[model.id] for model in chosen if model.id in sizes}
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Those that are cached at once, then the others as they are counted."""
-    left: list[SizeQuery] = []
+    """Cached sizes at once, then the others when they are counted."""
+    uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)
         if size is None:
-            left.append(query)
+            uncached.append(query)
         else:
             yield query, size
-    for query, answer in _counted(left):
+    for query, answer in _counted(uncached):
         if isinstance(answer, ModelSize):
             write_cached(query, answer)
         yield query, answer
@@ -167,14 +167,14 @@ def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrEr
 
 
 def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    # Not by fork: libraries with threads of their own do not survive it.
+    # Not by fork: libraries that have started threads do not survive it.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(len(queries), os.cpu_count() or 1), context) as pool:
         try:
-            asked = {pool.submit(_size, query): query for query in queries}
-            for future in as_completed(asked):
-                yield asked[future], _result(future)
-        except BaseException:  # an interruption waits for what is being counted, and no more
+            queries_by_future = {pool.submit(_size, query): query for query in queries}
+            for future in as_completed(queries_by_future):
+                yield queries_by_future[future], _result(future)
+        except BaseException:  # an interruption waits only for counts that have begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -184,8 +184,8 @@ def _result(future: Future[SizeOrError]) -> SizeOrError:
         return future.result()
     except BrokenProcessPool:
         return CapabilityError(
-            "its count was cut off when a process ended before its time: free some memory, "
-            "or name it alone with --model"
+            "the process that counted this model ended early: free some memory, or name the model "
+            "alone with --model"
         )
 
 

@@ -1,8 +1,8 @@
-"""The size of a model, from its graph: arithmetic and memory at each batch size, without a run.
+"""The size of a model from its graph: arithmetic and memory at each batch size, without a run.
 
-Graphs are built at one example, and at the smallest and the largest batch of more, between which
-they are interpolated. No weight is ever drawn. What the figures mean is said in ``plan.size``;
-counting is left to ``graphs.counting``.
+Graphs are built at one example, at the smallest batch of several and at the largest; shapes between
+the last two are interpolated. No weight is drawn. ``plan.size`` explains the figures,
+``graphs.counting`` counts them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BatchSizes = Mapping[Mode, Collection[int]]
 
 
 def declared_batch_sizes(model: Model) -> BatchSizes:
-    """What a model's spec sweeps, by mode."""
+    """The batch sizes of a model's spec, by mode."""
     swept: dict[Mode, Collection[int]] = {}
     if model.training is not None:
         swept["training"] = model.training.batch_sizes
@@ -45,20 +45,18 @@ def declared_batch_sizes(model: Model) -> BatchSizes:
 
 
 def size_of(
-    model: Model, graph: onnx.ModelProto, wanted: BatchSizes, provider: Provider = "cpu"
+    model: Model, graph: onnx.ModelProto, batch_sizes: BatchSizes, provider: Provider = "cpu"
 ) -> ModelSize:
-    """Count a model at the batch sizes that are wanted of each mode.
+    """Count a model at the batch sizes of each mode.
 
-    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError where
+    A mode that cannot be built is listed with its reason, never estimated. Raises ModelError if
     the parameters of the graph cannot be read or ``freeze`` names none of them.
     """
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
-    for mode, batch_sizes in wanted.items():
+    for mode, sizes in batch_sizes.items():
         try:
-            footprints += _footprints(
-                _SizedModel(model, graph, mode, provider), sorted(batch_sizes)
-            )
+            footprints += _footprints(_SizedModel(model, graph, mode, provider), sorted(sizes))
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
     return ModelSize(
@@ -80,7 +78,7 @@ class _SizedModel:
 
 @dataclass(frozen=True)
 class _BuiltGraph:
-    """The graph that a trial runs, and what of it a step carries on."""
+    """The graph that a trial runs, with the values that a step carries and overwrites."""
 
     graph: onnx.ModelProto
     carried: frozenset[str]
@@ -89,14 +87,14 @@ class _BuiltGraph:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Runs at the smallest and the largest batch of several examples, and what lies between."""
+    """Graphs at the smallest and the largest batch of several examples, and shapes between."""
 
     build: Callable[[int], _BuiltGraph]
     ends: Mapping[int, _BuiltGraph]
     between: BatchInterpolation
 
     def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
-        """The run and its shapes; a build of its own where the graph takes another form."""
+        """The graph and its shapes; built anew if the graph takes another form at this batch."""
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)
         shapes = self.between.shapes(batch) if batch > min(self.ends) else None
@@ -107,7 +105,7 @@ class _Sweep:
 
 
 def _sweep(build: Callable[[int], _BuiltGraph], batch_sizes: Sequence[int]) -> _Sweep:
-    # The graph of one example is built for itself: it lacks the sums over an axis of size 1.
+    # The graph of one example cannot be an end: it lacks the sums over an axis of size 1.
     several = [batch for batch in batch_sizes if batch > 1] or batch_sizes
     low, high = several[0], several[-1]
     ends = {batch: build(batch) for batch in {low, high}}
@@ -135,14 +133,14 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
 
 def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without sequences of tensors, where it says what they hold."""
+    """The graph without sequences of tensors, if it tells their contents."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    """Both ends of each value that one step leaves to the next."""
+    """Inputs and outputs of the values that a step hands to the next."""
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
@@ -150,12 +148,12 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
     model, model_shapes = forward.at(batch)
     run, shapes = (model, model_shapes) if step is None else step.at(batch)
     weights = (*parameters(work.graph), *state(work.graph))
-    held = {tensor.name for tensor in weights}
+    weight_names = {tensor.name for tensor in weights}
     inputs = {value.name for value in run.graph.graph.input}
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
     widths = item_bytes(run.graph)
     sizes = {name: math.prod(shapes[name]) * widths[name] for name in ends}
-    staying = held | run.carried
+    staying = weight_names | run.carried
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(

@@ -1,6 +1,6 @@
 """The training step that a model's spec describes, on a graph that is bound to a batch size.
 
-Its loss and its update rule are the spec's, as the differentiator knows them.
+Owns the translation of the spec's losses and update rules into the differentiator's.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 
 
 def update_rule(optimizer: spec.Optimizer) -> Rule:
-    """The rule with the spec's settings; its learning rate is fed at each step and not part of it.
+    """The rule with the spec's settings; the learning rate is fed at each step.
 
-    Both sides follow PyTorch's formulas, so that settings carry over as they are.
+    Both sides follow PyTorch's formulas, so that settings carry over unchanged.
     """
     settings: dict[str, Any] = {
         name: float(value)
@@ -105,9 +105,8 @@ def build_step(
 ) -> TrainingStep:
     """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
 
-    No trial asks for ``rematerialise``: it is for steps that do not fit otherwise.
-
-    Raises ModelError for names that the graph does not have, and for what has no gradient.
+    No trial uses ``rematerialise``: it is for steps that do not fit otherwise. Raises ModelError
+    for names that the graph does not have, and for operators without a gradient.
     """
     return training_step(
         graph,
@@ -137,13 +136,13 @@ def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue
 
 
 def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
-    """The carried inputs that a step overwrites; none on CUDA, where it was never tried."""
+    """The carried inputs that a step overwrites; none on CUDA, where this is untested."""
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
 
 
-# What the step graph of each precision computes in: TF32 is the provider's and not the graph's.
+# The precision of the step graph by the trial's: TF32 is a setting of the provider.
 _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
     {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 )
@@ -151,7 +150,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step with its file, and the file of the same step in fp32."""
+    """A trial's training step with its file, and the file of this step in fp32."""
 
     step: TrainingStep
     path: Path
@@ -173,9 +172,9 @@ def write_step(
 
 
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError where ONNX knows no half form of a heavy operator of the step.
+    """Raise CapabilityError if ONNX has no half form of a heavy operator at the graph's opset.
 
-    At the opset of the graph, that is: such a node stays fp32, and its gradients with it.
+    Such a node would stay fp32, and its gradients with it.
     """
     if trial.precision not in HALF_TYPES:
         return

@@ -1,7 +1,7 @@
 """The points of a sweep of batch sizes, and the record of its end.
 
 ``plan.sweep`` decides which size comes next, ``execute.run`` measures it. A size that runs out of
-memory is a point of the sweep and no failure of the run.
+memory is a point of the sweep, not a failure of the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOWEST_SHARE = 1e-3
 
 
 def is_out_of_memory(error: EpochcostError) -> bool:
-    """Whether a trial has no result because memory ended, in whichever process."""
+    """Whether a trial has no result because this process or its worker ran out of memory."""
     return isinstance(error, OutOfMemory) or tells_out_of_memory(str(error))
 
 
@@ -43,7 +43,7 @@ def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """The memory that a trial may take now, of this host or of its GPU; None: not known."""
+    """The memory that a trial may take now of this host or of its GPU; None: unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()
@@ -60,7 +60,7 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """The record of a sweep's end; ``room_bytes`` is the memory that there was at its begin."""
+    """The record of a sweep's end; ``room_bytes`` of memory were free when it began."""
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(
@@ -88,7 +88,7 @@ def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
 
 
 def peak_bytes(result: Result) -> int | None:
-    """The most that the trial's worker held: of the host, or of the device for CUDA."""
+    """Peak memory of the trial's worker: of the host, or of the device for CUDA."""
     measured = result.measurement
     if result.trial.provider == "cpu":
         return measured.peak_memory_bytes

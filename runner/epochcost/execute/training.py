@@ -1,8 +1,7 @@
-"""One repeat of a training: its graphs, data and sessions put together, and its state kept.
+"""Repeat of a training: puts graphs, data and sessions together, and keeps the state.
 
-What decides what is trained and until when is the training's identity, by which a saved state and a
-stored result are known again. The loop is left to ``train.loop``, the record to
-``results.trainings``.
+A digest of everything that decides the weights and the end is the training's identity; saved states
+and stored results carry it. ``train.loop`` owns the loop, ``results.trainings`` the record.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise, with_values
 
-# Evaluations take so many examples at once, or as many as a step, if that is more.
+# Examples in a batch of an evaluation, or those of a step if there are more.
 _EVALUATED_AT_ONCE = 128
 _MOST_POINTS = 400
 # Settings of a session that all trainings share; part of every stored identity.
@@ -46,7 +45,7 @@ OnStep = Callable[[Progress, int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What is to be trained: a model on a data set, how, and on what of this machine.
+    """A model to be trained on a data set, its recipe, and the part of this machine to use.
 
     ``evaluate_every`` None: after each epoch.
     """
@@ -76,20 +75,20 @@ class PreparedTraining:
 def prepare(
     request: TrainingRequest, recipe: Recipe, catalogue: Catalogue, data: Path
 ) -> PreparedTraining:
-    """Load the model and the examples below ``data``, and hold the two to each other.
+    """Load the model and the examples below ``data``, and check that they fit each other.
 
-    Raises InputError or ModelError where they do not fit, CapabilityError where there are none.
+    Raises InputError or ModelError if they do not, CapabilityError if there are no examples.
     """
     model = request.model
     if model.carried:
         raise InputError(
-            f"model {model.id}: expected one without [[carried]] state, which goes from one part "
-            "of a text to the next: such are not trained on real data yet"
+            f"model {model.id}: expected a model without [[carried]] state, which one part of a "
+            "text hands to the next: such models are not trained on real data yet"
         )
     if request.training.schedule.name == "on-plateau":
         raise InputError(
             f"model {model.id}: expected a schedule whose rates follow from the step, got "
-            "on-plateau: such are not trained on real data"
+            "on-plateau: such models are not trained on real data"
         )
     graph = separated(load_model(catalogue.graph_path(model)))
     bound = bind_model(graph, model, request.batch_size)
@@ -101,7 +100,7 @@ def prepare(
 
 
 def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """What the graph takes, and the examples below ``data`` held to it."""
+    """The graph's inputs and the examples below ``data``, checked against each other."""
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
@@ -137,10 +136,10 @@ def run_repeat(
     on_step: OnStep,
     stopped: Callable[[], bool],
 ) -> Repeat | None:
-    """Train, or go on with what ``folder`` has, and export the weights; None where it was stopped.
+    """Begin a training, or continue from the state in ``folder``, and export the weights.
 
-    Raises TrainingDiverged, and CapabilityError where the state cannot be saved; both leave the
-    state that was saved before.
+    None: it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be saved;
+    both leave the state that was saved before.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
@@ -149,7 +148,7 @@ def run_repeat(
 
 
 def state_path(folder: Path) -> Path:
-    """Where the saved state of a repeat is."""
+    """The file of a repeat's saved state."""
     return folder / "state.zip"
 
 
@@ -175,8 +174,8 @@ def _run_repeat(
         try:
             state = _go_on(prepared, seed, state, watch, folder)
         except TrainingDiverged as error:
-            kept = f"; the state saved before is kept in {path}" if path.exists() else ""
-            raise TrainingDiverged(f"{error}{kept}") from None
+            note = f"; the last saved state is kept in {path}" if path.exists() else ""
+            raise TrainingDiverged(f"{error}{note}") from None
         if state.progress.ending is None:
             return None
     weights = {name: state.values[name] for name in first}
@@ -188,7 +187,7 @@ def _run_repeat(
 def _go_on(
     prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
 ) -> SavedState:
-    """The state at the training's end, or where somebody stopped it."""
+    """Train until the end or a stop, and return the state then."""
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
@@ -217,7 +216,7 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
 
 
 def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """At most so many points, evenly, the last among them: a file of ten repeats stays small."""
+    """At most ``_MOST_POINTS`` even points with the last: a file of ten repeats stays small."""
     every = -(-len(curve) // _MOST_POINTS)
     return curve[::-every][::-1]
 
@@ -252,10 +251,10 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of what decides the weights and when a training ends, the seed apart."""
+    """A digest of everything but the seed that decides the weights and a training's end."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
-        "inputs": [each.model_dump(mode="json") for each in request.model.inputs],
+        "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],
         "training": request.training.model_dump(mode="json"),
         "data": examples.sha256,
         "batch": request.batch_size,

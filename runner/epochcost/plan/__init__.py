@@ -1,1 +1,1 @@
-"""From a study to ordered trials: which work is timed, and what is left out and why."""
+"""Plan of a study: its trials in order, and the trials that are left out with the reason."""

@@ -1,6 +1,6 @@
-"""How large a model is and what a run of it asks for: arithmetic, and memory by what holds it.
+"""Sizes of models: arithmetic, and memory by place, of a run at each batch size.
 
-The figures are counted in ``execute.sizing``; what a machine has room for is known in ``make``.
+``execute.sizing`` counts the figures; ``make`` knows the memory of a machine.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 from epochcost.specs.study import Mode, Provider
 
-# What Python and ONNX Runtime hold before any tensor, as the peaks of trials of the smallest models
-# on Linux had it. Not counted is a CUDA driver's own memory on the device.
+# Memory of Python and ONNX Runtime before any tensor: the peaks of trials of the smallest models on
+# Linux. A CUDA driver's own memory on the device is not counted.
 PROCESS_BYTES = 104 * 2**20
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """One run of a graph at one batch size; bytes are of tensors, for each a single copy.
+    """A run of a graph at a batch size; bytes are of tensors, for each a single copy.
 
     ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
     as it is run, None in inference. ``weight_bytes`` are parameters and running statistics.
-    ``carried_bytes`` are what a step changes: trained parameters, statistics, optimizer and
-    recurrent states; ``in_place_bytes`` what of them it overwrites, ``fixed_bytes`` the weights
-    that it does not change. ``activation_bytes`` are what intermediate tensors take of the arena,
-    gradients among them. ``exchanged_bytes`` are one batch of inputs and targets and the outputs,
-    ``pool_bytes`` the batches that wait on the host, ``folded_bytes`` what a session computes of
-    constants beforehand.
+    ``carried_bytes`` are changed by a step: trained parameters, statistics, optimizer and
+    recurrent states; ``in_place_bytes`` of them are overwritten, ``fixed_bytes`` are the unchanged
+    weights. ``activation_bytes`` are intermediate tensors in the arena, gradients included.
+    ``exchanged_bytes`` are a batch of inputs and targets and the outputs, ``pool_bytes`` the
+    batches that wait on the host, ``folded_bytes`` the constants that a session computes
+    beforehand.
     """
 
     mode: Mode
@@ -43,18 +43,18 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """What a step writes beside the carried values that it reads."""
+        """Carried values that a step does not overwrite in place but writes anew."""
         return self.carried_bytes - self.in_place_bytes
 
     @property
     def device_bytes(self) -> int:
-        """What is held where the graph runs."""
-        held = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
-        return held + self.activation_bytes + self.exchanged_bytes
+        """Memory of the device that runs the graph."""
+        weights = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
+        return weights + self.activation_bytes + self.exchanged_bytes
 
     @property
     def host_bytes(self) -> int:
-        """What the host holds beside: the weights' first values, waiting batches, the process."""
+        """Other memory of the host: the weights' first values, waiting batches, the process."""
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:
@@ -72,7 +72,7 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model's parameters, and a footprint for each batch size that was asked for."""
+    """A model's parameters, and a footprint for each requested batch size."""
 
     model: str
     parameters: int
@@ -81,19 +81,19 @@ class ModelSize:
     uncounted: tuple[Uncounted, ...] = ()
 
     def footprint(self, mode: Mode, batch_size: int) -> Footprint | None:
-        """The one of a batch size; None where it was not asked for or cannot be counted."""
-        wanted = (mode, batch_size)
-        return next((f for f in self.footprints if (f.mode, f.batch_size) == wanted), None)
+        """The footprint of a batch size; None if it was not requested or cannot be counted."""
+        key = (mode, batch_size)
+        return next((f for f in self.footprints if (f.mode, f.batch_size) == key), None)
 
     @property
     def forward_flops_per_example(self) -> float | None:
-        """At the largest batch, where work that no example causes weighs least."""
+        """FLOPs at the largest batch, where work that no example causes weighs least."""
         largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
         return None if largest is None else largest.forward_flops / largest.batch_size
 
     @property
     def step_flops_per_example(self) -> float | None:
-        """Of the whole training step as it is run, at its largest batch."""
+        """FLOPs of the whole training step as it is run, at its largest batch."""
         steps = [f for f in self.footprints if f.step_flops is not None]
         largest = max(steps, key=lambda f: f.batch_size, default=None)
         if largest is None or largest.step_flops is None:

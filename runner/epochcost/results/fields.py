@@ -7,6 +7,7 @@ figures of one record fit each other is left to ``checks``.
 from __future__ import annotations
 
 import datetime as dt
+from itertools import pairwise
 from typing import Annotated, TypeVar
 
 from pydantic import (
@@ -62,6 +63,8 @@ class Record(BaseModel):
 # A key that earlier versions wrote: whatever it holds is read, and neither kept nor written.
 Former = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True, repr=False)]
 RecordT = TypeVar("RecordT", bound=Record)
+# Tables of a trial whose keys stand in its own table in a file.
+_FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
@@ -73,7 +76,8 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
 
 
 def first_error(error: ValidationError) -> str:
-    """What is wrong first, and at which key, in one line."""
+    """The first error and the key of the file with it, in one line."""
     first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"])) or "document"
+    parts = pairwise(("", *map(str, first["loc"])))
+    key = ".".join(part for table, part in parts if (table, part) not in _FLAT) or "document"
     return printable(f"{key:.200}: {first['msg']:.400}")

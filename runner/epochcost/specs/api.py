@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 
 class ApiPrice(NamedSpec):
-    """What a provider asks for a million tokens of one model."""
+    """A provider's price of a million tokens of a model."""
 
     name: Text = Field(description="What the provider calls the model.", examples=["gpt-4o-mini"])
     provider: Text = Field(description="Who serves it.", examples=["OpenAI"])
@@ -48,6 +48,6 @@ class ApiPrice(NamedSpec):
     unconfirmed: Unconfirmed = ()
 
     def request(self, prompt: Decimal | int, output: Decimal | int) -> Decimal:
-        """What one request costs, nothing of its prompt seen before."""
-        asked = prompt * self.input_per_million + output * self.output_per_million
-        return asked / MILLION
+        """The cost of a request without cached input."""
+        cost = prompt * self.input_per_million + output * self.output_per_million
+        return cost / MILLION

@@ -1,9 +1,8 @@
-"""What every spec shares: frozen, unknown keys refused, exact numbers, and the field types.
+"""Base of every spec: frozen, without unknown keys, with exact numbers; and the field types.
 
 Specs arrive from TOML as str, int, Decimal, bool, date, list and dict; nothing is coerced from
 text, so ``amount = "0.90"`` is a fault and not a number. A validator here or in a spec raises
-ValueError with the demand only ("should be …"): the file, the key and the value that was got are
-added by ``findings``.
+ValueError with the demand only ("should be …"): ``findings`` adds the file, the key and the value.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from epochcost.specs.wording import describe
 ItemT = TypeVar("ItemT")
 # Beyond any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
 LARGEST = 10**15
-# Below any that is meant: what money is rounded to (1e-18) must not vanish.
+# Below any amount of a spec: it must not vanish when money is rounded (to 1e-18).
 SMALLEST = Decimal("1e-15")
 
 
@@ -78,7 +77,7 @@ class Matching:
 
 
 def matching(pattern: str, expected: str) -> Matching:
-    """The demand that a text match a pattern, which ``expected`` says in words."""
+    """The demand that a text match a pattern, which ``expected`` describes."""
     return Matching(re.compile(pattern), expected)
 
 
@@ -91,14 +90,14 @@ def _legible(text: str) -> str:
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
-    """A demand that no two items of an array share what ``of`` takes from them."""
+    """A demand that ``of`` differ between all items of an array."""
 
     def check(items: Sequence[ItemT]) -> Sequence[ItemT]:
-        seen: set[Hashable] = set()
+        earlier: set[Hashable] = set()
         for name in map(of, items):
-            if name in seen:
+            if name in earlier:
                 raise ValueError(f"should name each item once, got {describe(name)} twice")
-            seen.add(name)
+            earlier.add(name)
         return items
 
     return AfterValidator(check)
@@ -145,7 +144,7 @@ Unconfirmed = Annotated[
 
 
 class NamedSpec(Spec):
-    """The whole of a TOML file: one thing, by the id that other specs name it by."""
+    """A whole TOML file, with the id by which other specs refer to it."""
 
     id: Identifier = Field(
         description="The name by which other specs, commands and file names know it."
@@ -156,10 +155,10 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """Hashes a frozen value by its identity: a cache's key for what is computed from it once.
+    """Key of a cache that hashes a frozen value by its identity.
 
-    To hash all that is in a spec would take longer than what the cache saves. The key keeps the
-    value alive, so that no other takes its identity.
+    Hashing the contents of a spec would take longer than the cache saves. The key keeps the value
+    alive, so that no other value gets its identity.
     """
 
     __slots__ = ("value",)

@@ -1,6 +1,6 @@
-"""The kinds of spec, and the catalogue: every spec of a folder by kind and id, each with its file.
+"""The kinds of spec, and the catalogue: every spec of a folder by kind and id, with its file.
 
-And which of its prices hold: a newer price of the same plan supersedes an older one.
+Owns the rule which prices hold: a newer price of the same plan supersedes an older one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "apis": ApiPrice,
     }
 )
-# Folders whose meaning is settled and whose specs this version cannot read yet.
+# Folders with a settled meaning, whose specs this version cannot read yet.
 RESERVED = ("targets",)
-# Kinds that older versions read: revisions and projects that still have them load without them.
+# Kinds of older versions: revisions and projects that still have them load without them.
 FORMER = ("currencies",)
 # Keys that older versions read, each with its kind and the tables around it: ignored likewise.
 FORMER_KEYS = (
@@ -54,14 +54,14 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that the table at a path may hold; none where the path leads to no table."""
+    """The keys that the table at a path may hold; none if there is no table."""
     return frozenset(ordered_keys_of(spec, path))
 
 
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
-    """The keys that the table at a path may hold, in the order in which a spec gives them.
+    """The keys that the table at a path may hold, in the order of a spec.
 
-    Positions in arrays do not matter. A part that is the name of a variant, such as an optimizer's,
+    Positions in arrays do not matter. The name of a variant in the path, such as an optimizer's,
     narrows the choice to that variant.
     """
     tables: Sequence[type[Spec]] = [spec]
@@ -90,7 +90,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Specs by kind and id, valid together: every reference names something that is here.
+    """Specs by kind and id, valid together: every reference names a spec that is here.
 
     ``root`` is the folder with ``specs/``; ``files`` maps ``kind/id`` to its TOML file.
     """
@@ -111,22 +111,22 @@ class Catalogue:
 
     @property
     def models_folder(self) -> Path:
-        """Where the ONNX files of ``models`` stand."""
+        """The folder of the ONNX files of ``models``."""
         return self.root / "models"
 
     def graph_path(self, model: Model) -> Path:
-        """The ONNX file of a model; raises InputError for one that is only declared."""
+        """The ONNX file of a model; raises InputError if the model is only declared."""
         if model.graph is None:
             raise InputError(f"{model.id}: expected a model with a graph, got one that is declared")
         return self.models_folder / model.graph
 
     def prices_of(self, hardware: str) -> tuple[Price, ...]:
-        """The price plans of a machine, oldest first; empty where none is known."""
-        found = (price for price in self.prices.values() if price.hardware == hardware)
-        return tuple(sorted(found, key=lambda price: (price.as_of, price.id)))
+        """The price plans of a machine, oldest first."""
+        plans = (price for price in self.prices.values() if price.hardware == hardware)
+        return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine of an id; raises InputError naming the nearest ids, as the next five do."""
+        """The machine of an id; like the next five, raises InputError with the nearest ids."""
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
@@ -151,22 +151,24 @@ class Catalogue:
 
 
 def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
-    found = specs.get(identifier)
-    if found is None:
+    spec = specs.get(identifier)
+    if spec is None:
         raise InputError(
             f"unknown {kind} {describe(identifier)}{suggest_or_list(identifier, specs)}"
         )
-    return found
+    return spec
 
 
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """The prices that no newer price of the same plan supersedes."""
-    known = tuple(prices)
+    candidates = tuple(prices)
     dates: dict[tuple[str, ...], list[Price]] = {}
-    for one in known:
-        dates.setdefault(_plan(one), []).append(one)
+    for price in candidates:
+        dates.setdefault(_plan(price), []).append(price)
     return tuple(
-        one for one in known if not any(supersedes(other, one) for other in dates[_plan(one)])
+        price
+        for price in candidates
+        if not any(supersedes(newer, price) for newer in dates[_plan(price)])
     )
 
 
@@ -183,7 +185,7 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether one is a later price of the same plan; an older one without a region is of any."""
+    """Whether ``newer`` is a later price of the same plan; no region in ``older`` fits any."""
     return (
         _plan(newer) == _plan(older)
         and newer.as_of > older.as_of

@@ -1,8 +1,8 @@
-"""Decoders: language models that generate one token after the other over a cache of the earlier.
+"""Decoders: language models that generate token after token over a cache of the earlier tokens.
 
-A phase is what one run does: the prefill of a prompt, which fills the cache, or the decoding of one
-token of each sequence, which reads all of it. Names of a graph's inputs and outputs are those that
-onnxruntime-genai's model builder gives.
+A run is in one of two phases: the prefill of a prompt, which fills the cache, or the decoding of a
+token of each sequence, which reads all of it. Names of a graph's inputs and outputs are those of
+onnxruntime-genai's model builder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS = ("key", "value")
 
 
 class Generation(Spec):
-    """Which phases are measured: prompts to read, and tokens to add to a cache so long."""
+    """Phases to measure: prompts of some lengths, and a token after caches of some lengths."""
 
     batch_sizes: Counts = Field(
         (1, 4), description="Sequences that are read or continued at once.", examples=[[1, 4]]
@@ -74,11 +74,11 @@ class Decoder(Spec):
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """Numbers that one token of one sequence leaves in the cache."""
+        """Numbers that a token of a sequence leaves in the cache."""
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """The graph's inputs that hold the cache, each with the output that follows it."""
+        """The graph's inputs of the cache, each with the output for the next step."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

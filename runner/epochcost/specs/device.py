@@ -1,7 +1,6 @@
-"""Accelerators as their makers describe them, each under all names that sources give it.
+"""Accelerators as their makers describe them, each with all names that sources use.
 
-Which machine has which of them, and how many, stands in hardware; times that others measured on
-them in ``observation``.
+``hardware`` has the accelerators of each machine, ``observation`` times that others measured.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from epochcost.specs.base import (
 
 
 class Device(NamedSpec):
-    """One form of an accelerator: peaks, memory and power of one device."""
+    """Form of an accelerator: peaks, memory and power of one device."""
 
     name: Text = Field(description="What people call it.", examples=["A100 SXM4 (40 GB)"])
     chip: Text = Field(

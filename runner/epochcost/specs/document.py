@@ -1,8 +1,8 @@
-"""One TOML file: bytes that may be read, text that is UTF-8, its table, and where its keys stand.
+"""A TOML file: its bytes, its text in UTF-8, its table, and the positions of its keys.
 
-Nothing is known here of what the table should hold. A file that gives no table gives one fault.
-Values come from tomli, which keeps no positions; where there is a fault, tree-sitter reads the same
-text and gives positions only.
+This module does not know what the table should hold. A file without a table has one fault. Values
+come from tomli, which keeps no positions; if there is a fault, tree-sitter reads the same text and
+gives positions only.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def offset_position(text: str, offset: int) -> Position:
 
 
 def key_position(text: str, path: KeyPath) -> Position:
-    """Where a key stands, or the nearest table around it that has a place in the text."""
+    """The position of a key, or of the nearest table around it that is in the text."""
     places = key_positions(text)
     while path and path not in places:
         path = path[:-1]
@@ -72,11 +72,11 @@ def key_positions(text: str) -> Mapping[KeyPath, Position]:
     """The first position of every key, and of every item of an array."""
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
-    # A loop and a list, for a text may nest deeper than Python's stack.
+    # A loop and a list, since a text may nest deeper than Python's stack.
     pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
     while pending:
         pending.extend(reversed([*scanner.inside(*pending.pop())]))
-    return MappingProxyType(scanner.found)
+    return MappingProxyType(scanner.positions)
 
 
 @cache
@@ -85,16 +85,16 @@ def _parser() -> tree_sitter.Parser:
 
 
 class _Scanner:
-    """Positions found so far, and how many items each array of tables has by now."""
+    """Positions of the keys so far, and the number of items of each array of tables."""
 
     def __init__(self, lines: list[bytes]) -> None:
-        self.found: dict[KeyPath, Position] = {}
+        self.positions: dict[KeyPath, Position] = {}
         self._lines = lines
         self._items: Counter[KeyPath] = Counter()
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """The nodes within a node that may hold keys, each with the path that leads to it."""
+        """The nodes within a node that may hold keys, each with its path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -112,7 +112,7 @@ class _Scanner:
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _named(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """The last part of the key that a pair or a header begins with; each part is placed."""
+        """Place each part of the key that a pair or a header begins with; returns the last."""
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
             node, path = self._place(part, (*self._latest_item(path), _decoded(part)))
@@ -124,17 +124,17 @@ class _Scanner:
     def _place(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
         row, column = node.start_point
         characters = column - bisect_left(self._inner_bytes(row), column)
-        self.found.setdefault(path, Position(row + 1, characters + 1))
+        self.positions.setdefault(path, Position(row + 1, characters + 1))
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Where a line has bytes that begin no character; found once, for lines may be long."""
+        """Offsets of a line's bytes that begin no character; kept, since lines may be long."""
         if row not in self._inner:
             line = self._lines[row]
-            found = (
+            inner = (
                 () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
             )
-            self._inner[row] = found
+            self._inner[row] = inner
         return self._inner[row]
 
 
@@ -160,7 +160,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file of one kind; ``text`` is kept to place faults in it."""
+    """A parsed file of a kind; ``text`` is kept to place faults in it."""
 
     kind: str
     path: Path
@@ -169,7 +169,7 @@ class Document:
 
     @property
     def id(self) -> str:
-        """The id that the table gives itself, else the name of the file."""
+        """The id in the table, else the name of the file."""
         identifier = self.table.get("id")
         return identifier if isinstance(identifier, str) else self.path.stem
 
@@ -178,28 +178,28 @@ class Document:
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
-        """``path:line:col`` of a key, for a fault elsewhere that points here."""
+        """``path:line:col`` of a key, for a fault in another file."""
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
 
 def display_path(path: Path) -> Path:
-    """A path as it is shown: relative to the current directory when below it, and printable."""
+    """A printable path, relative to the current directory if it is below that."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """The document in a file that is, and whose target is, below the folder ``within``.
+    """Read a file below the folder ``within``; if it is a link, its target is there, too.
 
-    Raises SpecError with one fault where the file is no regular file of UTF-8 TOML.
+    Raises SpecError with one fault if the file is no regular file of UTF-8 TOML.
     """
     text = _text(path, _contents(path, within))
     return Document(kind, path, text, _table(path, text))
 
 
 def guess_ids(path: Path, within: Path) -> frozenset[str]:
-    """The ids that a file without a table probably has, so that naming them is no second fault."""
+    """The probable ids of a file without a table, so that naming them is no second fault."""
     try:
         text = _contents(path, within).decode(errors="replace")
     except SpecError:
@@ -208,13 +208,13 @@ def guess_ids(path: Path, within: Path) -> frozenset[str]:
 
 
 def file_error(path: Path, message: str, position: Position = START) -> SpecError:
-    """The error of a file or folder that cannot be used at all."""
+    """The error for a file or folder that cannot be used at all."""
     return SpecError([Fault(path, *position, message)])
 
 
 def _contents(path: Path, within: Path) -> bytes:
     try:
-        # Folders that are links are never walked into: only the file itself can lead elsewhere.
+        # Folders that are links are never entered: only the file itself can lead elsewhere.
         target, status = path, path.lstat()
         if stat.S_ISLNK(status.st_mode):
             target = path.resolve(strict=True)
@@ -238,9 +238,9 @@ def _text(path: Path, contents: bytes) -> str:
         text = contents.decode()
     except UnicodeDecodeError as error:
         before = contents[: error.start].decode()
-        found = f"got the byte 0x{contents[error.start]:02x}"
+        got = f"got the byte 0x{contents[error.start]:02x}"
         position = offset_position(before, len(before))
-        raise file_error(path, f"should be UTF-8, {found}", position) from error
+        raise file_error(path, f"should be UTF-8, {got}", position) from error
     if text.startswith(_BYTE_ORDER_MARK):
         raise file_error(path, "should be UTF-8 without a byte order mark, got one")
     if "\0" in text:
@@ -271,7 +271,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason, and what it found there; its own words where they mislead nobody."""
+    """The parser's reason and the text at the error; misleading reasons are reworded."""
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
@@ -280,7 +280,7 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
 
 
 def _decimal(digits: str) -> Decimal:
-    """An exact number; one beyond Decimal's range is infinite, which every spec refuses."""
+    """An exact number; infinite beyond Decimal's range, which every spec refuses."""
     try:
         return Decimal(digits)
     except InvalidOperation:

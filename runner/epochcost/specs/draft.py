@@ -1,4 +1,4 @@
-"""A new spec from a few values or texts; all keys that are missing are named at once."""
+"""A new spec from a few values or texts, or from an earlier price with other values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
+from tomlkit.items import Item
 
 from epochcost.errors import InputError, SpecError, UsageError
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
@@ -16,31 +17,33 @@ from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import SINGULAR, Schema, schema_of
-from epochcost.units import parse_share
+from epochcost.units import parse_share, plain
 
-# Where a project keeps the schemas that `epochcost schema` writes.
+# A project's folder for the schemas that `epochcost schema` writes.
 SCHEMAS = Path("docs/schemas")
+# Fewest decimals of a price, as price lists print them.
+_PLACES = 2
 
 
-def spec_values(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
-    """The values of a spec's keys, typed; raises as `require` does where a needed key is None."""
+def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
+    """The typed values of a spec's keys; raises UsageError if a required key is None."""
     schema = schema_of(kind)
-    require({key: given[key] for key in given if key in schema["required"]})
+    require({key: texts[key] for key in texts if key in schema["required"]})
     properties = schema["properties"]
     return {
-        key: None if text is None else typed(text, properties[key]) for key, text in given.items()
+        key: None if text is None else typed(text, properties[key]) for key, text in texts.items()
     }
 
 
-def require(given: Mapping[str, object]) -> None:
+def require(options: Mapping[str, object]) -> None:
     """Raise UsageError that names every option without a value."""
-    missing = [f"--{key.replace('_', '-')}" for key, value in given.items() if not value]
+    missing = [f"--{key.replace('_', '-')}" for key, value in options.items() if not value]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """A text as the type that a key demands; as it is where it does not fit, which is judged."""
+    """Convert a text to the type of a key; a text that does not fit stays, to be refused later."""
     try:
         match property_.get("type"):
             case "number":
@@ -55,25 +58,25 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` are TOML's, by key; None is left out. Raises InputError where the values make no
-    valid spec or a file of that name is there, and SpecError where the spec does not go together
-    with the others; nothing is left behind then.
+    ``values`` are TOML's, by key; None is left out. Raises InputError if the values make no valid
+    spec or a file of that name exists, and SpecError if the spec contradicts the others; no file
+    is left then.
     """
-    given = {key: value for key, value in values.items() if value is not None}
-    text = draft_spec(kind, given)
+    present = {key: value for key, value in values.items() if value is not None}
+    text = draft_spec(kind, present)
     if not (root / FOLDER).is_dir():
         raise InputError(
             f"{display_path(root.absolute() / FOLDER)}: expected a project's folder of specs, "
             "found none: run this in a project, or make one with epochcost init"
         )
-    path = root / FOLDER / kind / f"{given['id']}.toml"
+    path = root / FOLDER / kind / f"{present['id']}.toml"
     path.parent.mkdir(exist_ok=True)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
         raise InputError(
-            f"{display_path(path)}: expected the name of a new file, got one that is there: "
+            f"{display_path(path)}: expected the name of a new file, got one that exists: "
             "choose another id, or edit the file"
         ) from None
     faults = check_paths([path]).faults
@@ -86,7 +89,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     """The text of a spec: its schema and its values.
 
-    Raises InputError with everything that is wrong with the values by themselves.
+    Raises InputError with all faults of the values, without the other specs.
     """
     judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
@@ -109,13 +112,13 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
 
 
 def _is_table(schema: Schema, key: str) -> bool:
-    """Whether a key opens a table of its own, or an array of them."""
+    """Whether a key opens a table or an array of tables."""
     inner = schema["properties"].get(key, {})
     return "properties" in inner.get("items", inner)
 
 
 def _drafted(value: Any) -> str:
-    """A value as TOML has it, on one line."""
+    """A value in TOML, on one line."""
     match value:
         case bool():
             return str(value).lower()
@@ -131,3 +134,32 @@ def _drafted(value: Any) -> str:
         case Sequence():
             return f"[{', '.join(map(_drafted, value))}]"
     raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
+
+
+def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
+    """The TOML text of a price spec with some of its values replaced.
+
+    Comments and the order of keys stay. The comment behind a replaced value goes with it, for it
+    says how the old value came about; so do ``valid_until`` and what ``unconfirmed`` says of
+    replaced keys. Raises KeyError for a key that the earlier spec has not.
+    """
+    document = tomlkit.parse(text)
+    for key, value in changed.items():
+        item = document[key]
+        if item.unwrap() != value:
+            document[key] = _item(value)
+            document[key].trivia.comment_ws = document[key].trivia.comment = ""
+    document.pop("valid_until", None)
+    doubts = document.pop("unconfirmed", None)
+    remaining = [name for name in doubts or () if name.partition(".")[0] not in changed]
+    if doubts is not None and remaining:
+        document["unconfirmed"] = remaining
+    return tomlkit.dumps(document)
+
+
+def _item(value: str | Decimal | dt.date) -> Item:
+    if not isinstance(value, Decimal):
+        return tomlkit.item(value)
+    digits = plain(value)
+    places = len(digits.partition(".")[2])
+    return tomlkit.value(digits if places >= _PLACES else f"{value:.{_PLACES}f}")

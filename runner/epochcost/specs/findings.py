@@ -1,7 +1,7 @@
-"""From a parsed TOML table to a spec, or to what is wrong with it: key paths and messages.
+"""Validation of a parsed TOML table: a spec, or its faults with key paths and messages.
 
-pydantic judges; every sentence that a person reads is made here. Where a key stands in its file
-is found by ``positions``; what holds between files is checked by ``references``.
+pydantic judges; this module writes the messages. ``document`` knows the positions of keys;
+``references`` checks specs against each other.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from epochcost.specs.wording import (
     suggestion,
 )
 
-# Nobody reads more of one file, whose faults then mostly have one cause.
+# Nobody reads more faults of a file, which then mostly have one cause.
 MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """One thing wrong with a key or its absence; the empty path is the whole file."""
+    """A fault of a key or of its absence; the empty path is the whole file."""
 
     key: KeyPath
     message: str
@@ -41,31 +41,35 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[Finding, ...]:
-    """The spec that a table describes, or everything that is wrong with the table by itself."""
+    """The spec that a table describes, or all faults of the table without the other specs."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:
         every = error.errors(include_url=False)
     details, more = every[:MOST_FINDINGS], len(every) - MOST_FINDINGS
-    meant = {_meant(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")}
-    found = tuple(
+    intended = {
+        _intended_key(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")
+    }
+    findings = tuple(
         _finding(kind, table, detail)
         for detail in details
-        if not (_is(detail, "missing") and _key(detail, table) in meant)
+        if not (_is(detail, "missing") and _key(detail, table) in intended)
     )
     rest = Finding((), f"{more:,} more faults here: correct the others first")
-    return (*found, rest) if more > 0 else found
+    return (*findings, rest) if more > 0 else findings
 
 
 def _is(detail: ErrorDetails, kind: str) -> bool:
     return detail["type"] == kind
 
 
-def _meant(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails) -> KeyPath | None:
-    """The key that an unknown one misspells: where it is missing too, one slip is one finding."""
+def _intended_key(
+    kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
+) -> KeyPath | None:
+    """The key that an unknown key misspells; if it is missing too, both are one finding."""
     *around, word = _key(detail, table)
-    meant = closest(str(word), keys_of(kind, detail["loc"][:-1]))
-    return None if meant is None else (*around, meant)
+    near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
+    return None if near is None else (*around, near)
 
 
 def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails) -> Finding:
@@ -81,14 +85,14 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
         case "literal_error" | "union_tag_invalid":
             return Finding(*_choice(key, detail))
     demand = _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
-    # A rule of ours that judges a table as a whole names the keys itself.
+    # Our rules about a whole table name the keys themselves.
     of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """The location without pydantic's names of variants, which are no keys of the file."""
+    """The location without pydantic's names of variants, which are not keys of the file."""
     path: list[str | int] = []
     value: Any = table
     for part in detail["loc"]:
@@ -105,7 +109,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
-    """A value that should be one of a few: a literal, or the name of a variant."""
+    """The finding of a value that should be one of a few: a literal, or a variant's name."""
     context, got = detail["ctx"], detail["input"]
     if _is(detail, "union_tag_invalid"):
         key, got = (*key, "name"), got["name"]

@@ -1,4 +1,4 @@
-"""Machines: what they are made of. What they cost stands in prices."""
+"""Machines: their CPUs, memory and accelerators. ``price`` has their costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epochcost.specs.base import (
     matching,
 )
 
-# As NVIDIA writes it; no number, for 10.0 is later than 9.0 and not the same as 10.
+# A text as NVIDIA writes it, since 10.0 is later than 9.0 and not the same as 10.
 Capability = Annotated[
     str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
 ]
@@ -62,7 +62,7 @@ class Accelerator(Spec):
 
 
 class Hardware(NamedSpec):
-    """One kind of machine: what it is made of, and what it draws."""
+    """A kind of machine: its parts and their power."""
 
     name: Text = Field(description="What people call the machine.", examples=["AWS g6.xlarge (L4)"])
     provider: Text = Field(description="Who rents it out, or where it is.", examples=["AWS EC2"])
@@ -100,5 +100,5 @@ class Hardware(NamedSpec):
 
     @property
     def device(self) -> str:
-        """``cuda`` where the machine has an accelerator, else ``cpu``."""
+        """``cuda`` if the machine has an accelerator, else ``cpu``."""
         return "cuda" if self.accelerators else "cpu"

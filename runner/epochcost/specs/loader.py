@@ -1,11 +1,11 @@
-"""From the folder of specs to the catalogue, or to every fault of every file at once.
+"""Loads a folder of specs as a catalogue, or reports every fault of every file at once.
 
     specs/
     ├── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
     └── targets/                                              reserved
 
-Files beside the specs are welcome where they cannot be mistaken for one: Markdown, hidden files
-and editors' backups; and the .csv files of observations and of traces.
+The folder may also hold Markdown, hidden files, editors' backups, and the .csv files of
+observations and of traces.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from epochcost.specs.study import Study
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
-# The project that the package brings, for who has none: our own, without its exporters.
+# Our own project without its exporters, in the package for users who have none.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-# How tables beside the specs of a kind may end.
+# Endings of other files that may stand in the folder of a kind.
 _TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"observations": (".csv",), "replays": (".csv",)}
 )
@@ -49,16 +49,16 @@ _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
 class SpecFile(NamedTuple):
-    """A file and the kind that its folder says."""
+    """A file and the kind of its folder."""
 
     kind: str
     path: Path
 
 
 def _absolute_path(path: Path) -> Path:
-    """The absolute path of something that exists; raises InputError where nothing does.
+    """The absolute path of a file or folder; raises InputError if it does not exist.
 
-    Links on the way are followed, but not the last part, so that faults name what was asked for.
+    Links on the way are followed, but not the last part, so that faults name the requested file.
     """
     try:
         path.lstat()
@@ -71,10 +71,10 @@ def _absolute_path(path: Path) -> Path:
 
 
 def _tree_of(path: Path) -> Path:
-    """The folder of specs that a located file or folder belongs to.
+    """The folder of specs that a file or folder belongs to.
 
-    A project has it as ``specs/``; inside, it is found upwards; elsewhere the folder with the
-    folders of the kinds is taken, whatever its name.
+    A project has it as ``specs/``; inside that, the search goes upwards; elsewhere it is the folder
+    with the folders of the kinds, whatever its name.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -87,7 +87,7 @@ def _tree_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """The spec files of a tree in the order of their names; a fault for what does not belong."""
+    """The spec files of a tree in the order of their names; a fault for each foreign entry."""
     for entry in _entries(tree):
         if isinstance(entry, Fault):
             yield entry
@@ -124,10 +124,10 @@ def _reversed_entries(folder: Path) -> Iterator[os.DirEntry[str] | Fault]:
 def _entries(folder: Path) -> Sequence[os.DirEntry[str] | Fault]:
     try:
         with os.scandir(folder) as entries:
-            kept = [entry for entry in entries if not _is_aside(entry.name)]
+            listed = [entry for entry in entries if not _is_aside(entry.name)]
     except OSError as error:
         return [Fault(folder, 1, 1, f"cannot be read: {error.strerror}")]
-    return sorted(kept, key=lambda entry: entry.name)
+    return sorted(listed, key=lambda entry: entry.name)
 
 
 def _is_aside(name: str) -> bool:
@@ -146,7 +146,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check looked at, and what it found wrong, in the order of files and lines."""
+    """The checked files, and their faults in the order of files and lines."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
@@ -161,7 +161,7 @@ class _Loaded(NamedTuple):
 def load_catalogue(root: Path) -> Catalogue:
     """The catalogue of a project's folder, which holds ``specs/`` and ``models/``.
 
-    Raises SpecError with the faults of all files, and InputError where there are no specs.
+    Raises SpecError with the faults of all files, and InputError if there are no specs.
     """
     tree = root.absolute() / FOLDER
     if not tree.is_dir():
@@ -192,39 +192,38 @@ def load_catalogue(root: Path) -> Catalogue:
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
     """The faults of files, and of all files below folders.
 
-    References are resolved in the whole folder of specs around a path; faults of files that were
-    not asked for are left out. ``judge_graph`` looks into ONNX files. Raises InputError where a
-    path leads to no spec.
+    References are resolved in the whole folder of specs around a path; faults of other files are
+    left out. ``judge_graph`` checks ONNX files. Raises InputError if a path leads to no spec.
     """
-    asked = [_absolute_path(path) for path in paths]
+    requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
-    for tree in sorted({_tree_of(path) for path in asked}):
+    for tree in sorted({_tree_of(path) for path in requested}):
         loaded = _load(tree, judge_graph)
         files.update(file.path for file in loaded.files)
         faults.update(loaded.faults)
     places = files | {fault.path for fault in faults}
-    for path in asked:
+    for path in requested:
         if not any(place.is_relative_to(path) for place in places):
             raise InputError(f"{display_path(path)}: {_DEMAND}, found no spec there")
     return CheckReport(
-        tuple(sorted(display_path(file) for file in files if _is_asked(file, asked))),
-        _as_shown(fault for fault in faults if _is_asked(fault.path, asked)),
+        tuple(sorted(display_path(file) for file in files if _is_asked(file, requested))),
+        _as_shown(fault for fault in faults if _is_asked(fault.path, requested)),
     )
 
 
 def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
-    """Every spec below a folder that is right, and every fault of those that are not."""
+    """All sound specs below a folder, and all faults of the others."""
     walked = tuple(walk(tree))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
     documents, unparsed, unreadable = _documents(files, tree)
     presumed = ((kind, name) for kind, path in unparsed for name in guess_ids(path, tree))
     unseen = (fault.path.name for fault in faults if fault.path.parent == tree)
-    others = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
+    context = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
     specs = []
     for document in documents:
-        spec, findings = _judged(document, others)
+        spec, findings = _judged(document, context)
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
@@ -234,7 +233,7 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
 def _documents(
     files: Iterable[SpecFile], tree: Path
 ) -> tuple[list[Document], list[SpecFile], list[Fault]]:
-    """The documents of the files that parse; the other files, and why they do not."""
+    """The documents of the files that parse; the other files, and their faults."""
     documents: list[Document] = []
     unparsed: list[SpecFile] = []
     faults: list[Fault] = []
@@ -247,19 +246,23 @@ def _documents(
     return documents, unparsed, faults
 
 
-def _judged(document: Document, others: Neighbours) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """A document by itself and beside the others; a key wrong by itself is not judged further."""
+def _judged(
+    document: Document, context: Neighbours
+) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
+    """A document's spec and its faults; a key with a fault in its own file gets no second one."""
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
             _drop_key(document.table, path)
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
-    beside = (finding for finding in cross_check(document, others) if finding.key not in wrong)
-    found = (*alone, *islice(beside, MOST_FINDINGS))
-    if next(beside, None) is not None:
-        found = (*found, Finding((), "more faults between the specs: correct these first"))
-    return None if isinstance(judged, tuple) else judged, found
+    cross_findings = (
+        finding for finding in cross_check(document, context) if finding.key not in wrong
+    )
+    findings = (*alone, *islice(cross_findings, MOST_FINDINGS))
+    if next(cross_findings, None) is not None:
+        findings = (*findings, Finding((), "more faults between the specs: correct these first"))
+    return None if isinstance(judged, tuple) else judged, findings
 
 
 def _drop_key(value: Any, path: Sequence[str]) -> None:
@@ -286,5 +289,5 @@ def _as_shown(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(replace(fault, path=display_path(fault.path)) for fault in faults))
 
 
-def _is_asked(path: Path, asked: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(place) for place in asked)
+def _is_asked(path: Path, requested: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in requested)

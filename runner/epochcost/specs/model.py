@@ -1,4 +1,4 @@
-"""Models: an ONNX file, what goes into it, and how it is trained and served."""
+"""Models: an ONNX file, its inputs, and how it is trained and served."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Input(Spec):
 
     @property
     def range(self) -> tuple[Decimal, Decimal]:
-        """The half-open range of the values; [0, 1) where nothing is said."""
+        """The half-open range of the values; [0, 1) by default."""
         if self.vocabulary is not None:
             return Decimal(0), Decimal(self.vocabulary)
         if self.value is not None:
@@ -133,8 +133,8 @@ class Training(LossTerm):
     @property
     def terms(self) -> tuple[LossTerm, ...]:
         """Every term of the loss, the main one first."""
-        own = {name: getattr(self, name) for name in LossTerm.model_fields}
-        return (LossTerm.model_validate(own), *self.auxiliary)
+        main = {name: getattr(self, name) for name in LossTerm.model_fields}
+        return (LossTerm.model_validate(main), *self.auxiliary)
 
 
 class Inference(Spec):
@@ -149,7 +149,7 @@ class Inference(Spec):
 
 
 class DeclaredModel(Spec):
-    """The size of a model that nobody here can run and that has no graph: priced from FLOPs.
+    """The size of a model that has no graph, since nobody here can run it: priced from FLOPs.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -162,12 +162,12 @@ class DeclaredModel(Spec):
 
     @property
     def training_flops(self) -> int:
-        """Of the whole training."""
+        """FLOPs of the whole training."""
         return 6 * self.parameters * self.training_tokens
 
 
 class Model(NamedSpec):
-    """One model: its graph, what goes into it, and how it is trained and served."""
+    """A model: its graph and inputs, and how it is trained and served."""
 
     name: Text = Field(description="What people call it.", examples=["ResNet-44 for CIFAR-10"])
     task: Text = Field(
@@ -225,16 +225,16 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """What goes into the graph; a decoder's tokens, of which none is hidden."""
+        """Inputs of the graph; those of a decoder are tokens and a mask that hides none."""
         if self.decoder is None:
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The same, with any positions of the context where a decoder's graph asks for them.
+        """Inputs of the graph, with random positions if a decoder's graph reads them.
 
-        No time depends on which they are.
+        No time depends on the positions.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed
@@ -242,7 +242,7 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """What goes from one step or call to the next; a decoder's cache."""
+        """State that goes from one step or call to the next; that of a decoder is its cache."""
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

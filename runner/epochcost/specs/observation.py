@@ -1,6 +1,6 @@
-"""Tables of times that others measured: whose, under which licence, and in which file.
+"""Tables of times that others measured: their source, licence and file.
 
-The rows stand in a CSV file beside the spec and are read by ``predict.rates``.
+``predict.rates`` reads the rows from a CSV file in the spec's folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TableName = Annotated[
 
 
 class ObservationTable(NamedSpec):
-    """Where a table comes from, and what its licence asks of those who show its rows."""
+    """The source of a table, and the demands of its licence on whoever shows its rows."""
 
     name: Text = Field(description="What people call the source.", examples=["timm results"])
     table: TableName = Field(

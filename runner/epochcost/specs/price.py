@@ -1,4 +1,4 @@
-"""Price plans: what a provider asks for a machine, by which plan, since when, says who."""
+"""Price plans: a provider's price of a machine, with its plan, terms, date and source."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ Plan = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PlanKind:
-    """A kind of price plan: ``table`` is the one that a spec of it has, and no other kind may have.
+    """A kind of price plan; its specs have the table ``table``, which no other kind may have.
 
     ``group`` joins kinds that a reader chooses together. ``interruptible``: its machines may be
-    taken back. ``usual`` kinds price a machine that is asked for without a plan, in their order.
+    taken back. ``usual`` kinds, in their order, price a machine if no plan is requested.
     """
 
     group: str
@@ -66,7 +66,7 @@ class PlanKind:
     usual: bool = False
 
 
-# The one place that tells kinds apart; a new one is added here and to `Plan`.
+# All differences between kinds; a new kind is added here and to `Plan`.
 PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
     {
         "on-demand": PlanKind("on-demand", usual=True),
@@ -79,7 +79,7 @@ PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
         "owned": PlanKind("owned", table="owned", usual=True),
     }
 )
-# The groups that a reader may choose, in words; all others are among all list prices.
+# Titles of the groups that a reader may choose; the others are among all list prices.
 PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "on-demand": "list, on demand",
@@ -88,7 +88,7 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
         "owned": "owned machines",
     }
 )
-# What every use takes: a plan without a part for either would be free.
+# Units of every use: a plan without a part for either would be free.
 _USED = ("hour", "run")
 
 
@@ -96,7 +96,7 @@ def _name_or_table(value: Any) -> str:
     return "table" if isinstance(value, dict | Billing) else "name"
 
 
-# The tags make pydantic judge a table as a table and all else as a name: one fault, not one each.
+# The tags make pydantic judge a table as a table and all else as a name: one fault, not two.
 BillingNameOrTable = Annotated[
     Annotated[BillingName, Tag("name")] | Annotated[Billing, Tag("table")],
     Discriminator(_name_or_table),
@@ -266,7 +266,7 @@ class Price(NamedSpec):
 
     @property
     def interruptions_unknown(self) -> bool:
-        """Whether machines may be taken back, and nobody says how often."""
+        """Whether machines may be taken back at an unknown rate."""
         return self.kind.interruptible and self.interruptions is None
 
     @property
@@ -278,7 +278,7 @@ class Price(NamedSpec):
 
     @property
     def reservation(self) -> str:
-        """Why its cost is no answer while others are; empty where it may be one."""
+        """Reason to prefer other prices to this one; empty if there is none."""
         if self.assumed:
             return "not a market price"
         if self.interruptions_unknown:
@@ -294,5 +294,5 @@ class Price(NamedSpec):
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule itself, whether the spec names it or spells it out."""
+        """The rule of billing, whether the spec names it or spells it out."""
         return self.billing if isinstance(self.billing, Billing) else BILLING_RULES[self.billing]

@@ -1,4 +1,4 @@
-"""Published figures: what a source measured and claimed, for machines that we do not have."""
+"""Published figures: a source's measurements and claims, for machines that we do not have."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Printed = Annotated[
 
 
 def half_unit(value: Decimal) -> Decimal:
-    """Half of a number's last digit: what rounding may have taken off or added."""
+    """Half of a number's last digit: the most that rounding may have taken off or added."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "specs hold finite numbers"
     return Decimal(5).scaleb(exponent - 1)
@@ -94,10 +94,10 @@ class Claim(Spec):
 
 
 class Timing(Spec):
-    """One row of a source's table: a workload on ``count`` machines at a price.
+    """A row of a source's table: a workload on ``count`` machines at a price.
 
-    The time is given as the source gives it: of one epoch, or of all the work in seconds or hours.
-    It is taken to be rounded to its last digit.
+    The time has the source's form: of one epoch, or of all the work in seconds or hours. It counts
+    as rounded to its last digit.
     """
 
     id: Identifier = Field(
@@ -167,8 +167,8 @@ class Timing(Spec):
 
     @model_validator(mode="after")
     def _one_time(self) -> Timing:
-        given = [self.seconds_per_epoch, self.seconds, self.hours]
-        if sum(time is not None for time in given) != 1:
+        times = [self.seconds_per_epoch, self.seconds, self.hours]
+        if sum(time is not None for time in times) != 1:
             raise ValueError("should have one of seconds_per_epoch, seconds or hours")
         if self.seconds_per_epoch is not None and self.epochs is None:
             raise ValueError("should have epochs with seconds_per_epoch")
@@ -177,17 +177,17 @@ class Timing(Spec):
     @property
     def total_seconds(self) -> Decimal:
         """The time of all the work."""
-        return self._total(self._given)
+        return self._total(self._source_time)
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """The times of all the work that the source may have rounded to the one it gives."""
-        half = half_unit(self._given)
-        return self._total(self._given - half), self._total(self._given + half)
+        """The least and the greatest time of all the work that round to the source's time."""
+        half = half_unit(self._source_time)
+        return self._total(self._source_time - half), self._total(self._source_time + half)
 
     @property
     def total_steps(self) -> Decimal | None:
-        """The steps of all the work, where the source tells."""
+        """The steps of all the work; None if the source does not tell."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:
@@ -195,17 +195,17 @@ class Timing(Spec):
         return None
 
     @property
-    def _given(self) -> Decimal:
+    def _source_time(self) -> Decimal:
         return self.seconds_per_epoch or self.seconds or self.hours or Decimal(0)
 
-    def _total(self, given: Decimal) -> Decimal:
+    def _total(self, time: Decimal) -> Decimal:
         if self.seconds_per_epoch is not None and self.epochs is not None:
-            return given * self.epochs
-        return given if self.seconds is not None else given * SECONDS_PER_HOUR
+            return time * self.epochs
+        return time if self.seconds is not None else time * SECONDS_PER_HOUR
 
 
 class Remark(Spec):
-    """Something that the source says beside its table, and what we make of it."""
+    """A statement of the source outside its table, and our reading of it."""
 
     said: Text = Field(description="What the source says, in our words.")
     ours: Text | None = Field(None, description="What we make of it.")
@@ -223,7 +223,7 @@ class Remark(Spec):
 
 
 class Published(NamedSpec):
-    """One table of a source: what it measured and claimed."""
+    """A table of a source: its measurements and claims."""
 
     source_id: Identifier | None = Field(
         None,

@@ -1,8 +1,8 @@
-"""Reference data beside machines, prices and models: currencies, electricity grids, data sets.
+"""Other reference data: currencies, electricity grids, data sets.
 
-A grid has the figures of a source for a year. A data set is described, with its files or how it is
-made up if trainings can read it, but holds no examples: ``train.datasets`` reads them, and
-``train.generated`` makes them up.
+A grid has the figures of a source for a year. A data set's spec has its files or its generator if
+trainings can read it, but no examples: ``train.datasets`` reads them, and ``train.generated``
+generates them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODES = """
 ISO_4217 = frozenset(_CODES.split())
 
 
-def _known(code: str) -> str:
+def _iso_code(code: str) -> str:
     if code not in ISO_4217:
         raise ValueError("should be a currency of ISO 4217, such as USD")
     return code
@@ -50,7 +50,7 @@ def _known(code: str) -> str:
 Currency = Annotated[
     str,
     matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
-    AfterValidator(_known),
+    AfterValidator(_iso_code),
 ]
 
 
@@ -86,7 +86,7 @@ FileName = Annotated[
 
 
 class DataFile(Spec):
-    """One file of a data set; what has no size or hash in a source leaves it out."""
+    """A file of a data set; size and hash are left out if no source has them."""
 
     name: FileName = Field(description="The file's name.", examples=["train-labels-idx1-ubyte.gz"])
     part: Literal["training", "held-out", "both"] = Field(
@@ -121,7 +121,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file as two, one for each part, where its members say which is which."""
+        """The file, or two of its kind if its members belong to different parts."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -132,7 +132,7 @@ class DataFile(Spec):
 
 
 class Files(Spec):
-    """Files at hand, in the folder that is named as the data set is."""
+    """Files at hand, in the folder of the data set's name."""
 
     format: DataFormat = Field(description="The format of every file.")
     files: Annotated[
@@ -158,7 +158,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Examples that a seed makes up, whose best attainable result is known."""
+    """Examples generated from a seed, whose best attainable result is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = Field(
         description="Characters of a Markov chain of order 2, or coloured images of shapes."
@@ -189,7 +189,7 @@ class Generated(Spec):
 
 
 class Dataset(NamedSpec):
-    """One data set: what an example is and how many there are."""
+    """A data set: its kind of example and their number."""
 
     name: Text = Field(description="What people call it.", examples=["CIFAR-10"])
     example: Text = Field(

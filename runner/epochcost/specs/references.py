@@ -1,7 +1,7 @@
-"""What must hold between specs: ids that differ, references that arrive, figures that go together.
+"""Rules between specs: ids differ, references lead to a spec, figures go together.
 
 Works on parsed tables and not on specs, so that a fault in one key hides none in another; a value
-of the wrong type is passed over here, for ``findings`` has said so.
+of the wrong type is skipped here, since ``findings`` reports it.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _REFERENCES = (
 )
 
 
-# What is wrong with an ONNX file, or between it and the table that names it; None where nothing is.
+# The fault of an ONNX file, or between it and the table that names it; None if there is none.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
 
 class Neighbours(NamedTuple):
-    """All documents by kind and id, and the (kind, id) that files without a table probably have.
+    """All documents by kind and id, and the probable (kind, id) of files without a table.
 
-    ``graphs`` is the folder of ONNX files, None where the specs stand alone; ``judge`` looks into
-    them. ``unseen`` are kinds whose folder cannot be read, so that nothing is known of their ids.
+    ``graphs`` is the folder of ONNX files, None if there is none; ``judge`` checks the files.
+    ``unseen`` are kinds whose folder cannot be read, so that their ids are unknown.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -69,14 +69,14 @@ class Neighbours(NamedTuple):
     unseen: frozenset[str] = frozenset()
     judge: JudgeGraph | None = None
 
-    def known(self, kind: str) -> set[str]:
-        """The ids of a kind that may be named."""
+    def ids(self, kind: str) -> set[str]:
+        """The ids of a kind, probable ones included."""
         return {*self.documents[kind], *(name for owner, name in self.presumed if owner == kind)}
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
-        """The table of an id; an empty one where it is not known."""
-        known = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
-        return known[0].table if known else MappingProxyType({})
+        """The table of an id; empty if the id is unknown."""
+        documents = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
+        return documents[0].table if documents else MappingProxyType({})
 
 
 def neighbours(
@@ -86,25 +86,25 @@ def neighbours(
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index documents by kind and id, and presumed (kind, id) of files that gave none."""
+    """Index documents by kind and id, and presumed (kind, id) of files without a table."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
     return Neighbours(by_kind, frozenset(presumed), graphs, frozenset(unseen), judge)
 
 
-def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
-    """What is wrong with a document beside its neighbours."""
-    yield from _duplicates(document, others)
+def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
+    """Faults between a document and the other specs."""
+    yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
     for reference in _REFERENCES:
-        if reference.holder == document.kind and reference.kind not in others.unseen:
-            yield from _dangling(document, reference, others)
+        if reference.holder == document.kind and reference.kind not in context.unseen:
+            yield from _dangling(document, reference, context)
     match document.kind:
         case "models":
-            yield from _wrong_graph(document, others)
+            yield from _wrong_graph(document, context)
         case "prices":
-            yield from _uncounted_vcpus(document, others)
+            yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
         case "observations":
             yield from _missing_file(document, "table")
@@ -112,26 +112,26 @@ def cross_check(document: Document, others: Neighbours) -> Iterator[Finding]:
         case "replays":
             yield from _missing_file(document, "trace")
         case "published":
-            yield from _prices_of_other_machines(document, others)
+            yield from _prices_of_other_machines(document, context)
 
 
-def _duplicates(document: Document, others: Neighbours) -> Iterator[Finding]:
+def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
     if not isinstance(document.table.get("id"), str):
         return
-    twins = others.documents[document.kind][document.id]
-    other = next((twin for twin in twins if twin is not document), None)
-    if other is not None:
+    twins = context.documents[document.kind][document.id]
+    duplicate = next((twin for twin in twins if twin is not document), None)
+    if duplicate is not None:
         more = f" and {len(twins) - 2} more" if len(twins) > 2 else ""
-        taken = f"got {describe(document.id)}, as in {other.place(('id',))}{more}"
-        yield Finding(("id",), f"should differ from every other id, {taken}")
+        got = f"got {describe(document.id)}, as in {duplicate.place(('id',))}{more}"
+        yield Finding(("id",), f"should differ from every other id, {got}")
 
 
-def _dangling(document: Document, reference: _Reference, others: Neighbours) -> Iterator[Finding]:
-    known = others.known(reference.kind)
+def _dangling(document: Document, reference: _Reference, context: Neighbours) -> Iterator[Finding]:
+    ids = context.ids(reference.kind)
     for key, value in _matches(document.table, reference.pattern):
-        if isinstance(value, str) and value not in known:
+        if isinstance(value, str) and value not in ids:
             demand = f"should be the id of a spec in {reference.kind}/"
-            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(value, known)}")
+            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(value, ids)}")
 
 
 def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
@@ -145,24 +145,24 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
             yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")
 
 
-def _wrong_graph(document: Document, others: Neighbours) -> Iterator[Finding]:
-    name, graphs = document.table.get("graph"), others.graphs
+def _wrong_graph(document: Document, context: Neighbours) -> Iterator[Finding]:
+    name, graphs = document.table.get("graph"), context.graphs
     if graphs is None or not isinstance(name, str) or "/" in name or "\0" in name:
         return
     files = {path.name for path in graphs.glob("*.onnx")}
     if name not in files:
         demand = f"should be a file in {display_path(graphs)}/"
         yield Finding(("graph",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
-    elif others.judge and (wrong := others.judge(graphs / name, document.table)):
+    elif context.judge and (wrong := context.judge(graphs / name, document.table)):
         yield wrong
 
 
-def _uncounted_vcpus(document: Document, others: Neighbours) -> Iterator[Finding]:
+def _uncounted_vcpus(document: Document, context: Neighbours) -> Iterator[Finding]:
     owned = document.table.get("owned")
     if not isinstance(owned, dict) or owned.get("per_vcpu") is not True:
         return
     identifier = document.table.get("hardware")
-    machine = others.table("hardware", identifier)
+    machine = context.table("hardware", identifier)
     if machine and "vcpus" not in machine and machine.get("detected") is not True:
         demand = "should be for hardware with vcpus, or detected"
         yield Finding(("owned", "per_vcpu"), f"{demand}, got {describe(identifier)}")
@@ -177,15 +177,17 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
             yield Finding(("ranges", key), str(error))
             continue
         low, high = (ends.get("low"), ends.get("high")) if isinstance(ends, dict) else (None, None)
-        numbers = [Decimal(one) for one in (low, figure, high) if isinstance(one, int | Decimal)]
+        numbers = [
+            Decimal(number) for number in (low, figure, high) if isinstance(number, int | Decimal)
+        ]
         finite = len(numbers) == 3 and all(number.is_finite() for number in numbers)
         if finite and numbers != sorted(numbers):
-            demand = f"should reach around the value that is given, {figure}"
+            demand = f"should reach around the declared value, {figure}"
             yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """A table beside the spec that it names and that is not there."""
+    """The fault of a table that the spec names and that is not in its folder."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
@@ -195,15 +197,15 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 
-def _prices_of_other_machines(document: Document, others: Neighbours) -> Iterator[Finding]:
+def _prices_of_other_machines(document: Document, context: Neighbours) -> Iterator[Finding]:
     for key, timing in _matches(document.table, ("timings", _EACH)):
         machine = timing.get("hardware") if isinstance(timing, dict) else None
         if not isinstance(machine, str):
             continue
         of_claims = _matches(timing, (*_EACH_CLAIM[2:], "price"))
         for path, price in (*_matches(timing, ("price",)), *of_claims):
-            priced = others.table("prices", price).get("hardware")
-            if others.table("hardware", priced) and machine != priced:
+            priced = context.table("prices", price).get("hardware")
+            if context.table("hardware", priced) and machine != priced:
                 got = f"got {describe(price)}, a price of {describe(priced)}"
                 yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
 
@@ -220,4 +222,4 @@ def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]
     elif isinstance(value, Mapping) and first in value:
         items = ((first, value[first]),)
     for part, item in items:
-        yield from (((part, *path), found) for path, found in _matches(item, rest))
+        yield from (((part, *path), leaf) for path, leaf in _matches(item, rest))

@@ -1,4 +1,4 @@
-"""Replays: a training on spot machines of the past, from a trace that stands beside the spec."""
+"""Replays: a training on spot machines of the past, over a trace in the spec's folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Requests to a language model: how long prompts and answers are, and how soon answers must come.
 
-All numbers are whole ones, so that the same requests are the same trial however they are written.
-How lengths are drawn is left to ``execute.requests``, who asks and who answers to ``measure``.
+All numbers are whole, so that the same requests are the same trial however they are written.
+``execute.requests`` draws the lengths, ``measure`` sends and answers the requests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from epochcost.specs.base import DISTINCT, FROM_LIST, RELEASE, PositiveInt, Source, Spec, matching
 
 ENGINE = "onnxruntime-genai"
-# Tokens after the first have a time between them.
+# The time between tokens needs a second token.
 _SHORTEST_ANSWER = 2
 EngineName = Annotated[
     str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
@@ -26,10 +26,10 @@ Percents = Annotated[
 
 
 class Lengths(Spec):
-    """How long texts are, in tokens: log-normal, or as a table of lengths counts them.
+    """Lengths of texts in tokens: log-normal, or a table of lengths with counts.
 
-    Of a log-normal distribution half are shorter than ``median`` and nine in ten shorter than
-    ``p90``; ``most`` cuts what is longer.
+    Half of a log-normal distribution is shorter than ``median`` and nine in ten shorter than
+    ``p90``; ``most`` cuts longer texts.
     """
 
     tokens: Tokens | None = Field(
@@ -71,18 +71,18 @@ class Lengths(Spec):
 
     @property
     def shortest(self) -> int:
-        """The shortest that can occur."""
+        """The least possible length."""
         return min(self.tokens) if self.tokens else 1
 
     @property
     def longest(self) -> int:
-        """The longest that can occur."""
+        """The greatest possible length."""
         lengths: tuple[int, ...] = (*(self.tokens or ()), *(self.curve or ()))
         return max(lengths)
 
     @property
-    def words(self) -> str:
-        """The median and what nine in ten are below, or every length."""
+    def summary(self) -> str:
+        """The median and the 90th percentile, or every length."""
         if self.tokens is None:
             return f"about {self.median} (90 % below {self.p90})"
         return " or ".join(map(str, self.tokens))
@@ -91,8 +91,8 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that come at random times to an engine that serves a decoder.
 
-    The highest rate that keeps both bounds is searched for, and then shares of it are asked. The
-    engine is onnxruntime-genai's, which puts the sequences that wait together.
+    A search finds the highest rate that keeps both bounds; then shares of it are measured. The
+    engine is onnxruntime-genai's, which joins the waiting sequences.
     """
 
     prompt: Lengths = Field(description="Tokens of a request's prompt.")
@@ -131,5 +131,5 @@ class Requests(Spec):
 
     @property
     def lengths_words(self) -> str:
-        """How long prompts and answers are."""
-        return f"prompts of {self.prompt.words} tokens and answers of {self.answer.words}"
+        """The lengths of prompts and answers in words."""
+        return f"prompts of {self.prompt.summary} tokens and answers of {self.answer.summary}"

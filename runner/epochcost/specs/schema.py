@@ -1,9 +1,9 @@
-"""JSON Schemas of the spec files, for editors: draft 7, from the models that also judge.
+"""JSON Schemas of the spec files, for editors: draft 7, from the models that validate specs.
 
 The reference of all keys, docs/specs.md, is written from the same schemas.
 
-What holds between keys ("either amount or components") and between files is not in them: for that
-there is `epochcost check`. Without references, for editors show the words of the nearest table.
+They lack the rules between keys ("either amount or components") and between files, which `epochcost
+check` knows. They have no references, since editors show the description of the nearest table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import KINDS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
-# What one file of a folder holds; schemas are named by it.
+# Names of schemas: the singular of each folder.
 SINGULAR: Mapping[str, str] = MappingProxyType(
     {
         "hardware": "hardware",
@@ -43,14 +43,14 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
 Schema = Mapping[str, Any]
 # pydantic's names of bounds that it cannot express, and JSON Schema's.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-# What only other programs read, or TOML cannot hold.
+# Keys that only other programs read, or TOML cannot hold.
 _DROPPED = ("title", "discriminator", "$defs")
 
 
 def schema_of(kind: str) -> Schema:
-    """The JSON Schema of the files of a kind, which is named by its folder."""
-    made = KINDS[kind].model_json_schema(schema_generator=_OfToml)
-    tidied = _tidied(made, made.get("$defs", {}))
+    """The JSON Schema of the files of a kind, named by its folder."""
+    schema = KINDS[kind].model_json_schema(schema_generator=_OfToml)
+    tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
     return {"$schema": DIALECT, "title": f"epochcost {SINGULAR[kind]}", **tidied}
 
@@ -67,12 +67,12 @@ class _OfToml(GenerateJsonSchema):
     """TOML's values: numbers are exact and bare, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        found: JsonSchemaValue = {"type": "number"}
+        number: JsonSchemaValue = {"type": "number"}
         for key in _BOUNDS:
             bound = schema.get(key)
             if isinstance(bound, int | Decimal):
-                found[key] = _number(bound)
-        return found
+                number[key] = _number(bound)
+        return number
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -106,7 +106,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """With JSON Schema's names of bounds, and of two lower ones the exclusive."""
+    """Rename bounds as JSON Schema does, and keep the exclusive bound of two."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -116,15 +116,15 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """With one way to say a choice, no empty defaults, and words in Markdown."""
+    """Write choices as ``enum`` and descriptions in Markdown, and drop empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]
     if schema.get("default", ...) in (None, [], {}):
         del schema["default"]
     if isinstance(schema.get("description"), str):
-        words = inspect.cleandoc(schema["description"]).replace("``", "`")
-        schema = {**schema, "description": words}
+        text = inspect.cleandoc(schema["description"]).replace("``", "`")
+        schema = {**schema, "description": text}
     return schema
 
 
@@ -133,8 +133,8 @@ _INTRODUCTION = """\
 
 Every key of every kind of spec. This page and the [schemas](#in-an-editor) are written by
 `epochcost schema` from the models that `epochcost check` judges by, so neither can say anything
-else. Beside what stands here, some keys go together or exclude each other, and ids must lead to
-other specs: `epochcost check` says so, with the line.
+else. In addition, some keys go together or exclude each other, and ids must lead to other specs:
+`epochcost check` reports such faults with the line.
 
 TOML is exact: amounts are decimal numbers as they are written, dates stand without quotes, and a
 key that is not listed is a fault.
@@ -161,7 +161,7 @@ _TYPES = {
 
 
 class _Table(NamedTuple):
-    """A table below a kind's own, by its header; ``same_as`` is one above with the same keys."""
+    """A table below a kind's main table, by its header; ``same_as`` has the same keys above."""
 
     header: str
     schema: Schema
@@ -189,8 +189,8 @@ def _kind(kind: str) -> Iterator[str]:
             yield from _keys(table.schema)
 
 
-def _tables(path: str, schema: Schema, shown: dict[str, str]) -> Iterator[_Table]:
-    """Every table below a table; those of a repeated one are left out."""
+def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
+    """All tables below a table, without those of a repeated table."""
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
         inner = value.get("items", value)
@@ -200,10 +200,10 @@ def _tables(path: str, schema: Schema, shown: dict[str, str]) -> Iterator[_Table
         for branch in inner.get("oneOf", [inner]):
             if "properties" in branch:
                 full = f"{header}{_variant(branch)}"
-                first = shown.setdefault(json.dumps(branch["properties"]), full)
+                first = headers.setdefault(json.dumps(branch["properties"]), full)
                 yield _Table(full, branch, None if first is full else first)
                 if first is full:
-                    yield from _tables(name, branch, shown)
+                    yield from _tables(name, branch, headers)
 
 
 def _variant(table: Schema) -> str:
@@ -247,12 +247,12 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural(kind: str) -> str:
-    """Of what an array holds: ``text`` → ``texts``; choices stay as they are."""
+    """Plural of the kind of an array's items: ``text`` → ``texts``; choices stay unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 
 def _range(value: Schema) -> str:
-    words = [
+    bounds = [
         f"{word} {value[key]:,}"
         for key, word in (
             ("minimum", "from"),
@@ -262,7 +262,7 @@ def _range(value: Schema) -> str:
         )
         if key in value and abs(value[key]) < LARGEST
     ]
-    return "".join(f" {word}" for word in words)
+    return "".join(f" {word}" for word in bounds)
 
 
 def _choices(names: Sequence[str], word: str) -> str:

@@ -1,4 +1,4 @@
-"""Studies: which models are measured where, how, how precisely, and what they may cost at most."""
+"""Studies: the models to measure, the machines, the settings, the precision and the budget."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
 
 class BudgetLimit(Spec):
-    """A demand: ``goal`` of ``model`` costs ``at_most`` so much, in ``currency``.
+    """A demand: ``goal`` of ``model`` costs ``at_most`` this amount in ``currency``.
 
     Without ``hardware`` and ``price`` the cheapest machine and plan count. With
-    ``accuracy_percent`` only trainings count that a source says to reach it.
+    ``accuracy_percent`` only trainings count that reach it by their source.
     """
 
     model: Identifier = Field(
@@ -70,9 +70,9 @@ class Budget(Spec):
     )
 
 
-# Raw samples are stored, about 11 bytes each: half a megabyte is as much as one result may weigh.
+# Raw samples are stored, about 11 bytes each: a result may weigh half a megabyte.
 MOST_SAMPLES = 50_000
-# The id by which a study asks for whatever machine it is run on.
+# The id by which a study means any machine that it is run on.
 AT_HAND = "local"
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
@@ -98,7 +98,7 @@ Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DIST
 
 
 class Sampling(Spec):
-    """When a trial has measured enough: the mean is known well, or its time is used up.
+    """End of a trial: its mean is precise enough, or its time is used up.
 
     The budget does not cover the building of the graph and the start of the worker.
     """
@@ -170,9 +170,9 @@ class Cuda(Spec):
 class Study(NamedSpec):
     """A set of trials: models × hardware × modes × providers × batch sizes × variants.
 
-    Batch sizes are those of training and of the scenario batch. Of several rounds each has its part
-    of the budget. Variants: ``vcpus`` pins trials of the CPU provider to so many CPUs, which
-    emulates a smaller machine of the same family.
+    Batch sizes are those of training and of the scenario batch. Several rounds share the budget.
+    Variants: ``vcpus`` pins trials of the CPU provider to that number of CPUs, which emulates a
+    smaller machine of the same family.
     """
 
     name: Text = Field(description="What the study is about.", examples=["First results"])

@@ -1,8 +1,8 @@
-"""The terms of a price plan beside its hourly amount.
+"""The terms of a price plan other than its hourly amount.
 
-How a provider turns used time into billed time (a step, a minimum, or neither), and of a rented
-plan its parts, commitment, starts and interruptions; of an owned machine what it costs so that an
-hour has a price.
+The rules that turn used time into billed time (a step, a minimum, or neither); the parts,
+commitment, starts and interruptions of a rented plan; the costs of an owned machine, from which an
+hour gets its price.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 
 
 class Billing(Spec):
-    """Use up to the minimum is billed as the minimum, longer use in whole steps.
+    """Rounding: use up to the minimum is billed as the minimum, longer use in whole steps.
 
-    Each start is rounded by itself. Nobody bills in less than a millisecond.
+    Each start is rounded separately. Nobody bills in less than a millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
@@ -63,8 +63,8 @@ BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
 class Owned(Spec):
     """The cost of an owned machine, so that an hour of use has a price.
 
-    ``per_vcpu``, for a machine whose make is not known, leaves years, shares, ``pue`` and
-    electricity as they are.
+    ``per_vcpu``, for a machine of unknown make, leaves years, shares, ``pue`` and electricity
+    unchanged.
     """
 
     purchase: Positive = Field(
@@ -119,7 +119,7 @@ class Owned(Spec):
         return self
 
 
-# What premiums call the hourly parts that are no components: `amount` and `[commitment]`.
+# Names of the hourly parts that are no components, for premiums: `amount` and `[commitment]`.
 COMPUTE = "compute"
 COMMITTED = "commitment"
 
@@ -169,7 +169,7 @@ class Component(Spec):
 class Commitment(Spec):
     """A machine paid for through a term, used or not.
 
-    An hour of use costs both payments, spread over the share of the term that is used.
+    An hour of use costs both payments, spread over the used share of the term.
     """
 
     term_months: Positive = Field(
@@ -205,7 +205,7 @@ class Commitment(Spec):
 class Start(Spec):
     """The time of a start, whether it is billed, and how often it fails for a charge.
 
-    A start that fails takes the time too and costs ``failure_charge`` and nothing else.
+    A start that fails takes the time too, and costs only ``failure_charge``.
     """
 
     seconds: NonNegative = Field(
@@ -251,7 +251,7 @@ class Interruptions(Spec):
 
 
 class Credit(Spec):
-    """Money that the provider gives to new customers, used up before any is paid."""
+    """Money that the provider gives to new customers, used before they pay."""
 
     amount: Positive = Field(description="How much it is, in the plan's currency.", examples=[300])
     label: Text = Field("free credit", description="What the line of the bill says.")

@@ -1,7 +1,7 @@
-"""How a model is trained, as a spec declares it: loss and targets, optimizer, learning rates.
+"""Recipes of trainings as specs declare them: loss and targets, optimizer, learning rates.
 
-The formulas of optimizers are PyTorch's and stand in ``onnxstep``; what a schedule's factor is at a
-step stands in ``train.schedule``.
+``onnxstep`` has the formulas of optimizers, which are PyTorch's; ``train.schedule`` has the factor
+of a schedule at each step.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ _OF_NUMBERS = ("mse", "l1", "huber")
 
 
 class Target(Spec):
-    """What a loss compares an output with: class indices ``[0, classes)``, or numbers in a range.
+    """Target of a loss: class indices ``[0, classes)``, or numbers in a range.
 
-    A masked language model is not asked for the tokens of ``ignored_share``. ``label_smoothing`` is
+    A masked language model does not predict the tokens of ``ignored_share``. ``label_smoothing`` is
     of Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
@@ -164,7 +164,7 @@ class Target(Spec):
     )
     ignored_share: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="The share of positions without a class and do not count.",
+        description="The share of positions that have no class and do not count.",
         examples=[0.85],
     )
     label_smoothing: Annotated[Share, Field(lt=1)] = Field(
@@ -240,14 +240,14 @@ class Augmentation(Spec):
 
 
 class Constant(Spec):
-    """The optimizer's own rate, after ``warm_up_steps`` of linear growth."""
+    """The optimizer's rate, after ``warm_up_steps`` of linear growth."""
 
     name: Literal["constant"] = Field(description="The schedule.")
     warm_up_steps: WarmUpSteps = 0
 
 
 class Steps(Spec):
-    """From each of the epochs on, the factor in its place times the optimizer's rate."""
+    """The optimizer's rate times a factor, which changes at each of the epochs."""
 
     name: Literal["step"] = Field(description="The schedule.")
     epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
@@ -269,7 +269,7 @@ class Steps(Spec):
 
 
 class Exponential(Spec):
-    """Times ``factor`` after every ``epochs``, all at once; linear growth apart from that."""
+    """A multiplication by ``factor`` after every ``epochs``, with linear growth at the start."""
 
     name: Literal["exponential"] = Field(description="The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = Field(

@@ -1,6 +1,6 @@
-"""The words of a fault: values and key paths as a reader of TOML would write them, nearest choices.
+"""Wording of faults: values and key paths as a reader of TOML would write them, nearest choices.
 
-What is wrong is decided elsewhere; whatever a file holds, these words are short and printable.
+Other modules decide what is wrong; whatever a file holds, these texts are short and printable.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MOST_CHOICES = 12
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
 _BETWEEN = re.compile(r"[-._ ]")
-# What is near in sense and not in letters.
+# Words that are near in sense and not in letters.
 _MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
 # Python refuses to print whole numbers above 4300 digits; a reader stops far below.
 _LARGEST_SHOWN = 10**20
 
 
 def describe(value: Any) -> str:
-    """A TOML value in a few words: texts in quotes, tables and arrays by what they are."""
+    """A TOML value in a few words: texts in quotes, tables and arrays by their type."""
     match value:
         case str():
             return _quoted(value)
@@ -46,19 +46,19 @@ def describe(value: Any) -> str:
 def _quoted(text: str) -> str:
     short = text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
     if '"' in short and "'" not in short and short.isprintable():
-        return f"'{short}'"  # a literal string, as TOML has it: no escapes to read around
+        return f"'{short}'"  # a literal string of TOML: it has no escapes
     return json.dumps(short, ensure_ascii=not short.isprintable())
 
 
 def printable(text: str) -> str:
-    """Text for any terminal: a file's name may hold line ends, or bytes that are no UTF-8."""
+    """Text for any terminal: a file's name may hold line ends, or bytes that are not UTF-8."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def format_key_path(path: KeyPath) -> str:
-    """A key path as it is read: ``timings[2].price``; items count from 0."""
-    words = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path]
-    return "".join(words).removeprefix(".")
+    """A key path as text, such as ``timings[2].price``; items count from 0."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in path]
+    return "".join(parts).removeprefix(".")
 
 
 def _key(part: str) -> str:
@@ -66,33 +66,33 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """The suggestion where a choice is near, else the choices; empty where there is none."""
-    known = sorted(choices)
-    return suggestion(word, known) or (f"; known: {join_choices(known)}" if known else "")
+    """The suggestion if a choice is near, else the choices; empty if there are none."""
+    ordered = sorted(choices)
+    return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """``; did you mean "x"?`` where a choice is near, else nothing."""
+    """``; did you mean "x"?`` if a choice is near, else nothing."""
     near = closest(word, choices)
     return "" if near is None else f"; did you mean {describe(near)}?"
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that a misspelt word probably means, else the shortest that holds it, if any."""
-    known = {choice.casefold(): choice for choice in choices}
+    """The choice that a misspelt word probably means, else the shortest that contains it."""
+    by_folded = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
-    if _MEANT.get(folded) in known:
-        return known[_MEANT[folded]]
+    if _MEANT.get(folded) in by_folded:
+        return by_folded[_MEANT[folded]]
     cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
-    near = difflib.get_close_matches(folded, list(known), n=1, cutoff=cutoff)
+    near = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=cutoff)
     if not near and len(_BETWEEN.sub("", folded)) >= _LEAST_PART:
         part = _BETWEEN.sub("", folded)
-        near = sorted((one for one in known if part in _BETWEEN.sub("", one)), key=len)
-    return known[near[0]] if near else None
+        near = sorted((choice for choice in by_folded if part in _BETWEEN.sub("", choice)), key=len)
+    return by_folded[near[0]] if near else None
 
 
 def join_choices(choices: Iterable[str]) -> str:
-    """Choices in quotes, with an end where there are many."""
-    words = [describe(choice) for choice in choices]
-    more = len(words) - _MOST_CHOICES
-    return ", ".join(words[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
+    """Choices in quotes; a long list is cut."""
+    quoted = [describe(choice) for choice in choices]
+    more = len(quoted) - _MOST_CHOICES
+    return ", ".join(quoted[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

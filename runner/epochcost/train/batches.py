@@ -1,4 +1,4 @@
-"""The batches of one trial: how many are drawn, and their file, an .npz ``[pool, batch, ...]``."""
+"""The batches of a trial: how many are drawn, and their file, an .npz ``[pool, batch, ...]``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from onnxstep.graphs.parameters import DataInput, data_inputs
 
 TRAINING_STREAM = 0
 HELD_OUT_STREAM = 1
-# Enough different batches that neither a cache nor a model's memory holds them all for free,
-# few enough that making them stays a small part of a trial.
+# Enough different batches that no cache holds them all, few enough that making them is a small part
+# of a trial.
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
 _HELD_BATCHES = 3
-# Operators whose second input is an index of the first, by the axis that it is of.
+# Operators whose second input indexes the first, with the axis.
 _INDEXED = {"Gather": 0, "SoftmaxCrossEntropyLoss": 1, "NegativeLogLikelihoodLoss": 1}
 HELD_OUT_EXAMPLES = 1024
 # A few seconds on a few cores, before the timed steps and after them.
@@ -37,20 +37,20 @@ HELD_OUT_FLOPS = 10**11
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
     """The data inputs of a bound graph with the ranges of the model's spec, in graph order.
 
-    Inputs that are carried from step to step are not data. Raises ModelError where spec and graph
+    Inputs that are carried from step to step are not data. Raises ModelError if spec and graph
     name different inputs, a shape is not bound, or the first dimension is not the batch.
     """
     carried = {state.input for state in model.states}
-    wanted = [data for data in data_inputs(graph) if data.name not in carried]
+    inputs = [data for data in data_inputs(graph) if data.name not in carried]
     for name in (declared.name for declared in model.fed if declared.name in carried):
         raise ModelError(
             f"model {model.id}: expected values in [[inputs]] for data, got {name!r} there, which "
             "[[carried]] starts at zero: leave it out of [[inputs]]"
         )
-    fed = model.fed_to({data.name for data in wanted})
-    _require_same_names(model, [data.name for data in wanted], [item.name for item in fed])
+    fed = model.fed_to({data.name for data in inputs})
+    _require_same_names(model, [data.name for data in inputs], [item.name for item in fed])
     ranges = {declared.name: declared for declared in fed}
-    fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in wanted)
+    fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in inputs)
     _require_indices(graph.graph, model, fields)
     return fields
 
@@ -58,10 +58,10 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
 ) -> tuple[TargetField, ...]:
-    """What a step's loss terms compare with, as its spec declares them, in the order of the terms.
+    """The targets of a step's loss terms, as its spec declares them, in the order of the terms.
 
-    ``graph`` is the bound graph that the step was made of. Raises ModelError where the declared
-    target does not fit the output.
+    ``graph`` is the bound graph that the step was made of. Raises ModelError if a declared target
+    does not fit the output.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(
@@ -76,21 +76,21 @@ def training_batches(
 ) -> Iterator[Batch]:
     """The pool that a trial cycles through, bounded in bytes and in number.
 
-    Raises MemoryError before any is made where ``room_bytes`` do not hold three batches: the two
-    of the smallest pool, and what making one takes. None: whatever the system grants.
+    Raises MemoryError before it makes a batch if ``room_bytes`` do not hold three: the two of the
+    smallest pool, and one in the making. None: no bound.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
-        held = memory(_HELD_BATCHES * batch_bytes)
-        raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {held}")
+        needed = memory(_HELD_BATCHES * batch_bytes)
+        raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {needed}")
     for index in range(pool_size(batch_bytes)):
         yield teacher.draw(TRAINING_STREAM, index, batch_size)
 
 
 def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
-    """Batches that training never sees: ``HELD_OUT_EXAMPLES``, or what ``HELD_OUT_FLOPS`` allow.
+    """Batches that training never sees: ``HELD_OUT_EXAMPLES``, or fewer by ``HELD_OUT_FLOPS``.
 
-    At least one. ``batch_flops`` is the arithmetic of evaluating one.
+    At least one batch; ``batch_flops`` is the arithmetic of evaluating it.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):
@@ -98,7 +98,7 @@ def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) ->
 
 
 def pool_size(batch_bytes: int) -> int:
-    """How many different batches fit in ``POOL_BYTES``: at least 2, at most ``POOL_BATCHES``."""
+    """Number of batches that fit in ``POOL_BYTES``: at least 2, at most ``POOL_BATCHES``."""
     return min(POOL_BATCHES, max(2, POOL_BYTES // max(1, batch_bytes)))
 
 
@@ -121,9 +121,9 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 
 
 def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
-    """Raise ModelError where a declared input is an index, and its range leaves what it indexes.
+    """Raise ModelError if a declared input is an index, and its range exceeds the indexed axis.
 
-    ONNX counts negative indices from the end in silence; PyTorch takes none for labels and tokens.
+    ONNX silently counts negative indices from the end; PyTorch takes none for labels and tokens.
     """
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {
@@ -146,8 +146,8 @@ def _require_index(
     ignored = numbers.get("ignore_index") == low == high - 1
     if not ignored and (low < 0 or high > length):
         raise ModelError(
-            f"model {model.id}: expected indices from 0 to below {length} in [[inputs]] for what "
-            f"{node.op_type} reads of {node.input[0]!r}, got {low:g} to below {high:g}"
+            f"model {model.id}: expected indices from 0 to below {length} in [[inputs]], by which "
+            f"{node.op_type} reads {node.input[0]!r}, got {low:g} to below {high:g}"
         )
 
 
@@ -194,23 +194,23 @@ def _target(
     )
 
 
-def _require_same_names(model: Model, wanted: Sequence[str], declared: Sequence[str]) -> None:
-    for missing in (name for name in wanted if name not in declared):
+def _require_same_names(model: Model, graph_names: Sequence[str], declared: Sequence[str]) -> None:
+    for missing in (name for name in graph_names if name not in declared):
         near = difflib.get_close_matches(missing, declared, n=1)
-        hint = f"; did you mean {missing!r} by {near[0]!r}?" if near else ""
+        hint = f"; did you mean {missing!r} instead of {near[0]!r}?" if near else ""
         raise ModelError(
             f"model {model.id}: expected an entry in [[inputs]] for the graph's input {missing!r}, "
             f"got {[*declared]}{hint}"
         )
-    for extra in (name for name in declared if name not in wanted):
+    for extra in (name for name in declared if name not in graph_names):
         raise ModelError(
-            f"model {model.id}: expected inputs of {model.graph}, which are {list(wanted)}, "
+            f"model {model.id}: expected inputs of {model.graph}, which are {list(graph_names)}, "
             f"got {extra!r} in [[inputs]]"
         )
 
 
 def save_batches(batches: Iterable[Batch], path: Path) -> Path:
-    """Write an .npz: ``[pool, batch, ...]`` for each input and target; returns where."""
+    """Write an .npz, ``[pool, batch, ...]`` for each input and target, and return its path."""
     drawn = [{**batch.inputs, **batch.targets} for batch in batches]
     with zipfile.ZipFile(path, "w") as archive:
         for name in drawn[0]:
@@ -219,7 +219,7 @@ def save_batches(batches: Iterable[Batch], path: Path) -> Path:
 
 
 def _write_stacked(archive: zipfile.ZipFile, name: str, batches: Sequence[NDArray[Any]]) -> None:
-    """An array of all batches, written one after the other: a large batch has no room for two."""
+    """Write batch after batch: memory may not hold a large batch twice."""
     first = np.asarray(batches[0])
     header = {
         "descr": np.lib.format.dtype_to_descr(first.dtype),

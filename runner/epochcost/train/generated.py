@@ -1,8 +1,8 @@
-"""Made-up data whose best attainable result is known: text of a Markov chain, images of shapes.
+"""Generated data whose best attainable result is known: text of a Markov chain, images of shapes.
 
-No model predicts the chain's next character better than its entropy leaves. A stated share of the
-labels of images is wrong, in the held-out part too, so that no accuracy above the rest means
-anything. All numbers come from the seed.
+No model predicts the chain's next character better than its entropy permits. A declared share of
+the labels of images is wrong, in the held-out part too, so that an accuracy above the share of
+right labels means nothing. All numbers follow from the seed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from epochcost.specs.reference_data import Generated
 
-# Shapes by fill: what the classes of images are.
+# The classes of images: shapes by fill.
 CLASSES = 10
 _TEXTURES = 2
 _NOISE = 12.0
@@ -28,7 +28,7 @@ class MarkovChain:
     probabilities: NDArray[np.float64]
 
     def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """A text of so many characters."""
+        """A text of ``count`` characters."""
         bounds = np.cumsum(self.probabilities, axis=2)
         bounds[..., -1] = 1.0
         thresholds = rng.random(count)
@@ -51,21 +51,21 @@ def markov_chain(declared: Generated) -> MarkovChain:
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images [count, channels, side, side] and labels, of which a share is wrong."""
+    """Images [count, channels, side, side] and labels, a share of which is wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
     images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
     wrong = rng.random(count) < float(declared.wrong_labels)
-    other = (labels + rng.integers(1, CLASSES, count)) % CLASSES
-    return np.concatenate(images), np.where(wrong, other, labels)
+    wrong_labels = (labels + rng.integers(1, CLASSES, count)) % CLASSES
+    return np.concatenate(images), np.where(wrong, wrong_labels, labels)
 
 
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """A shape somewhere, of some size, turned somehow, striped or chequered, before a noisy ground.
+    """Shapes at random places, sizes and angles, striped or chequered, before a noisy ground.
 
-    Colours are drawn apart for shape and ground, whose brightness always differs.
+    Shape and ground have independent colours, and their brightness always differs.
     """
     assert declared.side is not None, "the schema demands it of images"
     count, side = len(labels), declared.side
@@ -89,7 +89,7 @@ def _drawn(
 
 
 def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """For each shape the points that belong to it: disc, square, triangle, cross, ring."""
+    """Masks of the points inside each shape: disc, square, triangle, cross, ring."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))
     triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)

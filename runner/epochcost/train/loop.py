@@ -1,8 +1,8 @@
-"""The training loop: steps until an evaluation or a saved state is due, until an aim is met.
+"""The training loop: steps, evaluations and saved states until an aim is met.
 
-The same training gives the same weights however often it is interrupted: what a step is fed follows
-from its number alone, and everything else is in the saved state. Sessions are left to
-``measure.training``, the state's file to ``state``, what is fed to ``pipeline``.
+The same training gives the same weights however often it is interrupted: the inputs of a step
+follow from its number alone, and everything else is in the saved state. ``measure.training`` owns
+sessions, ``state`` the state's file, ``pipeline`` the inputs.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from epochcost.train.schedule import Horizon, rate_factors
 from epochcost.train.state import Progress
 
 Arrays = Mapping[str, NDArray[Any]]
-# A loss in training so many times the held-out one before the first step is of no training.
+# A training diverged if its loss is this multiple of the held-out loss before the first step.
 _DIVERGED = 10.0
 _FORM = re.compile(r"\s*(accuracy|loss)\s*(>=|<=)\s*([0-9.]+(?:e-?[0-9]+)?)\s*(%?)\s*")
 
 
-class TrainingDiverged(InputError):  # noqa: N818 - an outcome of a training, as people say it
-    """The loss or the weights are no numbers any more, or far worse than at the start."""
+class TrainingDiverged(InputError):  # noqa: N818 - the field's name for this outcome
+    """The loss or the weights are not finite, or the loss is far above that at the start."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on the held-out accuracy or loss; met by the first evaluation that keeps it."""
+    """A bound on the held-out accuracy or loss that ends a training."""
 
     measure: str
     value: float
 
     def met(self, curve: Sequence[Point]) -> bool:
-        """Whether the last evaluation keeps it."""
+        """Whether the last evaluation is within the bound."""
         point = curve[-1]
         return point.loss <= self.value if self.measure == "loss" else point.accuracy >= self.value
 
 
 def parse_target(text: str) -> Target:
-    """``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
+    """Parse ``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
     match = _FORM.fullmatch(text)
     measure, sign, number, percent = match.groups() if match else ("", "", "", "")
     if not measure or sign != {"accuracy": ">=", "loss": "<="}[measure]:
@@ -66,7 +66,7 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a training goes: its rate, its length, when it is evaluated and what ends it."""
+    """Learning rate, length, evaluations and aim of a training."""
 
     schedule: Schedule
     learning_rate: Decimal
@@ -77,7 +77,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who follows a training: what saves it, what hears of each step, and what stops it.
+    """Callbacks of a training: to save its state, after each step, and for the request to stop.
 
     ``on_step`` gets the progress as of the last pause, the step and its loss.
     """
@@ -91,7 +91,7 @@ class Watch:
 def train(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
-    """Go on until the training has its end, or somebody stops it; the last state is saved.
+    """Train until the end or a stop, and save the last state.
 
     Raises TrainingDiverged, which leaves the state that was saved before.
     """
@@ -108,7 +108,7 @@ def train(
 
 
 def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """The step of the first evaluation that is missing: the first step of all, else the next."""
+    """The step of the next evaluation; the first is before the first step."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
@@ -124,7 +124,7 @@ def _stepped(
     watch: Watch,
     saved: float,
 ) -> Progress:
-    """Take steps up to the next evaluation, the end of the epoch, a stop or a state to be saved."""
+    """Take steps until the next evaluation, the end of the epoch, a stop or a save is due."""
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
     end = min(_next_evaluation(recipe, feed, progress), epoch_end)
@@ -142,7 +142,7 @@ def _stepped(
 
 
 def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The learning rate of each of some steps."""
+    """The learning rate of each step."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
     factors = rate_factors(recipe.schedule, steps, horizon)
     return np.asarray(float(recipe.learning_rate) * factors, dtype=np.float32)
@@ -162,7 +162,7 @@ def _evaluated(
         accuracy=accuracy,
     )
     trained = point.training_loss
-    # Not by the held-out loss: the running means of normalisations lag behind in the first epochs.
+    # The held-out loss does not tell: running means of normalisations lag in the first epochs.
     if progress.curve and trained and trained > _DIVERGED * max(progress.curve[0].loss, 1.0):
         raise _diverged(f"mean training loss before step {progress.step}", trained)
     after = replace(progress, curve=(*progress.curve, point), losses=(0.0, 0))
@@ -176,7 +176,7 @@ def _evaluated(
 def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
     """The mean loss of all held-out examples, and the share of right answers.
 
-    Raises TrainingDiverged where the loss is no number.
+    Raises TrainingDiverged if the loss is not finite.
     """
     total = examples = right = answers = 0.0
     for evaluated in session.evaluate(feed.held_out_batches()):
@@ -191,17 +191,17 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
 
 
 def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
-    """Save the state as it is; raises TrainingDiverged instead where weights are no numbers."""
+    """Save the state; raises TrainingDiverged instead if a weight is not finite."""
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
         if not np.isfinite(value).all():
-            raise _diverged(f"{name!r} after step {progress.step}", "some that are not")
+            raise _diverged(f"{name!r} after step {progress.step}", "others")
     watch.save(progress, values)
     return progress.spent(saving=time.perf_counter() - begun)
 
 
-def _diverged(what: str, got: object) -> TrainingDiverged:
+def _diverged(quantity: str, got: object) -> TrainingDiverged:
     return TrainingDiverged(
-        f"{what}: expected finite numbers, none far above those of the start, got {got}: training "
-        "diverged; lower the learning rate in the model's spec"
+        f"{quantity}: expected finite numbers, none far above those of the start, got {got}: "
+        "training diverged; lower the learning rate in the model's spec"
     )

@@ -1,8 +1,8 @@
-"""From examples at hand to what a step is fed: shuffled, augmented, scaled, in the graph's shapes.
+"""Inputs of a step: examples shuffled, augmented, scaled and in the graph's shapes.
 
-Everything follows from the seed and the step's number, so that a training that is gone on with sees
-what it would have seen. Examples stay as they were read until their batch is made: bytes take a
-quarter of floats. Reading files is left to ``datasets``, and making examples up to ``generated``.
+Everything follows from the seed and the step's number, so that an interrupted training sees the
+same inputs when it continues. Examples keep the type of their file until their batch is made: bytes
+take a quarter of floats. ``datasets`` reads files, ``generated`` generates examples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHUFFLE_KEY, _AUGMENT_KEY = 5, 6
 
 @dataclass(frozen=True)
 class Part:
-    """Examples along axis 0, and as many labels: one each, or one for each position."""
+    """Examples along axis 0 and their labels: a number each, or a number for each position."""
 
     examples: Array
     labels: Array
@@ -44,7 +44,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """What a model's steps and evaluations are fed with a data set that fits it."""
+    """Source of the inputs of a model's steps and evaluations, from a data set that fits it."""
 
     examples: Examples
     inputs: tuple[InputField, ...]
@@ -57,11 +57,11 @@ class Feed:
 
     @property
     def epoch_steps(self) -> int:
-        """Whole batches in an epoch; the examples left over differ from epoch to epoch."""
+        """Whole batches in an epoch; the remaining examples differ from epoch to epoch."""
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Those of the steps from ``first_step`` on, all of one epoch, with their rates."""
+        """The batches of a step for each of ``rates``, all of the epoch of ``first_step``."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -78,7 +78,7 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """The examples of some rows by graph input, the data's own first; varied for a step."""
+        """Arrays of the examples of ``rows`` by graph input; augmented if ``step`` is given."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:
@@ -114,25 +114,25 @@ class EpochBatches:
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """Number of batches."""
         return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:
-        """What the step is fed, its learning rate too."""
+        """Inputs of the step, with its learning rate."""
         feed, step = self.feed, self.first_step + number
         batch = feed.gathered(feed.examples.training, self.order[number], step)
         return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Numbers from 0 to the largest into the field's range; as they are where that has room."""
+    """Scale numbers from 0 to the largest into the field's range, if that is smaller."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
 
 
 def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Array:
-    """Images [examples, ..., height, width], each moved by up to ``pad``, and flipped or not."""
+    """Images [examples, ..., height, width], each shifted by up to ``pad`` and maybe flipped."""
     height, width = images.shape[-2:]
     planes = images.reshape(len(images), -1, height, width)
     if how.pad:
@@ -148,21 +148,21 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The one input that data go to, then the constant ones; raises InputError for others."""
+    """The input for data, then the constant inputs; raises InputError unless data have one."""
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(
-            f"model {model}: expected one input that is fed from data, got "
-            f"{', '.join(field.name for field in data) or 'none'}: only such models are trained on "
-            "real data yet"
+            f"model {model}: expected one input for data, got "
+            f"{', '.join(field.name for field in data) or 'none'}: only models with one are "
+            "trained on real data yet"
         )
     return (*data, *(field for field in fields if field.kind == "constant"))
 
 
 def require_fitting(examples: Examples, field: InputField, target: TargetField) -> None:
-    """Raise InputError where examples or labels are not what the model takes."""
-    for part, words in ((examples.training, "training"), (examples.held_out, "held-out")):
-        where = f"data {examples.name}: {words} examples"
+    """Raise InputError if examples or labels do not fit the model."""
+    for part, part_name in ((examples.training, "training"), (examples.held_out, "held-out")):
+        where = f"data {examples.name}: {part_name} examples"
         if not len(part.labels) or len(part.examples) != len(part.labels):
             got = f"{len(part.examples)} examples and {len(part.labels)} labels"
             raise InputError(f"{where}: expected as many labels as examples, got {got}")
@@ -176,8 +176,7 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
             _require_below(f"{where}: tokens", part.examples, int(field.high))
         elif not ((part.examples >= 0) & (part.examples <= examples.largest_value)).all():
             raise InputError(
-                f"{where}: expected numbers from 0 to {examples.largest_value:g}, got some beyond, "
-                "or that are none"
+                f"{where}: expected numbers from 0 to {examples.largest_value:g}, got others"
             )
         if target.classes is None:
             raise InputError(f"data {examples.name}: expected a model that answers by classes")

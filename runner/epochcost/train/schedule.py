@@ -1,8 +1,8 @@
 """The learning rate at every step, as a pure function of what the spec declares.
 
-Steps count from 0. While a rate warms up it is ``(step + 1) / warm_up_steps`` of its height, so
-that the first step already moves. ``on-plateau`` depends on what epochs measure: within a trial,
-which is no epoch, the rate is the one it starts with.
+Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its height, so that
+the first step already moves. ``on-plateau`` depends on measurements after epochs: a trial, which is
+shorter than an epoch, keeps the first rate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Factors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Horizon:
-    """How long a training is, in steps: an epoch of it, and all of it."""
+    """Steps of an epoch and of the whole training."""
 
     epoch_steps: int
     total_steps: int
@@ -30,7 +30,7 @@ class Horizon:
 def learning_rates(
     schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, count: int
 ) -> NDArray[np.float32]:
-    """The rates of the first ``count`` steps; where training would have ended, its last rate."""
+    """The rates of the first ``count`` steps; the last rate after the training's end."""
     steps = np.minimum(np.arange(count), horizon.total_steps - 1)
     return np.asarray(
         float(learning_rate) * rate_factors(schedule, steps, horizon), dtype=np.float32
@@ -45,7 +45,7 @@ def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.f
 
 
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor on the optimizer's rate at each of some steps."""
+    """The factor on the optimizer's rate at each step."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():
             return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
@@ -69,7 +69,7 @@ def _stairs(
     steps: NDArray[np.int64],
     horizon: Horizon,
 ) -> Factors:
-    """What stays the same for a while, the warm-up apart."""
+    """The piecewise constant part of a schedule, without warm-up."""
     match schedule:
         case spec.Constant():
             return np.ones(len(steps))
@@ -104,7 +104,7 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """From 0 at the last step of the warm-up (else the first step) to 1 at the last step of all."""
+    """Grow from 0 at the last step of the warm-up (else the first step) to 1 at the last step."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 
@@ -112,7 +112,7 @@ def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) ->
 def _annealed(
     schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """Warm-up, then from 1 down to ``final_factor`` at the last step.
+    """Warm-up, then a fall from 1 to ``final_factor`` at the last step.
 
     Cosine: Loshchilov & Hutter 2017, arXiv 1608.03983, equation 5, without restarts. Linear: as in
     the code of BERT (google-research/bert, optimization.py), but continuous where warm-up ends, as

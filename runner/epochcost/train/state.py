@@ -27,7 +27,7 @@ from epochcost.results.trainings import Ending, Point
 
 @dataclass(frozen=True)
 class Times:
-    """Where the seconds of a training went; waiting for data is a part of the steps."""
+    """Seconds of a training by activity; waiting for data is a part of the steps."""
 
     steps: float = 0.0
     waiting: float = 0.0
@@ -36,13 +36,13 @@ class Times:
 
     @property
     def total(self) -> float:
-        """What a machine is paid for."""
+        """Seconds that are billed."""
         return self.steps + self.evaluation + self.saving
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is: what a saved state holds beside the arrays.
+    """Progress of a training: the part of a saved state that is no array.
 
     ``losses`` are the sum and the number of the steps' losses since the last evaluation.
     """
@@ -55,14 +55,14 @@ class Progress:
     ending: Ending | None = None
 
     def spent(self, **more: float) -> Progress:
-        """The same with more seconds, by the field of ``Times``."""
+        """Add seconds by the field of ``Times``."""
         added = {name: getattr(self.times, name) + seconds for name, seconds in more.items()}
         return replace(self, times=replace(self.times, **added))
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """A training as it stands between two steps; ``identity`` is of the training."""
+    """State of the training ``identity`` between two steps."""
 
     identity: str
     progress: Progress
@@ -73,7 +73,7 @@ _PROGRESS = TypeAdapter(Progress)
 
 
 def write_state(path: Path, state: SavedState) -> None:
-    """Put the state in the place of the one before; raises CapabilityError, which leaves that."""
+    """Replace the saved state; raises CapabilityError, which leaves the earlier state."""
     buffer = io.BytesIO()
     document = {
         "identity": state.identity,
@@ -86,9 +86,9 @@ def write_state(path: Path, state: SavedState) -> None:
 
 
 def read_state(path: Path, identity: str) -> SavedState | None:
-    """The state of a training; None where there is none.
+    """The state of a training; None if there is none.
 
-    Raises InputError where the file is damaged, or another training's.
+    Raises InputError if the file is damaged, or another training's.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -109,7 +109,7 @@ def read_state(path: Path, identity: str) -> SavedState | None:
 
 
 def digest(values: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of arrays: names, types, shapes and numbers."""
+    """SHA-256 of the names, types, shapes and numbers of arrays."""
     sha256 = hashlib.sha256()
     for name, value in sorted(values.items()):
         sha256.update(json.dumps([name, str(value.dtype), value.shape]).encode())
@@ -118,10 +118,10 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """The words for a folder that does not take what a training leaves behind."""
-    wanted = "room for" if is_full(error) else "a folder that takes"
+    """The error for a folder that does not take a training's files."""
+    expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
-        f"{folder}: expected {wanted} the saved state of a training, got "
+        f"{folder}: expected {expected} the saved state of a training, got "
         f"{error.strerror or error}: the state saved before is kept; make room and run the same "
         "command again to go on"
     )

@@ -1,12 +1,12 @@
-"""Data to learn from: a fixed random network draws inputs and says what is right.
+"""Data to learn from: a fixed random network draws inputs and their targets.
 
 A latent factor z ~ N(0, I), [examples, directions], becomes the inputs through fixed random layers,
 with noise, so that each input tells of it. Targets can be learnt: a target with a class for each
 position of a text (a language model's tokens) follows from the token there, one of
-many classes for a whole text from its last token; any other follows from z. The random maps are
-fixed by the seed, the number of classes and the shape alone, so that two targets of one kind agree.
-Fields say which arrays an example has. The same seed gives the same data. Which batches are drawn
-when is left to ``train.batches``.
+many classes for a whole text from its last token; any other follows from z. The random maps depend
+on the seed, the number of classes and the shape alone, so that two targets of the same kind agree.
+Fields describe the arrays of an example. The same seed gives the same data. ``train.batches``
+decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind = Literal["numbers", "tokens", "constant"]
 class InputField:
     """A graph input: the shape of one example, and its half-open range ``[low, high)``.
 
-    ``tokens`` are indices of a vocabulary, whose neighbours have nothing in common; a ``constant``
+    ``tokens`` are indices of a vocabulary, where neighbours have nothing in common; a ``constant``
     is ``low`` everywhere.
     """
 
@@ -42,7 +42,7 @@ class InputField:
 
     @property
     def example_bytes(self) -> int:
-        """How much one example takes."""
+        """Bytes of an example."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -52,7 +52,7 @@ class TargetField:
 
     ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the
     values are numbers in ``[low, high)``. ``ignored_share`` of the positions hold ``IGNORED``.
-    Where it is ``merged``, the graph takes the batch and the first axis of an example as one.
+    ``merged``: the graph takes the batch and the first axis of an example as one axis.
     """
 
     name: str
@@ -66,18 +66,18 @@ class TargetField:
 
     @property
     def positions(self) -> int:
-        """How many values one example has."""
+        """Number of values of an example."""
         return math.prod(self.shape)
 
     @property
     def example_bytes(self) -> int:
-        """How much one example takes."""
+        """Bytes of an example."""
         return self.positions * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Examples along axis 0: an array for each field, and one for each target."""
+    """Examples along axis 0: an array for each field and each target."""
 
     inputs: Arrays
     targets: Arrays
@@ -86,7 +86,7 @@ class Batch:
 # Spread of the squashed inputs: most of the range is used, little of it is saturated.
 _GAIN = 1.5
 _NOISE = 0.25
-# The others are drawn from the whole vocabulary, as function words are in any text.
+# The other tokens are drawn from the whole vocabulary, like function words of any text.
 _TOPICAL_SHARE = 0.75
 
 
@@ -97,7 +97,7 @@ def _random_layer(directions: int, features: int, rng: np.random.Generator) -> F
 
 
 def _squash(activations: Floats) -> Floats:
-    """Into (0, 1), most of which unit variance then uses."""
+    """Squash activations of unit variance into most of (0, 1)."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
@@ -112,10 +112,10 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 
 
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """A text of so many topics: most of its tokens tell the sign of one latent factor each.
+    """A text of topics: most of its tokens tell the sign of a latent factor each.
 
-    A vocabulary is dealt out to the two signs of every factor, frequent tokens first; the other
-    tokens come from all of it. Which positions tell of what is drawn anew for each example, so that
+    The vocabulary is dealt out to the two signs of every factor, frequent tokens first; the other
+    tokens come from all of it. The factor of each position is drawn anew for each example, so that
     bags of words, convolutions, recurrences and attention can all learn from it.
     """
     examples, directions = latent.shape
@@ -141,14 +141,14 @@ def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> N
 
 # PyTorch's ``ignore_index``: a position that has no class and does not count.
 IGNORED = -100
-# Above this many classes readouts share directions: memory is 4 bytes for each class and direction.
+# With more classes readouts share directions: memory is 4 bytes for each class and direction.
 _MOST_DIRECTIONS = 64
-# The least number of directions: enough that classes are not told apart by one feature. A text has
-# room to tell of no more, so that more classes of a text follow from its last token.
+# The least number of directions: enough that no single feature separates the classes. A text has
+# room for no more, so that targets of a text with more classes follow from its last token.
 _MOST_TOPICS = 16
 # This share of the labels of positions is arbitrary, as no text can be predicted for sure.
 _ARBITRARY_SHARE = 0.1
-# Scores of so many classes and examples are held at once.
+# Most scores (classes times examples) in memory at once.
 _SCORES = 2**22
 # With it the logistic function is within 0.01 of the normal distribution's (Bowling et al. 2009,
 # Journal of Industrial Engineering and Management 2(1)), so that classes are equally likely.
@@ -159,7 +159,7 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Values [examples, ...] that follow from the latent factors [examples, directions].
 
-    A class for each example is the largest of a random readout; several values have a random
+    The class of an example is the largest of a random readout; several values have a random
     direction each.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
@@ -172,17 +172,21 @@ def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]
 
 
 def _from_positions(
-    target: TargetField, field: InputField, held: NDArray[Any], seed: int, rng: np.random.Generator
+    target: TargetField,
+    field: InputField,
+    tokens: NDArray[Any],
+    seed: int,
+    rng: np.random.Generator,
 ) -> NDArray[Any]:
     """Classes [examples, ...] that follow from the tokens of ``field`` at the same positions.
 
-    Of several tokens at a position (the letters of a word) the largest counts. A fixed random map
+    The largest of several tokens at a position (the letters of a word) counts. A fixed random map
     gives each token its class.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
-        held = held[:, -1:]
-    keys = held.reshape(len(held), target.positions, -1).max(axis=2).astype(np.int64)
+        tokens = tokens[:, -1:]
+    keys = tokens.reshape(len(tokens), target.positions, -1).max(axis=2).astype(np.int64)
     classes = _map(int(field.high), target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
     classes[arbitrary] = rng.integers(0, target.classes, int(arbitrary.sum()))
@@ -201,7 +205,7 @@ def _ignore_some(
 
 
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
-    """The tokens that the target's classes follow from; None where it is the latent factors.
+    """The tokens that the target's classes follow from; None if it follows from latent factors.
 
     Their leading axes are the target's positions: large vocabularies before small ones, later
     inputs before earlier ones (a decoder's follow its encoder's).
@@ -243,7 +247,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A class for each key; where there are enough, each class has as many keys."""
+    """A class for each key; with enough keys, all classes have equally many."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -253,7 +257,7 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draws examples; the classes of one for each example are equally likely up to 64 classes."""
+    """Draws examples; up to 64 classes of a target with one value are equally likely."""
 
     fields: Sequence[InputField]
     targets: Sequence[TargetField]
@@ -261,7 +265,7 @@ class Teacher:
 
     @property
     def example_bytes(self) -> int:
-        """What one example takes, with its targets."""
+        """Bytes of an example with its targets."""
         inputs = sum(field.example_bytes for field in self.fields)
         return inputs + sum(target.example_bytes for target in self.targets)
 

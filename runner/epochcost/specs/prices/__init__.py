@@ -1,5 +1,5 @@
 """Prices that others publish: tables of price lists, and traces of spot machines.
 
 importing ─ tables    rows of a provider's price list
-traces                what zones of spot machines asked and had, over time
+traces                prices and availability of zones of spot machines over time
 """

@@ -1,11 +1,9 @@
-"""Rows of price tables beside the catalogue: which prices are new, unchanged, unmatched, unsound.
+"""Import of price tables: compares rows with the catalogue and drafts specs of new prices.
 
-A new price's spec is written from an earlier one: the same keys in the same order, with its
-comments.
-
-Pure: the answer says which files would be written with which text; the command line writes them. A
-price that is known is never changed: another amount becomes a spec of its own with its own date,
-and the newest ``as_of`` of a plan is the current price everywhere.
+A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
+results have the paths and texts of the files; the command line writes them. A stored price is never
+changed: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
+current price everywhere.
 """
 
 from __future__ import annotations
@@ -22,21 +20,19 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import tomli
-import tomlkit
-from tomlkit.items import Item
 
 from epochcost.errors import Fault, InputError, UsageError
 from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
+from epochcost.specs.draft import successor
 from epochcost.specs.findings import validate
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
-from epochcost.units import plain
 
-# What tables call the providers that specs name in full.
+# Full names of providers in specs, by their names in tables.
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {
         "aws": "AWS EC2",
@@ -48,11 +44,9 @@ PROVIDERS: Mapping[str, str] = MappingProxyType(
 )
 _CURRENCY = "USD"
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
-# Tables written by programs hold binary fractions (0.38000000000000006); beyond these digits is
-# noise, and no price list prints so many.
+# Tables written by programs hold binary fractions (0.38000000000000006); no price list prints more
+# digits than these.
 _PRINTED = Context(prec=12)
-# Two decimals at least, as price lists print them.
-_PLACES = 2
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 # A day follows it, and an id has 80 letters.
@@ -61,10 +55,10 @@ _LONGEST_STEM = 69
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What to take from the tables, and what to say of rows that do not say it themselves.
+    """Options of an import: filters of rows, and defaults for columns that tables lack.
 
-    ``provider`` and ``region``: take these only, and prices of machines that are new in the region.
-    ``today``: no price is younger.
+    ``provider`` and ``region`` take only such rows, and prices of machines that are new in the
+    region. No price may be younger than ``today``.
     """
 
     today: dt.date
@@ -75,14 +69,14 @@ class ImportRequest:
     source: str | None = None
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the region and zone that are asked for."""
+        """Whether a row is of the requested region and zone."""
         other_region = self.region is not None and row.region not in {None, self.region}
         other_zone = self.zone is not None and row.zone not in {None, self.zone}
         return not other_region and not other_zone
 
 
 class Key(NamedTuple):
-    """One price at one date: what may stand once in the tables. ``region`` is "" for any."""
+    """Identity of a price at a date, once in the tables. ``region`` is "" for any."""
 
     hardware: str
     plan: ListedPlan
@@ -94,8 +88,8 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A sound row of a machine of the catalogue.
 
-    ``model`` is the price that a new one is written after; ``previous`` the amount that the
-    catalogue has for the day, and ``previous_id`` the id of that price, None without one.
+    ``model`` is the price whose spec is copied; ``previous`` is the catalogue's amount for the day,
+    and ``previous_id`` the id of that price, None without one.
     """
 
     key: Key
@@ -113,7 +107,7 @@ class MatchedPrice:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """Matched prices in order, the unmatched by reason and machine type, and faults."""
+    """Matched prices in order, unmatched rows by reason and machine type, and faults."""
 
     prices: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
@@ -122,7 +116,7 @@ class ImportResult:
 
 @dataclass(frozen=True)
 class NewSpec:
-    """A price spec to be written, sound by itself."""
+    """A valid price spec to be written."""
 
     path: Path
     text: str
@@ -130,7 +124,7 @@ class NewSpec:
 
 
 class _Machines:
-    """The catalogue's machines by the names that tables have for them, and their rented prices."""
+    """The catalogue's machines by their names in tables, and their rented prices."""
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
@@ -145,12 +139,12 @@ class _Machines:
             self._named[machine.provider, _plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice) -> bool:
-        """Whether a row is of the provider, region and zone that are asked for."""
+        """Whether a row is of the requested provider, region and zone."""
         same = self._provider is None or self._provider_of(row) == self._provider
         return same and self._request.wants(row)
 
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
-        """The price that a row is written after and its region, else why it has none."""
+        """The price to copy for a row and its region, or the reason why there is none."""
         name = _plain_name(row.sku)
         ids = self._named.get((self._provider_of(row), name), set()) if name else set()
         if len(ids) != 1:
@@ -158,7 +152,7 @@ class _Machines:
             return reason if name else "a row without a machine type, such as a bare accelerator"
         machine = self._catalogue.hardware[next(iter(ids))]
         if row.accelerators is not None:
-            counted = sum(each.count for each in machine.accelerators)
+            counted = sum(accelerator.count for accelerator in machine.accelerators)
             if not _AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
                 return "other accelerators than the machine has in specs/hardware"
         return self._nearest(row, machine)
@@ -174,7 +168,7 @@ class _Machines:
         return self._provider
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The newest price of the same plan and place, else the one that is nearest to it."""
+        """The newest price of the same plan and place, else the nearest to it."""
         rented = [
             price
             for plan in ("on-demand", "spot")
@@ -190,7 +184,7 @@ class _Machines:
         place = region if regions else None
         models = [price for price in rented if (price.region is None) == (place is None)]
         if not models:
-            return "a machine without a rented price to write one after"
+            return "a machine without a rented price to copy"
         model = min(
             models,
             key=lambda price: (
@@ -209,8 +203,8 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables by what the catalogue can do with them.
 
-    Raises UsageError where neither the rows nor the request name the provider or date, and
-    InputError where not one row is of a machine of the catalogue.
+    Raises UsageError if neither the rows nor the request name the provider or date, and InputError
+    if no row is of a machine of the catalogue.
     """
     machines = _Machines(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
@@ -242,12 +236,15 @@ def sort_rows(
 
 
 def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
-    """Raises ValueError for an amount that is none or a day to come, UsageError without a day."""
+    """The price of a row; raises ValueError for its amount or a future day.
+
+    Raises UsageError if neither row nor request has a day.
+    """
     amount, as_of = amount_of(row.amount), row.as_of or request.as_of
     if as_of is None:
         raise UsageError(
-            f"{display_path(row.path)}: --as-of DATE is required, as the table does not say of "
-            "which day its prices are"
+            f"{display_path(row.path)}: --as-of DATE is required, as the table does not have the "
+            "day of its prices"
         )
     if as_of > request.today:
         raise ValueError(f"expected a day that has been, got {as_of}")
@@ -276,7 +273,7 @@ def amount_of(text: str) -> Decimal:
 def _beside_catalogue(
     rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
-    """The rows beside what was known for their day, from the catalogue and from earlier rows."""
+    """Rows with the price in force on their day, from the catalogue and from earlier rows."""
     series: dict[tuple[str, ...], list[tuple[dt.date, Decimal, str]]] = {}
     placed: list[MatchedPrice] = []
     faults: list[Fault] = []
@@ -297,7 +294,7 @@ def _beside_catalogue(
             continue
         day, amount, identifier = earlier[-1] if earlier else dated[0]
         if amount != row.amount and day == key.as_of:
-            demand = f"expected the {amount} of {identifier}, which is of the same day"
+            demand = f"expected the {amount} of {identifier} of the same day"
             faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
             continue
         if amount != row.amount:
@@ -309,22 +306,22 @@ def _beside_catalogue(
 def new_specs(
     result: ImportResult, catalogue: Catalogue, request: ImportRequest
 ) -> tuple[NewSpec, ...]:
-    """The specs to write for all new prices, each after the price that it continues.
+    """The specs to write for all new prices.
 
-    Raises UsageError where nobody says the source, and InputError where a spec would be unsound.
+    Raises UsageError if the source is missing, and InputError if a spec would be unsound.
     """
-    taken = set(catalogue.prices)
+    used_ids = set(catalogue.prices)
     specs = []
     for price in result.prices:
         if price.new:
-            identifier = _identifier(price, taken)
-            taken.add(identifier)
+            identifier = _identifier(price, used_ids)
+            used_ids.add(identifier)
             specs.append(_new_spec(price, identifier, catalogue, request))
     return tuple(specs)
 
 
-def _identifier(price: MatchedPrice, taken: Collection[str]) -> str:
-    """The model's id with the new month, with plan and region where they are others."""
+def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
+    """The model's id with the new month; with plan and region if they differ."""
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
     other_place = (model.region or "") != key.region
@@ -332,7 +329,7 @@ def _identifier(price: MatchedPrice, taken: Collection[str]) -> str:
         place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
         stem = f"{key.hardware}-{key.plan}{place}"[:_LONGEST_STEM]
     monthly = f"{stem}-{key.as_of:%Y-%m}"
-    return f"{stem}-{key.as_of}" if monthly in taken else monthly
+    return f"{stem}-{key.as_of}" if monthly in used_ids else monthly
 
 
 def _new_spec(
@@ -341,8 +338,8 @@ def _new_spec(
     source = price.row.source or request.source
     if source is None:
         raise UsageError(
-            f"{display_path(price.row.path)}: --source is required, as the table does not say "
-            "where it was read: a repository with its commit and path, or an address"
+            f"{display_path(price.row.path)}: --source is required, as the table does not have its "
+            "own: a repository with its commit and path, or an address"
         )
     model_path = catalogue.files[f"prices/{price.model.id}"]
     path = model_path.with_name(f"{identifier}.toml")
@@ -362,43 +359,14 @@ def _new_spec(
     return NewSpec(path, text, price)
 
 
-def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
-    """The TOML text of a price spec with some of its values replaced.
-
-    Comments and the order of keys stay. The comment behind a replaced value goes with it, for it
-    says how the old value came about; so do ``valid_until`` and what ``unconfirmed`` says of
-    replaced keys. Raises KeyError for a key that the earlier spec has not.
-    """
-    document = tomlkit.parse(text)
-    for key, value in changed.items():
-        item = document[key]
-        if item.unwrap() != value:
-            document[key] = _item(value)
-            document[key].trivia.comment_ws = document[key].trivia.comment = ""
-    document.pop("valid_until", None)
-    doubts = document.pop("unconfirmed", None)
-    kept = [name for name in doubts or () if name.partition(".")[0] not in changed]
-    if doubts is not None and kept:
-        document["unconfirmed"] = kept
-    return tomlkit.dumps(document)
-
-
-def _item(value: str | Decimal | dt.date) -> Item:
-    if not isinstance(value, Decimal):
-        return tomlkit.item(value)
-    digits = plain(value)
-    places = len(digits.partition(".")[2])
-    return tomlkit.value(digits if places >= _PLACES else f"{value:.{_PLACES}f}")
-
-
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
 def _plain_name(name: str) -> str:
-    """A machine type without what lists write differently: ``Standard_NC6s_v3``, ``NC6s v3``."""
+    """A machine type in a common form: ``Standard_NC6s_v3`` and ``NC6s v3`` are the same."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
 
 
 def _full_name(name: str, catalogue: Catalogue) -> str:
-    """A provider as specs name it."""
+    """The name of a provider in specs."""
     providers = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:

@@ -1,8 +1,8 @@
 """Price tables: CSV files of somebody's prices, read row by row.
 
-A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue. What a
-row means for the catalogue of specs is decided in ``importing``: here an amount stays the text that
-it is. Files may be of any length: one row is held at a time.
+A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue.
+``importing`` decides what a row means for the catalogue of specs: here an amount stays text. Files
+may be of any length: one row is in memory at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from epochcost.specs.wording import describe, join_choices, printable
 
 ListedPlan = Literal["on-demand", "spot"]
 _DEMANDED = ("InstanceType", "Price")
-# How tables say that a price is the same in every region.
+# Regions by which tables mean every region.
 _ANYWHERE = ("", "all", "global")
 
 
@@ -47,7 +47,7 @@ class ListedPrice:
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
     """The prices of a table, row by row; a fault for a row that cannot be read.
 
-    Raises InputError where the file cannot be read, is no UTF-8 CSV, or lacks a column.
+    Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
     """
     rows = csv_rows(path)
     header = [name.strip() for name in next(rows, (1, []))[1]]
@@ -96,7 +96,7 @@ def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPri
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file, each with the number of its last line.
 
-    Raises InputError where the file cannot be read or is no UTF-8 CSV.
+    Raises InputError if the file cannot be read or is no UTF-8 CSV.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -118,5 +118,5 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def shown_sku(sku: str) -> str:
-    """A machine type as it is shown, whatever the file holds."""
+    """A printable machine type, whatever the file holds."""
     return printable(sku) or "(no machine type)"

@@ -2,7 +2,7 @@
 
 A trace is a CSV file with the columns ``zone`` (or ``region``), ``time`` (ISO 8601 with its zone),
 ``price`` (per hour of one machine) and, optional, ``currency`` and ``available``. A row
-holds until the zone's next one. What jobs cost over a trace is left to `cost.replay`.
+holds until the zone's next row. `cost.replay` prices jobs over a trace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Rows of some zones in one currency; nothing is known before ``start`` or after ``end``."""
+    """Rows of some zones in one currency, from ``start`` to ``end`` in POSIX time."""
 
     zones: Mapping[str, ZoneTrace]
     currency: str
@@ -107,7 +107,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """A row of a trace; raises ValueError with the demand, as all below."""
+    """A row of a trace; like all below, raises ValueError with the demand."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
@@ -140,7 +140,7 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row goes with the one before it, and with those of its zone."""
+    """Raise ValueError unless a row fits the row before it, and those of its zone."""
     if of_zone and row.time == of_zone[-1].time:
         raise ValueError(f"expected one row of a zone at a time, got two of {describe(row.zone)}")
     for latest in before:
@@ -163,5 +163,5 @@ def _require_no_gap(rows: ZoneTrace, end: float, place: str) -> None:
         begin = dt.datetime.fromtimestamp(rows.times[int(hours.argmax())], dt.UTC)
         raise InputError(
             f"{place}: expected rows at most {_LONGEST_GAP_HOURS} h apart, got {hours.max():g} h "
-            f"after {begin:%Y-%m-%dT%H:%M:%SZ}: add what is missing"
+            f"after {begin:%Y-%m-%dT%H:%M:%SZ}: add the missing rows"
         )

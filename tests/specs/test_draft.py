@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.specs.prices.importing import successor
+from epochcost.specs.draft import successor
 
 EARLIER = """\
 # The machine of the first study.
