@@ -91,7 +91,7 @@ def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
         _cheapest(inputs, mode="inference", software="published")
     own = _cheapest(inputs, mode="inference", software="onnxruntime")
     first = _cheapest(inputs, mode="training", software="published")
-    chosen = (own.choice, first.choice, *first.beside)
+    chosen = (own.choice, first.choice, *first.other_stacks)
     stacks = [candidate.key.row.observed.stack for candidate in chosen]
     assert stacks == ["onnxruntime", "published", "onnxruntime"]
 

@@ -117,7 +117,7 @@ def test_intervals_hold_what_others_measured(found: Predictions) -> None:
 def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
     """Of a machine and mode that has one time, no other is predicted, whatever its batch."""
     known = of(found, "resnet50", "g5.xlarge", "training")
-    left = list(found.beyond([replace(known, kind="measured", batch_size=3)]))
+    left = list(found.missing_from([replace(known, kind="measured", batch_size=3)]))
     assert len(left) == len(found.observations) - 1
     assert known not in left
 

@@ -90,4 +90,4 @@ def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:
     found = served(tmp_path, {})
     assert found.highest is None
     assert found.rates == ()
-    assert found.asked == ASKED
+    assert found.requests == ASKED

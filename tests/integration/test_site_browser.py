@@ -39,7 +39,7 @@ _KINDS = {
     "prices.html": "main h1",
     "calculator.html": ".ec-verdict",
     "rent-or-buy.html": "main h1",
-    "history.html": "main h1",
+    "changed.html": "main h1",
     "sources/kroutikov-2016.html": "main h1",
     "data.html": "main h1",
     "method.html": "main h1",

@@ -77,15 +77,17 @@ def times_of(
     Raises as ``predict_times`` does.
     """
     timed = [
-        one for one in observe(inputs, workloads=workloads) if precision in (None, one.precision)
+        observed
+        for observed in observe(inputs, workloads=workloads)
+        if precision in (None, observed.precision)
     ]
     models = inputs.catalogue.models
-    asked = [models[name] for name in workloads if name in models]
-    predicted = predict_times(inputs, asked, precision)
-    machines = {one.machine.hardware for one in timed}
+    demanded = [models[name] for name in workloads if name in models]
+    predicted = predict_times(inputs, demanded, precision)
+    machines = {observed.machine.hardware for observed in timed}
     return Times(
-        (*timed, *predicted.beyond(timed)),
-        tuple(one for one in predicted.without if one.id not in machines),
+        (*timed, *predicted.missing_from(timed)),
+        tuple(no_time for no_time in predicted.without if no_time.id not in machines),
     )
 
 
@@ -127,7 +129,7 @@ class Demand:
         return limits
 
     @property
-    def words(self) -> str:
+    def phrase(self) -> str:
         """The demand as a phrase."""
         return " ".join([f"a {_MODES[self.mode][1]} of {self.model}", *self.limits.values()])
 
@@ -139,19 +141,19 @@ class Demand:
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
         """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
-        job, observed, kept = candidate.key.job, candidate.key.row.observed, {}
+        job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
         if self.deadline_seconds is not None:
             drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
-            kept["deadline"] = drawn <= float(self.deadline_seconds)
+            within["deadline"] = drawn <= float(self.deadline_seconds)
         if self.budget is not None:
             drawn = draws_along(observed, time, [bill.total for bill in bills])
-            kept["budget"] = drawn <= float(self.budget)
-        if len(kept) > 1:
-            kept["both"] = kept["deadline"] & kept["budget"]
+            within["budget"] = drawn <= float(self.budget)
+        if len(within) > 1:
+            within["both"] = within["deadline"] & within["budget"]
         exact = time.low == time.high
-        return {name: None if exact else float(each.mean()) for name, each in kept.items()}
+        return {name: None if exact else float(each.mean()) for name, each in within.items()}
 
     def decision(self, candidates: Sequence[Candidate[Offer]]) -> Decision[Offer]:
         """The best of candidates, cheapest first; without one, the nearest to the limits."""
@@ -167,10 +169,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """An input's value at which the ``changed`` candidate costs as much as the ``other``."""
+    """An input's value at which the ``changed`` candidate costs as much as the ``rival``."""
 
     changed: Candidate[Offer]
-    other: Candidate[Offer]
+    rival: Candidate[Offer]
     switch: Switch
 
 
@@ -178,7 +180,7 @@ class SwitchPoint:
 class CheapestAnswer:
     """The choice among offers, its odds, and the machines that have no time.
 
-    ``beside`` are the cheapest in each other software.
+    ``other_stacks`` are the cheapest in each other software.
     """
 
     demand: Demand
@@ -187,7 +189,7 @@ class CheapestAnswer:
     batch: BatchChoice[Offer]
     odds: Odds[Machine]
     without: tuple[NoTime, ...]
-    beside: tuple[Candidate[Offer], ...]
+    other_stacks: tuple[Candidate[Offer], ...]
 
     @property
     def ordered(self) -> tuple[Candidate[Offer], ...]:
@@ -198,7 +200,7 @@ class CheapestAnswer:
         return tuple(sorted(candidates, key=lambda candidate: candidate.seconds))
 
     @property
-    def others(self) -> tuple[Candidate[Offer], ...]:
+    def alternatives(self) -> tuple[Candidate[Offer], ...]:
         """The other candidates that meet the demand, the next best first."""
         met = filter(self.demand.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
@@ -207,7 +209,9 @@ class CheapestAnswer:
     def runner_up(self) -> Candidate[Offer] | None:
         """The next best on another machine or plan, whatever its batch size."""
         place = place_of(self.choice)
-        return next((other for other in self.others if place_of(other) != place), None)
+        return next(
+            (candidate for candidate in self.alternatives if place_of(candidate) != place), None
+        )
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:
@@ -215,16 +219,16 @@ class CheapestAnswer:
 
         None where the fastest is demanded.
         """
-        other, points = self.runner_up, []
-        if other is None or self.demand.fastest:
+        rival, points = self.runner_up, []
+        if rival is None or self.demand.fastest:
             return ()
-        one_plan = other.key.job.price.id == self.choice.key.job.price.id
-        for changed, beside in ((self.choice, other), (other, self.choice)):
+        one_plan = rival.key.job.price.id == self.choice.key.job.price.id
+        for changed, fixed in ((self.choice, rival), (rival, self.choice)):
             job = changed.key.job
             for name in [SPEED] if one_plan else job.input_names():
-                switch = switching_value(job, name, beside.cost.mean)
+                switch = switching_value(job, name, fixed.cost.mean)
                 if switch is not None:
-                    points.append(SwitchPoint(changed, beside, switch))
+                    points.append(SwitchPoint(changed, fixed, switch))
         return tuple(points)
 
 
@@ -244,19 +248,19 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    (found, *beside), without = _offers(inputs, demand)
-    choice = _choice(demand, found)
-    sized = [(one.key.row.observed.batch_size, one) for one in found.candidates]
-    competing = [one.key.row for one in found.candidates if demand.met_by(one)]
+    (best, *slower_stacks), without = _offers(inputs, demand)
+    choice = _choice(demand, best)
+    sized = [(candidate.key.row.observed.batch_size, candidate) for candidate in best.candidates]
+    competing = [candidate.key.row for candidate in best.candidates if demand.met_by(candidate)]
     goal = _MODES[demand.mode][0]
     return CheapestAnswer(
         demand,
-        found,
+        best,
         choice,
         cheapest_batch(sized, accuracies(catalogue, demand.model)),
         odds_of(choice.key.row, competing, goal, demand.quantity),
         without,
-        tuple(other.candidates[0] for other in beside if other.candidates),
+        tuple(stack.candidates[0] for stack in slower_stacks if stack.candidates),
     )
 
 
@@ -281,23 +285,23 @@ def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[N
     )
 
 
-def _choice(demand: Demand, found: Offers) -> Candidate[Offer]:
-    if not found.candidates:
+def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
+    if not offered.candidates:
         reasons = "".join(
             f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
-            for row, reason in found.unpriced
+            for row, reason in offered.unpriced
         )
         raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
-    currency = found.candidates[0].cost.currency
+    currency = offered.candidates[0].cost.currency
     if demand.budget is not None and demand.currency != currency:
         raise InputError(f"budget: expected {currency}, as the prices, got {demand.currency}")
-    decision = demand.decision(found.candidates)
+    decision = demand.decision(offered.candidates)
     if decision.choice is None:
         nearest = decision.nearest
         assert nearest is not None, "of candidates one is nearest"
         amount, time = money(nearest.cost.mean, currency), seconds(float(nearest.seconds))
         raise InputError(
-            f"expected {demand.words}, found none: nearest is {name_of(nearest)}: "
+            f"expected {demand.phrase}, found none: nearest is {name_of(nearest)}: "
             f"{amount} in {time}"
         )
     return decision.choice
@@ -308,14 +312,14 @@ class TokenAnswer:
     """Requests to a model, and who answers them for how much; ``refused`` say who cannot."""
 
     model: str
-    asked: Requests
+    requests: Requests
     offers: tuple[ServingOffer, ...]
     apis: tuple[ApiPrice, ...]
     refused: tuple[str, ...]
     served: tuple[ServedDecoder, ...]
 
 
-def token_answer(inputs: Inputs, name: str, asked: Requests) -> TokenAnswer:
+def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
     """Everything that answers requests to a model, the cheapest first.
 
     Raises InputError for a model that generates no tokens, or fewer, or that nobody timed.
@@ -328,13 +332,17 @@ def token_answer(inputs: Inputs, name: str, asked: Requests) -> TokenAnswer:
             f"--model {name}: expected a model that generates tokens, with a table [decoder]: "
             f"{decoders or 'there is none'}"
         )
-    if asked.tokens > decoder.context:
+    if requests.tokens > decoder.context:
         raise InputError(
-            f"--prompt {asked.prompt} --output {asked.output}: expected at most "
+            f"--prompt {requests.prompt} --output {requests.output}: expected at most "
             f"{decoder.context} tokens together, the context of {name}"
         )
-    timed = [one for one in timed_decoders(inputs) if one.model == name]
-    served = tuple(one for one in served_decoders(inputs) if one.model == name)
+    timed = [
+        decoder_times for decoder_times in timed_decoders(inputs) if decoder_times.model == name
+    ]
+    served = tuple(
+        decoder_served for decoder_served in served_decoders(inputs) if decoder_served.model == name
+    )
     apis = [api for api in catalogue.apis.values() if api.model == name]
     if not (timed or apis or served):
         folders = ", ".join(map(str, inputs.folders))
@@ -344,29 +352,33 @@ def token_answer(inputs: Inputs, name: str, asked: Requests) -> TokenAnswer:
         )
     return TokenAnswer(
         name,
-        asked,
-        serving_offers(catalogue, timed, asked),
-        tuple(sorted(apis, key=lambda api: api_per_million(api, asked))),
-        tuple(dict.fromkeys(filter(None, (_refusal(one, asked) for one in timed)))),
+        requests,
+        serving_offers(catalogue, timed, requests),
+        tuple(sorted(apis, key=lambda api: api_per_million(api, requests))),
+        tuple(
+            dict.fromkeys(
+                filter(None, (_refusal(decoder_times, requests) for decoder_times in timed))
+            )
+        ),
         served,
     )
 
 
-def _refusal(decoder: TimedDecoder, asked: Requests) -> str:
+def _refusal(decoder: TimedDecoder, requests: Requests) -> str:
     """Why a machine is no answer; empty if it is one."""
     where = f"{decoder.machine.name}, {decoder.precision}"
-    known = list(capacities(decoder, asked))
-    if not known:
+    reached = list(capacities(decoder, requests))
+    if not reached:
         timed = "; ".join(
             f"{name} of {low} to {high} tokens" for name, (low, high) in decoder.lengths.items()
         )
-        middle = asked.prompt + asked.output // 2
+        middle = requests.prompt + requests.output // 2
         return (
-            f"{where}: no time of a prompt of {asked.prompt} and tokens after {middle}, the middle "
-            f"of the answer; timed are {timed}"
+            f"{where}: no time of a prompt of {requests.prompt} and tokens after {middle}, the "
+            f"middle of the answer; timed are {timed}"
         )
-    if best_capacity(decoder, asked) is None:
-        first = seconds(float(min(one.first.mean for one in known)))
-        token = seconds(float(min(one.token.mean for one in known)))
+    if best_capacity(decoder, requests) is None:
+        first = seconds(float(min(capacity.first.mean for capacity in reached)))
+        token = seconds(float(min(capacity.token.mean for capacity in reached)))
         return f"{where}: its first token takes {first} and each more {token} at best"
     return ""

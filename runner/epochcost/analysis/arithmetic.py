@@ -86,10 +86,10 @@ def arithmetic_of_graphs(
 
     The counts are kept under ``kept_in``, if given, by all that they follow from.
     """
-    new = [one for one in dict.fromkeys(graphs) if one and one not in _memory]
-    _memory.update((one, kept) for one in new if (kept := _KEPT.read(kept_in, one)))
-    _count([one for one in new if one not in _memory], kept_in)
-    return [None if one is None else _memory[one] for one in graphs]
+    new = [graph for graph in dict.fromkeys(graphs) if graph and graph not in _memory]
+    _memory.update((graph, counted) for graph in new if (counted := _KEPT.read(kept_in, graph)))
+    _count([graph for graph in new if graph not in _memory], kept_in)
+    return [None if graph is None else _memory[graph] for graph in graphs]
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
@@ -102,11 +102,11 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
     def counted_line(graph: Graph) -> bytes:
         return _COUNTED.dump_json(arithmetic_of_file(graph.path, dict(graph.dimensions)))
 
-    lines = computed_in_copies([partial(counted_line, one) for one in graphs])
-    for one, line in zip(graphs, lines, strict=True):
-        counted = _memory[one] = None if line is None else _COUNTED.validate_json(line)
+    lines = computed_in_copies([partial(counted_line, graph) for graph in graphs])
+    for graph, line in zip(graphs, lines, strict=True):
+        counted = _memory[graph] = None if line is None else _COUNTED.validate_json(line)
         if counted is not None:
-            _KEPT.write(kept_in, one, counted)
+            _KEPT.write(kept_in, graph, counted)
 
 
 @dataclass(frozen=True)
@@ -165,15 +165,17 @@ def optimizer_states(optimizer: Optimizer) -> int:
 
 def forward_shares(observed: Sequence[Observation]) -> tuple[ForwardShare, ...]:
     """Every measured training step that has inference beside it, in order."""
-    return tuple(_shares([one for one in observed if one.kind == "measured"]))
+    return tuple(
+        _shares([observation for observation in observed if observation.kind == "measured"])
+    )
 
 
 def _shares(measured: Sequence[Observation]) -> Iterator[ForwardShare]:
-    served = {_key(one): one for one in measured if one.mode == "inference"}
-    for one in measured:
-        other = served.get(_key(one))
-        if one.mode == "training" and other is not None:
-            yield ForwardShare(one, other, ratio(_step(other), _step(one)))
+    served = {_key(step): step for step in measured if step.mode == "inference"}
+    for step in measured:
+        inference = served.get(_key(step))
+        if step.mode == "training" and inference is not None:
+            yield ForwardShare(step, inference, ratio(_step(inference), _step(step)))
 
 
 def _key(observed: Observation) -> tuple[object, ...]:

@@ -63,7 +63,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
 def _verdict(
     catalogue: Catalogue, study: Study, index: int, limit: BudgetLimit, rows: Iterable[Row]
 ) -> Verdict:
-    goal, words = _GOALS[limit.goal]
+    goal, goal_words = _GOALS[limit.goal]
     about = [row for row in rows if _is_about(row, limit, goal)]
     costs = [(row, row.estimate(goal)) for row in about]
     priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
@@ -80,7 +80,7 @@ def _verdict(
         f" on {limit.hardware}" if limit.hardware else "",
         f" at {limit.price}" if limit.price else "",
     )
-    expected = f"{words} of {limit.model}{''.join(conditions)} for at most {_limit(limit)}"
+    expected = f"{goal_words} of {limit.model}{''.join(conditions)} for at most {_limit(limit)}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
     hardware = row.observed.machine.hardware if row else None
     price = cost.price_id if cost else None
@@ -110,9 +110,9 @@ def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
-    own = catalogue.models[limit.model].accuracy_percent
-    known = (published.percent if published else None, own)
-    return any(percent is not None and percent >= limit.accuracy_percent for percent in known)
+    declared = catalogue.models[limit.model].accuracy_percent
+    stated = (published.percent if published else None, declared)
+    return any(percent is not None and percent >= limit.accuracy_percent for percent in stated)
 
 
 def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
@@ -127,8 +127,8 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
     """Why nothing can be said, and what to do."""
     if priced:
-        wanted = plain(limit.accuracy_percent or Decimal(0))
-        return f"no source says that a training that was timed reaches {wanted} %"
+        percent = plain(limit.accuracy_percent or Decimal(0))
+        return f"no source says that a training that was timed reaches {percent} %"
     price = limit.price and catalogue.prices[limit.price]
     if price and price not in current_prices(catalogue.prices_of(price.hardware)):
         return f"{price.id} is superseded by a newer price"

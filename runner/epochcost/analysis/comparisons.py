@@ -50,7 +50,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
         if isinstance(cost := _cost(price, observed, observed.machine.vcpus), Estimate)
     ]
-    return min(costs, key=lambda one: one[0])[1] if costs else None
+    return min(costs, key=lambda pair: pair[0])[1] if costs else None
 
 
 def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
@@ -62,8 +62,8 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
         return JobCost(_cost(price, observed, machine.vcpus), price)
     if price.owned is not None and price.owned.per_vcpu:
         return JobCost(_cost(price, observed, vcpus), price, "price per vCPU")
-    for smaller, asked in _family_plans(catalogue, machine, vcpus, price):
-        return JobCost(_cost(asked, observed, vcpus), asked, f"price of {smaller.name}")
+    for smaller, plan in _family_plans(catalogue, machine, vcpus, price):
+        return JobCost(_cost(plan, observed, vcpus), plan, f"price of {smaller.name}")
     if machine.vcpus is None:
         return JobCost(Unpriced("how many vCPUs the machine has is not known"), price)
     share = Decimal(vcpus) / machine.vcpus
@@ -89,9 +89,9 @@ def _family_plans(
     for hardware in catalogue.hardware.values():
         if stem is None or hardware.vcpus != vcpus or family_stem(hardware) != stem:
             continue
-        for asked in current_prices(catalogue.prices_of(hardware.id)):
-            if _terms(asked) == _terms(price):
-                yield hardware, asked
+        for plan in current_prices(catalogue.prices_of(hardware.id)):
+            if _terms(plan) == _terms(price):
+                yield hardware, plan
 
 
 def _terms(price: Price) -> tuple[object, ...]:
@@ -182,10 +182,10 @@ def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
     """Every piece of work that has variants other than its vCPUs, in order."""
-    others = [one for one in variants if not only_vcpus(one)]
+    changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
-        VariantComparison(*key, tuple(_compared(catalogue, found)))
-        for key, found in _by_work(plain, others)
+        VariantComparison(*key, tuple(_compared(catalogue, trials)))
+        for key, trials in _by_work(plain, changed)
     )
 
 
@@ -193,11 +193,11 @@ def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
     """Every piece of work that was measured at two counts of vCPUs or more, in order."""
-    pinned = [one for one in variants if only_vcpus(one)]
-    found = ((key, _counted(ones)) for key, ones in _by_work(plain, pinned))
+    pinned = [trial for trial in variants if only_vcpus(trial)]
+    counts = ((key, _counted(trials)) for key, trials in _by_work(plain, pinned))
     return tuple(
         Scaling(*key, tuple(_scaled(catalogue, counted)))
-        for key, counted in found
+        for key, counted in counts
         if len(counted) > 1
     )
 
@@ -215,33 +215,35 @@ def _order(observed: Observation) -> tuple[object, ...]:
     """Training first; of one work the plain trial, then as many vCPUs as it takes."""
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
-    said = (observed.vcpus or 0, observed.variant, observed.software)
-    return *work, observed.mode == "inference", observed.batch_size, *said
+    variant = (observed.vcpus or 0, observed.variant, observed.software)
+    return *work, observed.mode == "inference", observed.batch_size, *variant
 
 
 def _by_work(
     plain: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
     """The variants of each piece of work with its measured plain trial."""
-    wanted = {_key(one) for one in variants}
-    beside = [one for one in plain if one.kind == "measured" and _key(one) in wanted]
-    for key, found in groupby(sorted([*beside, *variants], key=_order), key=_key):
-        yield key, list(found)
+    keys = {_key(trial) for trial in variants}
+    references = [trial for trial in plain if trial.kind == "measured" and _key(trial) in keys]
+    for key, trials in groupby(sorted([*references, *variants], key=_order), key=_key):
+        yield key, list(trials)
 
 
-def _compared(catalogue: Catalogue, found: Sequence[Observation]) -> Iterator[VariantRow]:
-    first = found[0]
+def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[VariantRow]:
+    first = trials[0]
     price = cheapest_plan(catalogue, first)
-    for one in found:
-        beside = first.variant == "" and one is not first
-        faster = ratio(in_floats(_step(first)), in_floats(_step(one))) if beside else None
-        yield VariantRow(one, job_cost(catalogue, one, price), faster)
+    for trial in trials:
+        comparable = first.variant == "" and trial is not first
+        faster = ratio(in_floats(_step(first)), in_floats(_step(trial))) if comparable else None
+        yield VariantRow(trial, job_cost(catalogue, trial, price), faster)
 
 
-def _counted(found: Sequence[Observation]) -> list[tuple[int, Observation]]:
+def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """By count of vCPUs; the plain trial stands for all where no trial was pinned to all."""
-    pinned = {one.vcpus: one for one in found if one.vcpus}
-    whole = {one.machine.vcpus: one for one in found if not one.vcpus and one.machine.vcpus}
+    pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
+    whole = {
+        trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
+    }
     return sorted((whole | pinned).items())
 
 
@@ -249,25 +251,25 @@ def _scaled(
     catalogue: Catalogue, counted: Sequence[tuple[int, Observation]]
 ) -> Iterator[VcpuPoint]:
     price = cheapest_plan(catalogue, counted[0][1])
-    jobs = [job_cost(catalogue, one, price) for _, one in counted]
-    steps = [in_floats(_step(one)) for _, one in counted]
+    jobs = [job_cost(catalogue, trial, price) for _, trial in counted]
+    steps = [in_floats(_step(trial)) for _, trial in counted]
     costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
-    for (vcpus, one), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
+    for (vcpus, trial), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
         fewest = step is steps[0]
         speedup = _ONE if fewest else ratio(steps[0], step)
         relative = _ONE if fewest else ratio(cost, costs[0])
         factor = vcpus / counted[0][0]
-        whole = one.vcpus is None
-        yield VcpuPoint(vcpus, one, job, speedup, speedup.mean / factor, relative, whole)
+        whole = trial.vcpus is None
+        yield VcpuPoint(vcpus, trial, job, speedup, speedup.mean / factor, relative, whole)
 
 
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
     """The costs, or where one is not known vCPUs times seconds, to which they are proportional."""
-    known = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
-    if len(known) == len(jobs):
-        return known
+    costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
+    if len(costs) == len(jobs):
+        return costs
     return [
         Bounded(count * step.low, count * step.mean, count * step.high)
         for step, count in zip(steps, vcpus, strict=True)

@@ -46,19 +46,19 @@ def energy_by_machine(
 ) -> tuple[MachineEnergy, ...]:
     """The energy of each machine with a figure for the goal, the least first, unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
-    found = [one for mine in machines if (one := _on_machine(catalogue, mine, goal))]
-    return tuple(sorted(found, key=_order))
+    energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
+    return tuple(sorted(energies, key=_order))
 
 
-def _order(one: MachineEnergy) -> tuple[bool, Decimal]:
-    return one.least is None, one.least.machines_kwh if one.least else Decimal(0)
+def _order(energy: MachineEnergy) -> tuple[bool, Decimal]:
+    return energy.least is None, energy.least.machines_kwh if energy.least else Decimal(0)
 
 
 def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> MachineEnergy | None:
-    found = answer(rows, goal)
-    if found is None:
+    best = answer(rows, goal)
+    if best is None:
         return None
-    choice = found.cheapest or found.fastest
+    choice = best.cheapest or best.fastest
     row, seconds = choice.row, choice.time.mean
     power = _power(catalogue, row, seconds)
     if isinstance(power, UnknownEnergy):
@@ -67,7 +67,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
         return MachineEnergy(row, goal, unknown="no grid is declared in specs/grids")
     pue = row.price.owned.pue if row.price and row.price.owned else None
     energies = [energy_use(power, seconds, grid, pue) for grid in catalogue.grids.values()]
-    ordered = sorted(energies, key=lambda one: one.kg_co2e)
+    ordered = sorted(energies, key=lambda use: use.kg_co2e)
     return MachineEnergy(row, goal, ordered[0], ordered[-1])
 
 
@@ -79,8 +79,8 @@ def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownE
         return EnergyReading.at(observed.watts, seconds, meter)
     machine = observed.machine
     hardware = catalogue.hardware[machine.hardware]
-    found = declared_power_of(row.price, hardware, machine.vcpus)
-    if isinstance(found, UnknownEnergy):
+    declared = declared_power_of(row.price, hardware, machine.vcpus)
+    if isinstance(declared, UnknownEnergy):
         read = "no meter read" if observed.kind == "measured" else "the source states none"
-        return UnknownEnergy(f"{read}, and {found.reason}")
-    return found
+        return UnknownEnergy(f"{read}, and {declared.reason}")
+    return declared

@@ -91,12 +91,12 @@ def estimate_training(
             f"{model.id}: expected a declared model, or one with a graph that can be counted and "
             "[training], got neither"
         )
-    needed, held = states_bytes(catalogue, model), machines * memory_bytes(hardware)
-    if needed > held:
+    needed, available = states_bytes(catalogue, model), machines * memory_bytes(hardware)
+    if needed > available:
         raise InputError(
             f"{model.id} does not fit: its weights, gradients and Adam's states need "
-            f"{memory(needed)}, {hardware.id} has {memory(held / machines)}: expected --machines "
-            f"{math.ceil(needed / held * machines)} or more, got {machines}"
+            f"{memory(needed)}, {hardware.id} has {memory(available / machines)}: expected "
+            f"--machines {math.ceil(needed / available * machines)} or more, got {machines}"
         )
     work = Computation(flops, peak_flops(hardware, precision), utilisation)
     time = work.time(machines)

@@ -79,14 +79,14 @@ class StepRatios:
         batches = self.worst.get(model)
         if not batches:
             return None
-        apart = {size: max(size / batch_size, batch_size / size) for size in batches}
-        nearest = min(apart, key=apart.__getitem__)
+        factors = {size: max(size / batch_size, batch_size / size) for size in batches}
+        nearest = min(factors, key=factors.__getitem__)
         counts = batches[nearest]
         value = counts[threads] if threads in counts else counts[max(counts)]
         where = [f"at batch size {nearest}"] if nearest != batch_size else []
         sizes = self.dimensions.get(model, {}).items()
-        said = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
-        return StepRatio(value, said, apart[nearest] <= _NEAR)
+        text = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
+        return StepRatio(value, text, factors[nearest] <= _NEAR)
 
 
 def read_ratios(path: Path) -> StepRatios:
@@ -104,9 +104,9 @@ def read_ratios(path: Path) -> StepRatios:
         ) from None
     worst = {
         model: {
-            size: known
+            size: largest
             for size, counts in batches.items()
-            if (known := {count: max(modes.values()) for count, modes in counts.items() if modes})
+            if (largest := {count: max(modes.values()) for count, modes in counts.items() if modes})
         }
         for model, batches in file.models.items()
     }
@@ -155,7 +155,10 @@ class Inputs:
     @cached_property
     def _hosts(self) -> Counter[str]:
         """The number of hosts of each kind of machine."""
-        hosts = {(one.result.hardware, one.result.environment.fingerprint) for one in self.stored}
+        hosts = {
+            (stored.result.hardware, stored.result.environment.fingerprint)
+            for stored in self.stored
+        }
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
@@ -172,8 +175,8 @@ class Inputs:
     @property
     def files(self) -> frozenset[Path]:
         """Every file of the folders that was read."""
-        results = (one.path for one in self.stored)
-        ceilings = (one.path for one in self.ceilings)
+        results = (stored.path for stored in self.stored)
+        ceilings = (stored.path for stored in self.ceilings)
         return frozenset((*results, *ceilings, *self.limits, *self.trainings))
 
 
@@ -202,13 +205,17 @@ def read_inputs(
     declared = _declared_machines(catalogue, stored)
     return Inputs(
         catalogue,
-        tuple(replace(one, result=_declared(one.result, catalogue, declared)) for one in stored),
+        tuple(
+            replace(result, result=_declared(result.result, catalogue, declared))
+            for result in stored
+        ),
         ratios,
         tuple(problems),
         {path: _declared(limit, catalogue, declared) for path, limit in limits.items()},
         cache,
         tuple(
-            replace(one, ceilings=_declared(one.ceilings, catalogue, declared)) for one in ceilings
+            replace(host, ceilings=_declared(host.ceilings, catalogue, declared))
+            for host in ceilings
         ),
         tuple(results),
         docs,
@@ -222,7 +229,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
     One host is one competitor: what was measured there as the machine at hand is that machine's.
     """
     declared: dict[str, set[str]] = {}
-    for result in (one.result for one in stored):
+    for result in (stored_result.result for stored_result in stored):
         if not catalogue.hardware[result.hardware].detected:
             declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
@@ -240,11 +247,13 @@ def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
 def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
     loaded = load_ceilings(folder)
     problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    for path, one in loaded.records.items():
-        if one.hardware in catalogue.hardware:
-            yield StoredCeilings(one, path, f"{RESULTS_URI}/{one.hardware}/{CEILINGS}/{path.name}")
+    for path, record in loaded.records.items():
+        if record.hardware in catalogue.hardware:
+            yield StoredCeilings(
+                record, path, f"{RESULTS_URI}/{record.hardware}/{CEILINGS}/{path.name}"
+            )
         else:
-            expected = f"expected a machine with a spec, got {one.hardware!r:.80}"
+            expected = f"expected a machine with a spec, got {record.hardware!r:.80}"
             problems.append(f"{path}: {expected} (left out of the site)")
 
 

@@ -57,5 +57,5 @@ def cpu_name(environment: Environment) -> str:
 
 
 def _gpu_name(environment: Environment, number: int) -> str:
-    known = environment.gpus[number].name if number < len(environment.gpus) else None
-    return known or "unknown GPU"
+    name = environment.gpus[number].name if number < len(environment.gpus) else None
+    return name or "unknown GPU"

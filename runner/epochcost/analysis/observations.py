@@ -16,11 +16,7 @@ from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, published_machine
-from epochcost.analysis.representatives import (
-    doubts_about,
-    is_of_steps,
-    representatives,
-)
+from epochcost.analysis.representatives import doubts_about, is_of_steps, representatives
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.predict.joint import Draws
 from epochcost.results.conditions import Energy
@@ -190,8 +186,8 @@ class ResultStatistics:
     def of(cls, result: Result) -> ResultStatistics:
         """The statistics of a result that has samples."""
         measured = result.measurement
-        found = outliers(measured.samples_seconds)
-        return cls(summary_of(measured), doubts_about(result), found)
+        outlying = outliers(measured.samples_seconds)
+        return cls(summary_of(measured), doubts_about(result), outlying)
 
 
 _KEPT = Keep(
@@ -220,7 +216,9 @@ def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
 def _measured(
     inputs: Inputs, workloads: Collection[str] | None, *, variants: bool
 ) -> Iterator[Observation]:
-    for stored in representatives([one for one in inputs.stored if is_of_steps(one.result)]):
+    for stored in representatives(
+        [stored for stored in inputs.stored if is_of_steps(stored.result)]
+    ):
         result, trial = stored.result, stored.result.trial
         if bool(trial.variant) == variants and (workloads is None or trial.model in workloads):
             content = result.model_dump_json() if inputs.cache else None
@@ -228,10 +226,10 @@ def _measured(
             yield _from_result(inputs, stored, _KEPT.value(inputs.cache, content, compute))
 
 
-def _from_result(inputs: Inputs, stored: StoredResult, seen: ResultStatistics) -> Observation:
+def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatistics) -> Observation:
     result, trial = stored.result, stored.result.trial
     model = inputs.catalogue.models[trial.model]
-    step = mean_time(seen.summary)
+    step = mean_time(statistics.summary)
     training = model.training if trial.mode == "training" else None
     energy = result.measurement.energy or Energy()
     too_large = _too_large(training, trial.batch_size)
@@ -250,18 +248,18 @@ def _from_result(inputs: Inputs, stored: StoredResult, seen: ResultStatistics) -
         epochs=training.epochs if training else None,
         date=result.measurement.started_at.date(),
         evidence=Evidence("result file", stored.uri),
-        summary=seen.summary,
+        summary=statistics.summary,
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=_peak_memory_bytes(result),
         step_ratio=ratio if training else None,
-        doubts=(*seen.doubts, *too_large),
+        doubts=(*statistics.doubts, *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.words if agreement else None,
         vcpus=trial.vcpus,
-        outliers=seen.outliers,
+        outliers=statistics.outliers,
     )
 
 
@@ -330,8 +328,12 @@ def _whole(number: Decimal) -> int | Decimal:
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:
     """Every model, then every workload known from published tables only."""
     models = [Workload.of_model(model) for model in catalogue.models.values()]
-    others = {one.workload.id: one.workload for one in observations if not one.workload.is_model}
-    return (*models, *others.values())
+    tables = {
+        observed.workload.id: observed.workload
+        for observed in observations
+        if not observed.workload.is_model
+    }
+    return (*models, *tables.values())
 
 
 def mean_time(summary: Summary) -> Time:

@@ -73,22 +73,22 @@ class Odds(Generic[KeyT]):
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     """The odds of a choice among ways with draws of their cost, equal ways sharing a draw."""
     drawn = np.stack(list(costs.values()))
-    least, own = drawn.min(axis=0), costs[choice]
+    least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
     shares = (first / first.sum(axis=0)).mean(axis=1)
-    others = {key: cost for key, cost in costs.items() if key != choice}
+    rivals = {key: cost for key, cost in costs.items() if key != choice}
     return Odds(
         choice,
         {key: float(share) for key, share in zip(costs, shares, strict=True)},
-        {key: float((cost < own).mean()) for key, cost in others.items()},
-        {key: ratio_ends(cost, own) for key, cost in others.items()},
-        float((own / least - 1).mean()),
+        {key: float((cost < choice_costs).mean()) for key, cost in rivals.items()},
+        {key: ratio_ends(cost, choice_costs) for key, cost in rivals.items()},
+        float((choice_costs / least - 1).mean()),
     )
 
 
-def ratio_ends(drawn: Vector, other: Vector) -> tuple[float, float, float]:
+def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float, float]:
     """The low end, the median and the high end of nine draws in ten of a ratio."""
-    low, middle, high = np.percentile(drawn / other, [5, 50, 95])
+    low, middle, high = np.percentile(drawn / reference, [5, 50, 95])
     return float(low), float(middle), float(high)
 
 
@@ -128,8 +128,8 @@ def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) ->
     at = np.log(float(time.mean)) + time_draws(observed, time)
     inside = np.clip(at, seconds[0], seconds[-1])
     powers = (np.diff(logarithms) / np.diff(seconds)).clip(0, 1) if len(points) > 1 else [1.0]
-    beyond = (at - inside) * np.where(at < inside, powers[0], powers[-1])
-    drawn: Vector = np.exp(np.interp(inside, seconds, logarithms) + beyond)
+    excess = (at - inside) * np.where(at < inside, powers[0], powers[-1])
+    drawn: Vector = np.exp(np.interp(inside, seconds, logarithms) + excess)
     return drawn
 
 

@@ -67,15 +67,17 @@ class TimedDecoder:
     @property
     def sequences(self) -> tuple[int, ...]:
         """The numbers of sequences whose decoding was timed."""
-        return tuple(sorted({one.sequences for one in self.phases if one.phase.name == "decode"}))
+        return tuple(
+            sorted({timed.sequences for timed in self.phases if timed.phase.name == "decode"})
+        )
 
     @cached_property
     def lengths(self) -> dict[str, tuple[int, int]]:
         """By phase the shortest and the longest that was timed."""
-        named = group_by(self.phases, lambda one: one.phase.name)
+        named = group_by(self.phases, lambda timed: timed.phase.name)
         return {
-            name: (min(o.phase.tokens for o in own), max(o.phase.tokens for o in own))
-            for name, own in named.items()
+            name: (min(o.phase.tokens for o in group), max(o.phase.tokens for o in group))
+            for name, group in named.items()
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
@@ -83,9 +85,9 @@ class TimedDecoder:
         return tuple(
             sorted(
                 (
-                    (one.phase.tokens, one.step)
-                    for one in self.phases
-                    if one.phase.name == name and one.sequences == sequences
+                    (timed.phase.tokens, timed.step)
+                    for timed in self.phases
+                    if timed.phase.name == name and timed.sequences == sequences
                 ),
                 key=lambda pair: pair[0],
             )
@@ -116,21 +118,21 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 
 def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
     """Every decoder whose phases were timed on whole machines, in the order of the files."""
-    own = [
-        one
-        for one in inputs.stored
-        if isinstance(one.result.trial.work, Phase)
-        and one.result.trial.variant in ("", one.result.trial.precision)
+    plain = [
+        stored
+        for stored in inputs.stored
+        if isinstance(stored.result.trial.work, Phase)
+        and stored.result.trial.variant in ("", stored.result.trial.precision)
     ]
     groups = group_by(
-        representatives(own),
-        lambda one: (
-            one.result.trial.model,
-            one.result.hardware,
-            one.result.environment.fingerprint,
-            one.result.trial.provider,
-            one.result.trial.precision,
-            one.result.trial.runtime,
+        representatives(plain),
+        lambda stored: (
+            stored.result.trial.model,
+            stored.result.hardware,
+            stored.result.environment.fingerprint,
+            stored.result.trial.provider,
+            stored.result.trial.precision,
+            stored.result.trial.runtime,
         ),
     )
     return tuple(_decoder(inputs, group) for group in groups.values())
@@ -144,9 +146,9 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
         phases=tuple(
-            _phase_time(one, phase)
-            for one in stored
-            if isinstance(phase := one.result.trial.work, Phase)
+            _phase_time(part, phase)
+            for part in stored
+            if isinstance(phase := part.result.trial.work, Phase)
         ),
     )
 

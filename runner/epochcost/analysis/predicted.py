@@ -23,24 +23,12 @@ from epochcost.analysis.arithmetic import (
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
-from epochcost.analysis.observations import (
-    Evidence,
-    Observation,
-    Stack,
-    Workload,
-    epoch_time,
-)
+from epochcost.analysis.observations import Evidence, Observation, Stack, Workload, epoch_time
 from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import CUDA_12_RUNTIME, missing_kernels
-from epochcost.predict.design import (
-    Devices,
-    Placed,
-    Precision,
-    computes_in,
-    usual_precision,
-)
+from epochcost.predict.design import Devices, Placed, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import (
     Forecast,
     Forecaster,
@@ -90,10 +78,10 @@ class Predictions:
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
 
-    def beyond(self, observed: Iterable[Observation]) -> Iterator[Observation]:
+    def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
         """Those of work that has no other time on that kind of machine in that software."""
-        known = {_work(one) for one in observed}
-        return (one for one in self.observations if _work(one) not in known)
+        timed = {_work(observation) for observation in observed}
+        return (observation for observation in self.observations if _work(observation) not in timed)
 
 
 def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
@@ -153,27 +141,30 @@ def predict_times(
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = cpu_rates(inputs, profiles, _words(RUNTIME))
-    known = {
+    cpu_known, cpus = cpu_rates(inputs, profiles, _runtime_name(RUNTIME))
+    evidence = {
         "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": _Known(cpu_known, cpus, OF_CPUS),
     }
-    machines = {one.id: _place(one, known[one.device]) for one in catalogue.hardware.values()}
+    machines = {
+        hardware.id: _place(hardware, evidence[hardware.device])
+        for hardware in catalogue.hardware.values()
+    }
     without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
     places = [place for place in machines.values() if isinstance(place, _Place)]
     timed: list[Observation] = []
-    for kind, rates in known.items():
+    for kind, rates in evidence.items():
         here = [place for place in places if place.hardware.device == kind]
-        asked: list[_Asked] = []
+        tasks: list[_Asked] = []
         for model in chosen:
             profile = profiles.get(model.id)
             if profile is None or not has_kin(profile, rates.rates):
                 without.append(NoTime(model.id, _refusal(kind, profile)))
                 continue
             questions, unasked = _questions(model, profile, here, rates, precision)
-            asked += questions
+            tasks += questions
             without += unasked
-        answers, vague = _forecasts(inputs, rates, profiles, asked)
+        answers, vague = _forecasts(inputs, rates, profiles, tasks)
         timed += (_observation(catalogue, *answer) for answer in answers)
         without += vague
     return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
@@ -192,27 +183,31 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)
-    return {name: one.profile for name, one in counted.items() if one and one.profile}
+    return {name: graph.profile for name, graph in counted.items() if graph and graph.profile}
 
 
 def _forecasts(
-    inputs: Inputs, known: _Known, profiles: Mapping[str, Profile], asked: Sequence[_Asked]
+    inputs: Inputs, evidence: _Known, profiles: Mapping[str, Profile], tasks: Sequence[_Asked]
 ) -> tuple[list[tuple[_Asked, Forecast]], list[NoTime]]:
     """The forecasts, and on which machines an interval is too wide to be told."""
     measured = [
         rate
-        for one in {one.place.hardware.id: one.place for one in asked}.values()
-        for rate in gpu_rates(inputs, one.hardware, one.device, profiles, one.software, known.rates)
+        for place in {place.place.hardware.id: place.place for place in tasks}.values()
+        for rate in gpu_rates(
+            inputs, place.hardware, place.device, profiles, place.software, evidence.rates
+        )
     ]
-    forecaster = Forecaster(known.rates, known.devices, measured, known.scales, inputs.cache)
-    forecasts = forecaster.forecasts([one.question for one in asked]) if asked else ()
-    told, vague = [], defaultdict(list)
-    for one, forecast in zip(asked, forecasts, strict=True):
+    forecaster = Forecaster(
+        evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache
+    )
+    forecasts = forecaster.forecasts([task.question for task in tasks]) if tasks else ()
+    precise, vague = [], defaultdict(list)
+    for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > _VAGUEST * forecast.low:
-            vague[one.model.id, "not known to a factor of ten"].append(one.place.hardware.name)
+            vague[task.model.id, "not known to a factor of ten"].append(task.place.hardware.name)
         else:
-            told.append((one, forecast))
-    return told, _no_times(vague)
+            precise.append((task, forecast))
+    return precise, _no_times(vague)
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
@@ -223,36 +218,40 @@ def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
     ]
 
 
-def _place(hardware: Hardware, known: _Known) -> _Place | str:
+def _place(hardware: Hardware, evidence: _Known) -> _Place | str:
     """A machine as predictions need it, or why nothing is predicted for it."""
     if hardware.accelerators:
-        return _accelerated(hardware, known)
+        return _accelerated(hardware, evidence)
     device = cpu_of(hardware)
     if isinstance(device, str):
         return device
-    if not known.rates:
+    if not evidence.rates:
         return "too few CPUs with published times"
     if hardware.memory_gib is None:
         return "its memory is not known"
-    return _Place(hardware, device, 1, hardware.memory_gib, _words(RUNTIME))
+    return _Place(hardware, device, 1, hardware.memory_gib, _runtime_name(RUNTIME))
 
 
-def _accelerated(hardware: Hardware, known: _Known) -> _Place | str:
+def _accelerated(hardware: Hardware, evidence: _Known) -> _Place | str:
     if len(hardware.accelerators) > 1:
         return "accelerators of several kinds"
     (accelerator,) = hardware.accelerators
-    device = known.devices.named(accelerator.name)
+    device = evidence.devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
     capability = accelerator.compute_capability
-    serving = [one for one in (RUNTIME, CUDA_12_RUNTIME) if not missing_kernels(one, capability)]
-    software = _words(serving[0]) if serving else ""
+    serving = [
+        runtime
+        for runtime in (RUNTIME, CUDA_12_RUNTIME)
+        if not missing_kernels(runtime, capability)
+    ]
+    software = _runtime_name(serving[0]) if serving else ""
     doubt = f"{RUNTIME} has no kernels for compute capability {capability}"
     older = doubt if software and serving[0] != RUNTIME else ""
     return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
 
 
-def _words(software: str) -> str:
+def _runtime_name(software: str) -> str:
     """The package as people call it."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"
@@ -262,27 +261,27 @@ def _questions(
     model: Model,
     profile: Profile,
     places: Sequence[_Place],
-    known: _Known,
+    evidence: _Known,
     precision: Precision | None,
 ) -> tuple[list[_Asked], list[NoTime]]:
     """Training and inference, and on which machines neither has a time."""
-    asked: list[_Asked] = []
+    tasks: list[_Asked] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    nearest = cache(partial(nearest_program, model.task, profile, known.rates))
+    nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
     for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
-        wanted = precision or usual_precision(place.device)
-        if not computes_in(place.device, wanted):
+        used = precision or usual_precision(place.device)
+        if not computes_in(place.device, used):
             continue
-        need = partial(_needed_bytes, model, profile, mode, place.count, wanted)
+        need = partial(_needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
-        program = nearest(mode, wanted) if place.hardware.device == "cuda" else None
+        program = nearest(mode, used) if place.hardware.device == "cuda" else None
         reason = ""
         if not fitting:
             needed = memory_words(need(min(sizes)))
             reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
         elif not (place.software or program):
-            reason = f"no kernels in {RUNTIME}, no published time in {wanted}"
+            reason = f"no kernels in {RUNTIME}, no published time in {used}"
         if reason:
             reasons[model.id, reason].append(place.hardware.name)
         else:
@@ -290,17 +289,17 @@ def _questions(
                 model=model.id,
                 profile=profile,
                 mode=mode,
-                precision=wanted,
+                precision=used,
                 batch=max(fitting),
                 software=place.software,
                 device=place.device,
                 count=place.count,
             )
-            asked += _asked(model, place, work, min(fitting), program)
-    return asked, _no_times(reasons)
+            tasks += _tasks_of(model, place, work, min(fitting), program)
+    return tasks, _no_times(reasons)
 
 
-def _asked(
+def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Asked]:
     """The work in our runtime, and in the program of others."""
@@ -342,31 +341,31 @@ def _needed_bytes(
     return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes
 
 
-def _observation(catalogue: Catalogue, asked: _Asked, forecast: Forecast) -> Observation:
-    work, published = asked.question, asked.published
+def _observation(catalogue: Catalogue, task: _Asked, forecast: Forecast) -> Observation:
+    work, published = task.question, task.published
     batch, program = work.batch, work.program
-    training = asked.model.training if work.mode == "training" else None
+    training = task.model.training if work.mode == "training" else None
     evidence = Evidence("prediction", _PAGE)
     if published is not None:
         evidence = Evidence(f"{published.source}: {published.file}", _PAGE)
     scale = published.per_second / forecast.per_second if published else 1.0
-    rates = (scale * one for one in (forecast.high, forecast.per_second, forecast.low))
+    rates = (scale * rate for rate in (forecast.high, forecast.per_second, forecast.low))
     # Digits beyond these depend on what else was asked at once.
     step = Time.from_floats(*(float(f"{batch / rate:.6g}") for rate in rates))
     return Observation(
-        workload=Workload.of_model(asked.model),
-        machine=published_machine(asked.place.hardware),
+        workload=Workload.of_model(task.model),
+        machine=published_machine(task.place.hardware),
         kind="published" if published else "predicted",
         mode=work.mode,
         batch_size=batch,
-        software=software_of(program) if program else asked.place.software,
+        software=software_of(program) if program else task.place.software,
         stack="published" if program else "onnxruntime",
         precision=work.precision,
         step=step,
         epoch=epoch_time(step, training, batch),
         epochs=training.epochs if training else None,
-        date=max(one.retrieved for one in catalogue.observations.values()),
+        date=max(table.retrieved for table in catalogue.observations.values()),
         evidence=evidence,
-        doubts=(asked.place.doubt,) if asked.place.doubt and program is None else (),
+        doubts=(task.place.doubt,) if task.place.doubt and program is None else (),
         draws=forecast.draws,
     )

@@ -107,10 +107,10 @@ class Headline:
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
     """What other pages quote: over all rows of accelerators, or of other things, withheld."""
-    found = trust.all.get(withheld)
-    if found is None:
+    errors = trust.all.get(withheld)
+    if errors is None:
         return None
-    return Headline(found.rows, 1 + found.median_percent / 100, found.coverage)
+    return Headline(errors.rows, 1 + errors.median_percent / 100, errors.coverage)
 
 
 def read_trust(docs: Path) -> Trust | None:
@@ -149,12 +149,12 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 def digest(root: Path) -> str:
     """Of observations, devices and the code of predictions, whatever the prices."""
-    found = hashlib.sha256()
+    content = hashlib.sha256()
     for folder in (root / "specs/devices", root / "specs/observations", _CODE):
         for path in sorted(folder.glob("*.*")):
             if path.suffix in _DIGESTED:
-                found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:16]
+                content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return content.hexdigest()[:16]
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
@@ -164,57 +164,57 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)
-    found: dict[Withheld, tuple[Tried, ...]] = {}
+    trials: dict[Withheld, tuple[Tried, ...]] = {}
     for withheld in WITHHELD:
         say(withheld)
-        found[withheld] = tried(learnt, devices, withheld)
+        trials[withheld] = tried(learnt, devices, withheld)
     prices = list(_prices(catalogue, devices))
-    totals = {kind: errors for kind, rows in found.items() if (errors := errors_of(rows))}
+    totals = {kind: errors for kind, rows in trials.items() if (errors := errors_of(rows))}
     if not totals or not prices:
         return None
-    accelerators = found["accelerator"]
+    accelerators = trials["accelerator"]
     return Trust(
         digest=digest(catalogue.root),
         prices_of=max(price.as_of for price, _, _ in prices),
         all=totals,
-        groups={kind: _groups(rows, lambda one: one.name) for kind, rows in found.items()},
+        groups={kind: _groups(rows, lambda row: row.name) for kind, rows in trials.items()},
         classes=(
-            *_groups(accelerators, lambda one: f"{one.placed.rate.source}, {one.placed.rate.mode}"),
+            *_groups(accelerators, lambda row: f"{row.placed.rate.source}, {row.placed.rate.mode}"),
             *_groups(accelerators, _precision_class),
         ),
         choices=tuple(_choices(catalogue, devices, accelerators)),
-        shown=tuple(_shown(accelerators)),
+        shown=tuple(_examples(accelerators)),
     )
 
 
-def _precision_class(one: Tried) -> str:
-    rate = one.placed.rate
+def _precision_class(row: Tried) -> str:
+    rate = row.placed.rate
     return f"all in {precision_words(precision_of(rate.precision))}, {rate.mode}"
 
 
 def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group, ...]:
     named: dict[str, list[Tried]] = {}
-    for one in rows:
-        named.setdefault(name(one), []).append(one)
-    found = ((name, errors_of(some)) for name, some in sorted(named.items()))
-    return tuple(Group(name, errors) for name, errors in found if errors)
+    for row in rows:
+        named.setdefault(name(row), []).append(row)
+    groups = ((name, errors_of(members)) for name, members in sorted(named.items()))
+    return tuple(Group(name, errors) for name, errors in groups if errors)
 
 
-def _shown(rows: Sequence[Tried]) -> Iterator[Shown]:
+def _examples(rows: Sequence[Tried]) -> Iterator[Shown]:
     """Some rows of each accelerator, from the fastest to the slowest."""
-    for name in sorted({one.name for one in rows}):
-        own = [one for one in rows if one.name == name and one.forecast]
-        own.sort(key=lambda one: one.placed.rate.per_second)
-        for at in sorted({round(at) for at in np.linspace(0, len(own) - 1, _MOST_SHOWN)}):
-            yield _row(own[at])
+    for name in sorted({row.name for row in rows}):
+        members = [row for row in rows if row.name == name and row.forecast]
+        members.sort(key=lambda row: row.placed.rate.per_second)
+        for at in sorted({round(at) for at in np.linspace(0, len(members) - 1, _MOST_SHOWN)}):
+            yield _row(members[at])
 
 
-def _row(one: Tried) -> Shown:
-    rate, forecast = one.placed.rate, one.forecast
+def _row(row: Tried) -> Shown:
+    rate, forecast = row.placed.rate, row.forecast
     assert forecast is not None, "only rows with a forecast are shown"
     rates = rate.per_second, forecast.per_second, forecast.high, forecast.low
     seconds = (float(f"{1 / each:.4g}") for each in rates)
-    return Shown(one.name, rate.count, rate.source, rate.model, rate.mode, *seconds)
+    return Shown(row.name, rate.count, rate.source, rate.model, rate.mode, *seconds)
 
 
 def hourly_prices(catalogue: Catalogue, devices: Devices) -> dict[str, float]:
@@ -238,10 +238,10 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
     """Among what is learnt from, and in each table of tuned programs by itself."""
     hourly = hourly_prices(catalogue, devices)
-    found = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
+    choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.observations.values():
         tuned = placed_tables(catalogue, [table], devices) if table.tuned else ()
         if tuned:
             alone = tried(tuned, devices, "accelerator")
-            found.append(Choices(table.name, *regrets(alone, devices, hourly)))
-    yield from (one for one in found if one.predictions.choices)
+            choices.append(Choices(table.name, *regrets(alone, devices, hourly)))
+    yield from (choice for choice in choices if choice.predictions.choices)

@@ -80,14 +80,16 @@ def cpu_rates(
     InputError for a table that cannot be read.
     """
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
-    for table in (one for one in inputs.catalogue.observations.values() if one.cpus):
+    for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
         named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
         rows += placed_tables(inputs.catalogue, [table], named)
-    devices = Devices({one.device.id: one.device for one in rows}.values())
-    if len({one.chip for one in devices.all}) < _LEAST_MAKES:
+    devices = Devices({row.device.id: row.device for row in rows}.values())
+    if len({device.chip for device in devices.all}) < _LEAST_MAKES:
         return (), devices
-    known = {(one.rate.model, one.rate.size): one.profile for one in rows if one.profile}
-    return tuple(placed(without_repeats(one.rate for one in rows), devices, known)[0]), devices
+    profiles_by_work = {(row.rate.model, row.rate.size): row.profile for row in rows if row.profile}
+    return tuple(
+        placed(without_repeats(row.rate for row in rows), devices, profiles_by_work)[0]
+    ), devices
 
 
 def gpu_rates(
@@ -96,7 +98,7 @@ def gpu_rates(
     device: Device,
     profiles: Mapping[str, Profile],
     software: str,
-    known: Sequence[Placed],
+    published: Sequence[Placed],
 ) -> Iterator[Placed]:
     """Rates of plain trials on one ``device`` of a GPU machine, of models with kin.
 
@@ -105,7 +107,7 @@ def gpu_rates(
     for result in _of_whole_steps(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
         plain = not trial.variant and trial.session.threads == 0
-        kin = profile is not None and not profile.recurrent_flops and has_kin(profile, known)
+        kin = profile is not None and not profile.recurrent_flops and has_kin(profile, published)
         if result.hardware == hardware.id and plain and kin and profile is not None:
             seconds = statistics.median(result.measurement.samples_seconds)
             work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
@@ -179,5 +181,5 @@ def _work(
 
 
 def _placed(work: Question, per_second: float, path: str) -> Placed:
-    found = as_rate(work, per_second)
-    return replace(found, rate=replace(found.rate, path=path))
+    row = as_rate(work, per_second)
+    return replace(row, rate=replace(row.rate, path=path))

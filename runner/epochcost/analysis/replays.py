@@ -70,13 +70,13 @@ class Replayed:
         A policy whose costs are those of one before it is left out.
         """
         starts = evenly_spaced_starts(self.market, self.job, _DRAWN_STARTS)
-        shown: list[Floats] = []
+        drawn: list[Floats] = []
         for result in self.results:
             home = self.home if result.policy == STAYING else None
             outcome = play_policy(self.market, self.job, POLICIES[result.policy], starts, home)
-            if any(np.array_equal(outcome.cost, before) for before in shown):
+            if any(np.array_equal(outcome.cost, before) for before in drawn):
                 continue
-            shown.append(outcome.cost)
+            drawn.append(outcome.cost)
             for at in np.flatnonzero(outcome.finished).tolist():
                 yield result.policy, self.trace.start + float(starts[at]), float(outcome.cost[at])
 

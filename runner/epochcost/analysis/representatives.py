@@ -32,14 +32,16 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     one. Studies may ask the same of one version with other samples: then that of more rounds does.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
-    for one in sorted(stored, key=lambda one: one.result.measurement.started_at):
-        trial = one.result.trial
+    for result_file in sorted(
+        stored, key=lambda result_file: result_file.result.measurement.started_at
+    ):
+        trial = result_file.result.trial
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
-        key = (*host_of(one.result), *work, trial.session.threads, trial.work)
+        key = (*host_of(result_file.result), *work, trial.session.threads, trial.work)
         earlier = latest.get(key)
-        if earlier is None or _gives_way(earlier.result, one.result):
-            latest[key] = one
-    return tuple(sorted(latest.values(), key=lambda one: one.uri))
+        if earlier is None or _gives_way(earlier.result, result_file.result):
+            latest[key] = result_file
+    return tuple(sorted(latest.values(), key=lambda result_file: result_file.uri))
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
@@ -47,7 +49,7 @@ def _gives_way(earlier: Result, later: Result) -> bool:
 
     Precision does not decide: of two intervals the narrower would hold the truth less often.
     """
-    rounds, more = (len(one.measurement.samples_by_round) for one in (earlier, later))
+    rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more
 
 
@@ -59,10 +61,10 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 def doubts_about(result: Result) -> tuple[str, ...]:
     """In what the machine is not the declared one, and why the result may not repeat."""
-    found = instabilities(result.measurement, result.environment)
+    symptoms = instabilities(result.measurement, result.environment)
     return (
-        *(f"measured as is: {one}" for one in result.contradictions),
-        *(f"unstable: {one.seen}" for one in found),
+        *(f"measured as is: {contradiction}" for contradiction in result.contradictions),
+        *(f"unstable: {symptom.seen}" for symptom in symptoms),
         *_fed(result.trial),
     )
 

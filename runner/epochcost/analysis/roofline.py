@@ -93,14 +93,14 @@ class AchievedRate:
     @property
     def of_measured_peak(self) -> float | None:
         """The share of the most operations of any threads; None where none were measured."""
-        known = [roof.peak_flops for roof in self.measured]
-        return self.flops_per_second / max(known) if known else None
+        peaks = [roof.peak_flops for roof in self.measured]
+        return self.flops_per_second / max(peaks) if peaks else None
 
     @property
     def of_measured_bandwidth(self) -> float | None:
         """The least share of the fastest copy of any threads; None where none was measured."""
-        known = [roof.bytes_per_second for roof in self.measured]
-        return self.least_bytes_per_second / max(known) if known else None
+        bandwidths = [roof.bytes_per_second for roof in self.measured]
+        return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
@@ -114,12 +114,12 @@ def achieved_rates(
 ) -> tuple[AchievedRate, ...]:
     """The best of each workload, mode and device, highest first; uncounted models are left out."""
     best: dict[tuple[object, ...], AchievedRate] = {}
-    for one in _achieved(inputs, hardware, observations):
-        observed = one.observed
+    for achieved in _achieved(inputs, hardware, observations):
+        observed = achieved.observed
         key = (observed.workload, observed.mode, observed.machine, observed.kind)
-        if key not in best or one.flops_per_second > best[key].flops_per_second:
-            best[key] = one
-    return tuple(sorted(best.values(), key=lambda one: -one.flops_per_second))
+        if key not in best or achieved.flops_per_second > best[key].flops_per_second:
+            best[key] = achieved
+    return tuple(sorted(best.values(), key=lambda achieved: -achieved.flops_per_second))
 
 
 def roof_of(hardware: Hardware, device: str) -> Roof:
@@ -131,9 +131,13 @@ def roof_of(hardware: Hardware, device: str) -> Roof:
         operations: float | None = float(peak_flops(hardware, "fp32"))
     except InputError:
         operations = None
-    rates = [(one.memory_gb_per_second, one.count) for one in hardware.accelerators]
-    known = [float(rate) * count * 1e9 for rate, count in rates if rate]
-    return Roof(device, operations, sum(known) if len(known) == len(rates) and known else None)
+    rates = [(gpu.memory_gb_per_second, gpu.count) for gpu in hardware.accelerators]
+    bandwidths = [float(rate) * count * 1e9 for rate, count in rates if rate]
+    return Roof(
+        device,
+        operations,
+        sum(bandwidths) if len(bandwidths) == len(rates) and bandwidths else None,
+    )
 
 
 def _achieved(
@@ -150,8 +154,8 @@ def _achieved(
             roof = roof_of(hardware, observed.machine.device)
             rates = (flops / seconds, least / seconds)
             every = roofs_of_host(inputs, observed.machine)
-            own = tuple(one for one in every if one.ceiling.precision == "fp32")
-            yield AchievedRate(observed, *rates, roof, own)
+            roofs = tuple(measured for measured in every if measured.ceiling.precision == "fp32")
+            yield AchievedRate(observed, *rates, roof, roofs)
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
@@ -168,9 +172,9 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
     """Those of the very host, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
-        one
-        for one in measured_roofs(inputs, hardware, machine.device)
-        if one.stored.ceilings.environment.fingerprint == machine.host
+        measured
+        for measured in measured_roofs(inputs, hardware, machine.device)
+        if measured.stored.ceilings.environment.fingerprint == machine.host
     )
 
 
@@ -218,7 +222,7 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     )
     number = BYTES_PER_NUMBER if single else _HALF_BYTES
     token = number * model.decoder.cached_numbers_per_token
-    for one in timed.phases:
-        if one.phase.name == "decode":
-            cached = one.sequences * one.phase.tokens * token
-            yield DecodedStep(timed, one, counted.read_whole * weight / rate, cached / rate)
+    for phase_time in timed.phases:
+        if phase_time.phase.name == "decode":
+            cached = phase_time.sequences * phase_time.phase.tokens * token
+            yield DecodedStep(timed, phase_time, counted.read_whole * weight / rate, cached / rate)

@@ -137,9 +137,9 @@ def _plans(
 ) -> Iterable[Price | None]:
     """Today's plans of the machine and, for a published figure, the one that its source paid."""
     plans = current[observed.machine.hardware]
-    own = catalogue.prices.get(observed.own_price) if observed.own_price else None
-    if own is not None and own not in plans:
-        plans = (own, *plans)
+    paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
+    if paid is not None and paid not in plans:
+        plans = (paid, *plans)
     return plans or (None,)
 
 
@@ -161,7 +161,7 @@ def group_by(
     groups: defaultdict[KeyT, list[ItemT]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
-    return {found: tuple(group) for found, group in groups.items()}
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     published, else is predicted more narrowly.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
-    return tuple(sorted(groups.values(), key=lambda some: _uncertainty(some, goal)))
+    return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
@@ -199,7 +199,9 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, float]:
     candidates = _candidates(rows, goal)
-    best = cheapest([one for one in candidates if not one.key.reservation] or candidates)
+    best = cheapest(
+        [candidate for candidate in candidates if not candidate.key.reservation] or candidates
+    )
     if best is None:
         return True, True, len(_KINDS), math.inf
     ends = max(best.cost.low, best.cost.mean / WIDEST)
@@ -236,14 +238,16 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
     if not timed:
         return None
     candidates = _candidates(rows, goal)
-    competing = [one for one in candidates if not one.key.reservation] or candidates
+    competing = [
+        candidate for candidate in candidates if not candidate.key.reservation
+    ] or candidates
     best = cheapest(competing)
-    priced = [Choice(one.key, goal) for one in competing]
+    priced = [Choice(candidate.key, goal) for candidate in competing]
     return Answer(
         goal=goal,
         cheapest=Choice(best.key, goal) if best else None,
         fastest=min(priced or timed, key=_fastest_first),
-        odds=odds_of(best.key, [one.key for one in competing], goal) if best else None,
+        odds=odds_of(best.key, [candidate.key for candidate in competing], goal) if best else None,
         machines=len({choice.row.observed.machine for choice in timed}),
         unpriced=sum(choice.cost is None for choice in timed),
     )
@@ -257,8 +261,8 @@ def odds_of(
     Of the choice's machine no other row counts. ``choice`` has a cost.
     """
     draws: dict[Machine, Vector] = {}
-    others = (row for row in rows if row.observed.machine != choice.observed.machine)
-    for row in (choice, *others):
+    rivals = (row for row in rows if row.observed.machine != choice.observed.machine)
+    for row in (choice, *rivals):
         if row.estimate(goal) is not None:
             machine, drawn = row.observed.machine, row.draws(goal, quantity)
             draws[machine] = np.minimum(draws.get(machine, drawn), drawn)
@@ -270,32 +274,32 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
     Of rows of one stack, in the currency that most of them have.
     """
-    found: dict[Machine, Row] = {}
-    for one in sorted(_candidates(rows, goal), key=_surest_first):
-        found.setdefault(one.key.observed.machine, one.key)
-    return tuple(found.values())
+    best: dict[Machine, Row] = {}
+    for candidate in sorted(_candidates(rows, goal), key=_surest_first):
+        best.setdefault(candidate.key.observed.machine, candidate.key)
+    return tuple(best.values())
 
 
-def _surest_first(one: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
+def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
     """What may be an answer, then what has but its price against it; the cheapest of each."""
-    row = one.key
-    return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(one)
+    row = candidate.key
+    return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     """Rows that may answer and have a cost, in the currency that most of them have."""
-    found = [
+    candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows
         if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
-    usual = _usual_currency(found)
-    return [one for one in found if one.cost.currency == usual]
+    usual = _usual_currency(candidates)
+    return [candidate for candidate in candidates if candidate.cost.currency == usual]
 
 
 def _usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
     """The currency that most of them have; None of none."""
-    counts = Counter(one.cost.currency for one in candidates)
+    counts = Counter(candidate.cost.currency for candidate in candidates)
     return max(sorted(counts), key=counts.__getitem__, default=None)
 
 
@@ -335,25 +339,28 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
             except InputError as error:
                 unpriced.append((row, str(error)))
     usual = _usual_currency(candidates)
-    for one in candidates:
-        if one.cost.currency != usual:
-            reason = f"its price is in {one.cost.currency}, and others are in {usual}"
-            unpriced.append((one.key.row, reason))
-    same = [one for one in candidates if one.cost.currency == usual]
-    sound = [one for one in same if not one.key.row.reservation]
+    for candidate in candidates:
+        if candidate.cost.currency != usual:
+            reason = f"its price is in {candidate.cost.currency}, and others are in {usual}"
+            unpriced.append((candidate.key.row, reason))
+    same = [candidate for candidate in candidates if candidate.cost.currency == usual]
+    sound = [candidate for candidate in same if not candidate.key.row.reservation]
     if sound:
-        left = [one for one in same if one.key.row.reservation]
-        unpriced += [(one.key.row, f"{one.key.row.reservation}: {_said(one)}") for one in left]
+        reserved = [candidate for candidate in same if candidate.key.row.reservation]
+        unpriced += [
+            (candidate.key.row, f"{candidate.key.row.reservation}: {_cost_and_time(candidate)}")
+            for candidate in reserved
+        ]
     return Offers(tuple(sorted(sound or same, key=_cheapest_first)), tuple(unpriced))
 
 
-def _cheapest_first(one: Candidate[Any]) -> tuple[Decimal, Decimal]:
-    return one.cost.mean, one.seconds
+def _cheapest_first(candidate: Candidate[Any]) -> tuple[Decimal, Decimal]:
+    return candidate.cost.mean, candidate.seconds
 
 
-def _said(one: Candidate[Offer]) -> str:
-    cost = money(one.cost.mean, one.cost.currency)
-    return f"{cost} in {seconds(float(one.seconds))}"
+def _cost_and_time(candidate: Candidate[Offer]) -> str:
+    cost = money(candidate.cost.mean, candidate.cost.currency)
+    return f"{cost} in {seconds(float(candidate.seconds))}"
 
 
 def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
@@ -368,15 +375,15 @@ def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
     """The accuracy that published rows of a workload give for batch sizes, the best of each."""
-    known: dict[int, Accuracy] = {}
+    best: dict[int, Accuracy] = {}
     for source in catalogue.published.values():
         if workload not in {source.model, source.id}:
             continue
         for timing in source.timings:
             if timing.batch_size is None or timing.accuracy_percent is None:
                 continue
-            one = Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0))
-            other = known.setdefault(timing.batch_size, one)
-            if one.percent > other.percent:
-                known[timing.batch_size] = one
-    return known
+            accuracy = Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0))
+            earlier = best.setdefault(timing.batch_size, accuracy)
+            if accuracy.percent > earlier.percent:
+                best[timing.batch_size] = accuracy
+    return best

@@ -23,9 +23,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import mark_of
-from epochcost.analysis.tokens import (
-    hour_of,
-)
+from epochcost.analysis.tokens import hour_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
@@ -140,11 +138,11 @@ def _million(run: LoadGenRun, machine: Machine) -> MachineTime:
 
 def _load_words(load: Load) -> str:
     """The scenario, with its bound."""
-    words: str = load.scenario
+    text: str = load.scenario
     if load.bound_seconds is not None and load.latency_percentile is not None:
         within = seconds(load.bound_seconds)
-        words += f", {plain(load.latency_percentile * 100)} % within {within}"
-    return words
+        text += f", {plain(load.latency_percentile * 100)} % within {within}"
+    return text
 
 
 def _batching_words(load: Load, most: int) -> str:
@@ -170,15 +168,15 @@ class ServedRate:
 
     def first_seconds(self, percent: Percent) -> float | None:
         """A percentile of the time to the first token; None of too few requests."""
-        return self._known(percent, self.tokens.first.percentile(percent))
+        return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
         """A percentile of the time of each further token; None of too few requests."""
-        return self._known(percent, self.tokens.further.percentile(percent))
+        return self._seconds(percent, self.tokens.further.percentile(percent))
 
-    def _known(self, percent: int, nanoseconds: int) -> float | None:
-        beyond = self.requests * (100 - percent) / 100
-        return nanoseconds / 1e9 if beyond >= _FEWEST_BEYOND else None
+    def _seconds(self, percent: int, nanoseconds: int) -> float | None:
+        slower = self.requests * (100 - percent) / 100
+        return nanoseconds / 1e9 if slower >= _FEWEST_BEYOND else None
 
     @property
     def tokens_per_request(self) -> float:
@@ -203,7 +201,7 @@ class ServedDecoder:
     machine: Machine
     precision: Precision
     software: str
-    asked: Requests
+    requests: Requests
     rates: tuple[ServedRate, ...]
     start_seconds: float | None
     price: Price | None
@@ -233,11 +231,11 @@ class ServedDecoder:
 
     def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
         """The time to the first token at any rate between those measured; None beyond."""
-        return self._at(per_second, [one.first_seconds(percent) for one in self.rates])
+        return self._at(per_second, [rate.first_seconds(percent) for rate in self.rates])
 
     def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
         """As ``first_seconds`` for each further token."""
-        return self._at(per_second, [one.further_seconds(percent) for one in self.rates])
+        return self._at(per_second, [rate.further_seconds(percent) for rate in self.rates])
 
     def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:
         pairs = zip(self.rates, times, strict=True)
@@ -267,12 +265,18 @@ def interpolated(
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
     """Every decoder behind an engine on a whole machine, by its cheapest plan of today."""
-    own = [one for one in inputs.stored if isinstance(one.result.trial.work, Requests)]
-    plain = [one for one in own if one.result.trial.variant in ("", one.result.trial.precision)]
-    for one in representatives(plain):
-        record, requests = one.result.measurement.served, one.result.trial.work
+    requested = [
+        stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
+    ]
+    plain = [
+        stored
+        for stored in requested
+        if stored.result.trial.variant in ("", stored.result.trial.precision)
+    ]
+    for stored in representatives(plain):
+        record, requests = stored.result.measurement.served, stored.result.trial.work
         if record is not None and isinstance(requests, Requests):
-            yield _served(inputs, one, record, requests)
+            yield _served(inputs, stored, record, requests)
 
 
 def _served(
@@ -286,10 +290,10 @@ def _served(
         machine=machine,
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
-        asked=requests,
+        requests=requests,
         rates=tuple(_rates(record, requests)),
         start_seconds=record.start_seconds,
-        price=min(prices, key=lambda one: _hour(machine, one), default=None),
+        price=min(prices, key=lambda plan: _hour(machine, plan), default=None),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         joules_per_token=_joules_per_token(record, energy),
@@ -299,7 +303,7 @@ def _served(
 
 def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
     tokens = sum(run.tokens.read + run.tokens.written for run in record.runs if run.tokens)
-    joules = sum(one.joules for one in energy.readings)
+    joules = sum(reading.joules for reading in energy.readings)
     return joules / tokens if joules and tokens else None
 
 
@@ -310,9 +314,9 @@ def _hour(machine: Machine, price: Price) -> Decimal:
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
     """The run that counts and the shares of its rate, the lowest first."""
-    shares = [one for one in record.runs if one.purpose == "share"]
+    shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
-    for run in sorted(counted, key=lambda one: one.samples_per_second):
+    for run in sorted(counted, key=lambda run: run.samples_per_second):
         assert run.tokens is not None, "requests to a decoder are answered by tokens"
         yield ServedRate(
             per_second=Decimal(repr(run.samples_per_second)),

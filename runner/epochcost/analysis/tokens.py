@@ -75,13 +75,13 @@ class Capacity:
         return 1 / self.request.mean
 
 
-def capacities(decoder: TimedDecoder, asked: Requests) -> Iterator[Capacity]:
+def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     """By number of sequences what the machine does at most; none for lengths that nobody timed.
 
     A token of a sequence waits for the prompts of those that come while it is written: each of the
     others brings one in the time of an answer.
     """
-    prompt, output = Decimal(asked.prompt), Decimal(asked.output)
+    prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
     for sequences in decoder.sequences:
         decode = decoder.decode(middle_of(prompt, output), sequences)
@@ -134,15 +134,15 @@ def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
     return hour / _HOUR_SECONDS / request_cost
 
 
-def best_capacity(decoder: TimedDecoder, asked: Requests) -> Capacity | None:
+def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
     """The one of the most requests a second that keeps the bounds; None where none does."""
-    kept = [
-        one
-        for one in capacities(decoder, asked)
-        if (asked.first_seconds is None or one.first.mean <= asked.first_seconds)
-        and (asked.token_seconds is None or one.token.mean <= asked.token_seconds)
+    sufficient = [
+        capacity
+        for capacity in capacities(decoder, requests)
+        if (requests.first_seconds is None or capacity.first.mean <= requests.first_seconds)
+        and (requests.token_seconds is None or capacity.token.mean <= requests.token_seconds)
     ]
-    return max(kept, key=lambda one: one.per_second, default=None)
+    return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
 
 
 def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
@@ -150,14 +150,14 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
     return time.low, time.mean, time.high
 
 
-def _sum(one: Time, other: Time) -> Time:
+def _sum(first: Time, second: Time) -> Time:
     """The low ends together and the high ends together: never too narrow."""
     with exact_arithmetic():
-        return Time(one.low + other.low, one.mean + other.mean, one.high + other.high)
+        return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class CostByKind:
     """What a million tokens cost that are read, and that are written."""
 
     input: Estimate
@@ -169,7 +169,7 @@ class ServingOffer:
     """One machine under one plan for the requests that are asked.
 
     ``machines`` run side by side; ``per_million`` is the cost of a million tokens, read or
-    written, and ``full`` that of a machine that is never idle; ``apart`` and ``full_apart`` are
+    written, and ``full`` that of a machine that is never idle; ``by_kind`` and ``full_by_kind`` are
     the same by kind.
     """
 
@@ -179,8 +179,8 @@ class ServingOffer:
     machines: int
     per_million: Estimate
     full: Estimate
-    apart: Apart
-    full_apart: Apart
+    by_kind: CostByKind
+    full_by_kind: CostByKind
 
     @property
     def mark(self) -> str:
@@ -189,24 +189,24 @@ class ServingOffer:
 
 
 def serving_offers(
-    catalogue: Catalogue, decoders: Iterable[TimedDecoder], asked: Requests
+    catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
 ) -> tuple[ServingOffer, ...]:
     """Every machine and current plan that keeps the bounds, cheapest first, reserved ones last."""
     offers = [
         offer
         for decoder in decoders
-        if (capacity := best_capacity(decoder, asked)) is not None
+        if (capacity := best_capacity(decoder, requests)) is not None
         for price in current_prices(catalogue.prices_of(decoder.machine.hardware))
-        if (offer := _offer(decoder, price, capacity, asked)) is not None
+        if (offer := _offer(decoder, price, capacity, requests)) is not None
     ]
     return tuple(sorted(offers, key=_cheapest_first))
 
 
-def at_rate(offer: ServingOffer, asked: Requests, per_second: float) -> Cost:
+def at_rate(offer: ServingOffer, requests: Requests, per_second: float) -> Cost:
     """What a million tokens cost on the same machines at another rate."""
-    again = replace(asked, per_second=Decimal(repr(per_second)))
-    found = _offer(offer.decoder, offer.price, offer.capacity, again)
-    return Unpriced("no bill") if found is None else found.per_million
+    again = replace(requests, per_second=Decimal(repr(per_second)))
+    again_offered = _offer(offer.decoder, offer.price, offer.capacity, again)
+    return Unpriced("no bill") if again_offered is None else again_offered.per_million
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
@@ -215,15 +215,15 @@ def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
 
 
 def _offer(
-    decoder: TimedDecoder, price: Price, capacity: Capacity, asked: Requests
+    decoder: TimedDecoder, price: Price, capacity: Capacity, requests: Requests
 ) -> ServingOffer | None:
     hour = hour_of(decoder.machine, price)
     if hour is None:
         return None
     with exact_arithmetic():
-        times, tokens = ends_of_time(capacity.request), Decimal(asked.tokens)
-        machines = [machines_for(asked.per_second, seconds) for seconds in times]
-        bills = [rented_per_million(hour, one, asked.per_second, tokens) for one in machines]
+        times, tokens = ends_of_time(capacity.request), Decimal(requests.tokens)
+        machines = [machines_for(requests.per_second, seconds) for seconds in times]
+        bills = [rented_per_million(hour, count, requests.per_second, tokens) for count in machines]
         full = [busy_per_million(hour, seconds, tokens) for seconds in times]
     bill, whole = _estimate(price, bills), _estimate(price, full)
     return ServingOffer(
@@ -233,29 +233,33 @@ def _offer(
         machines=int(machines[1]),
         per_million=bill,
         full=whole,
-        apart=_apart(capacity, asked, bill, owed=True),
-        full_apart=_apart(capacity, asked, whole, owed=False),
+        by_kind=_cost_by_kind(capacity, requests, bill, owed=True),
+        full_by_kind=_cost_by_kind(capacity, requests, whole, owed=False),
     )
 
 
-def _apart(capacity: Capacity, asked: Requests, bill: Estimate, *, owed: bool) -> Apart:
+def _cost_by_kind(
+    capacity: Capacity, requests: Requests, bill: Estimate, *, owed: bool
+) -> CostByKind:
     """Each phase's share of the cost of a million tokens.
 
     Of what is ``owed`` however long both take, one has least when the other takes longest.
     """
-    both = capacity.first, capacity.written
+    phases = capacity.first, capacity.written
     with exact_arithmetic():
-        prompt, output = (Decimal(asked.tokens) / one for one in (asked.prompt, asked.output))
-        return Apart(
-            _share(bill, *both, prompt, owed=owed), _share(bill, *both[::-1], output, owed=owed)
+        prompt, output = (
+            Decimal(requests.tokens) / length for length in (requests.prompt, requests.output)
+        )
+        return CostByKind(
+            _share(bill, *phases, prompt, owed=owed), _share(bill, *phases[::-1], output, owed=owed)
         )
 
 
-def _share(bill: Estimate, own: Time, other: Time, times: Decimal, *, owed: bool) -> Estimate:
-    with_least, with_most = (other.high, other.low) if owed else (other.low, other.high)
-    low = bill.low * times * own.low / (own.low + with_least)
-    mean = bill.mean * times * own.mean / (own.mean + other.mean)
-    high = bill.high * times * own.high / (own.high + with_most)
+def _share(bill: Estimate, phase: Time, rest: Time, times: Decimal, *, owed: bool) -> Estimate:
+    with_least, with_most = (rest.high, rest.low) if owed else (rest.low, rest.high)
+    low = bill.low * times * phase.low / (phase.low + with_least)
+    mean = bill.mean * times * phase.mean / (phase.mean + rest.mean)
+    high = bill.high * times * phase.high / (phase.high + with_most)
     # Where all three are one, their last digits are rounded apart.
     return replace(bill, low=min(low, mean), mean=mean, high=max(high, mean))
 
@@ -273,18 +277,18 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
     return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
 
 
-def api_per_million(api: ApiPrice, asked: Requests) -> Decimal:
+def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
     """What the API asks for a million tokens of such requests, read and written together."""
-    return api.request(asked.prompt, asked.output) * MILLION / asked.tokens
+    return api.request(requests.prompt, requests.output) * MILLION / requests.tokens
 
 
-def break_even_per_second(offer: ServingOffer, api: ApiPrice, asked: Requests) -> Decimal | None:
+def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
     """The requests a second from which one machine is cheaper than the API.
 
     None where it is not even at its capacity.
     """
     hour = hour_of(offer.decoder.machine, offer.price)
-    price = api.request(asked.prompt, asked.output)
+    price = api.request(requests.prompt, requests.output)
     if hour is None or price <= 0 or api.currency != offer.price.currency:
         return None
     rate = break_even_rate(hour, price)

@@ -123,7 +123,7 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     demand, shown = answer.demand, answer.ordered
     order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
-    say(f"Choices for {demand.words}, {order}\n")
+    say(f"Choices for {demand.phrase}, {order}\n")
     if not show_all:
         places: dict[object, Candidate[Offer]] = {}
         for candidate in filter(demand.met_by, answer.ordered):
@@ -184,7 +184,7 @@ def _explanation(answer: CheapestAnswer) -> Iterator[str]:
     limit = demand.limits.get("budget" if demand.fastest else "deadline", "")
     best = f"{'Fastest' if demand.fastest else 'Cheapest'} {limit}".rstrip()
     yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
-    for other in answer.beside:
+    for other in answer.other_stacks:
         yield f"In {_software(other)}: {_cost(other)}, {name_of(other)}."
     yield _next_best(answer)
     yield f"How sure: {'; '.join(_doubts(answer))}."
@@ -247,7 +247,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
     """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.fastest:
-        confirmed = (one for one in answer.others if not one.key.job.price.unconfirmed_words)
+        confirmed = (one for one in answer.alternatives if not one.key.job.price.unconfirmed_words)
         least = next(confirmed, None)
         if least is not None and least.cost.mean <= choice.cost.high:
             yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
@@ -350,7 +350,7 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
             for one in listed
         ],
         "changes_at": [
-            {"candidate": place[id(turn.changed)], "against": place[id(turn.other)]}
+            {"candidate": place[id(turn.changed)], "against": place[id(turn.rival)]}
             | {"input": turn.switch.name, "now": turn.switch.now, "value": turn.switch.value}
             for turn in answer.switch_points
         ],
@@ -359,7 +359,7 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
-        "in_other_software": [_candidate(one) for one in answer.beside],
+        "in_other_software": [_candidate(one) for one in answer.other_stacks],
         "without_time": answer.without,
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}

@@ -108,7 +108,7 @@ def _cost_change(cost: ChangedCost) -> dict[str, Any]:
         "after": _cost(cost.after),
         "change": None if cost.amount is None else str(cost.amount),
         "relative": cost.relative,
-        "why": [{"cause": cause.kind, "words": cause.words} for cause in cost.causes],
+        "why": [{"cause": cause.kind, "words": cause.text} for cause in cost.causes],
         "time": cost.time,
     }
 

@@ -97,7 +97,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 
 def _show(answer: TokenAnswer, *, wide: bool) -> None:
-    asked = answer.asked
+    asked = answer.requests
     say(
         f"{answer.model}, {plain(asked.per_second.normalize())} requests a second, each "
         f"{asked.prompt:,} tokens read and {asked.output:,} written"
@@ -106,7 +106,7 @@ def _show(answer: TokenAnswer, *, wide: bool) -> None:
         print_table(_HEADER, [_row(one) for one in answer.offers], drop=_DROP, wide=wide)
     for line in _lines(answer):
         say(line)
-    for (software, load), group in groupby(answer.served, lambda one: (one.software, one.asked)):
+    for (software, load), group in groupby(answer.served, lambda one: (one.software, one.requests)):
         say(f"Behind {software}, measured with {load.lengths_words}:")
         for served in group:
             expected = "; ".join(_expected(served, asked.per_second))
@@ -125,8 +125,8 @@ def _row(offer: ServingOffer) -> tuple[str, ...]:
         str(offer.machines),
         _amount(offer.per_million),
         money_range(offer.per_million.low, offer.per_million.high, offer.price.currency),
-        _amount(offer.apart.input),
-        _amount(offer.apart.output),
+        _amount(offer.by_kind.input),
+        _amount(offer.by_kind.output),
         _amount(offer.full),
         f"{float(capacity.per_second):.3g}/s",
         seconds(float(capacity.token.mean)),
@@ -139,7 +139,7 @@ def _amount(cost: Cost) -> str:
 
 
 def _lines(answer: TokenAnswer) -> Iterator[str]:
-    asked = answer.asked
+    asked = answer.requests
     for reason in answer.refused:
         yield f"left out: {reason}"
     for api in answer.apis:
@@ -179,7 +179,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
     """What a machine does at a rate, by the measurements below and above it."""
-    load = served.asked
+    load = served.requests
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
     kept = "{} % of first tokens within {} and further ones within {}".format(
         load.percentile, *bounds
@@ -202,7 +202,7 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
 
 
 def _as_json(answer: TokenAnswer) -> dict[str, Any]:
-    asked = answer.asked
+    asked = answer.requests
     return {
         "model": answer.model,
         "requests_per_second": asked.per_second,
@@ -231,11 +231,11 @@ def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], asked: Requests) -> di
         "first_token_seconds": capacity.first.mean,
         "token_seconds": capacity.token.mean,
         "per_million_tokens": offer.per_million,
-        "per_million_input_tokens": offer.apart.input,
-        "per_million_output_tokens": offer.apart.output,
+        "per_million_input_tokens": offer.by_kind.input,
+        "per_million_output_tokens": offer.by_kind.output,
         "per_million_tokens_never_idle": offer.full,
-        "per_million_input_tokens_never_idle": offer.full_apart.input,
-        "per_million_output_tokens_never_idle": offer.full_apart.output,
+        "per_million_input_tokens_never_idle": offer.full_by_kind.input,
+        "per_million_output_tokens_never_idle": offer.full_by_kind.output,
         "cheaper_than_api_from_requests_per_second": {
             api.id: break_even_per_second(offer, api, asked) for api in apis
         },
@@ -248,7 +248,7 @@ def _served(served: ServedDecoder) -> dict[str, Any]:
         "hardware": served.machine.hardware,
         "precision": served.precision,
         "engine": served.software,
-        "requests": served.asked,
+        "requests": served.requests,
         "start_seconds": served.start_seconds,
         "joules_per_token": served.joules_per_token,
         "meters": served.meters or None,

@@ -201,10 +201,7 @@ def _same(one: Labels, other: Labels) -> Matrix:
 
 
 def held_out(
-    design: Design,
-    scales: Scales,
-    groups: Labels,
-    inverse: Matrix | None = None,
+    design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
 ) -> tuple[Held, ...]:
     """Each group of rows predicted from the rows of all others.
 

@@ -34,7 +34,7 @@ def of_goal(found: Difference, goal: str) -> ChangedCost:
 
 def causes(change: ChangedCost) -> list[tuple[str, str]]:
     """The kinds of the causes and their words."""
-    return [(cause.kind, cause.words) for cause in change.causes]
+    return [(cause.kind, cause.text) for cause in change.causes]
 
 
 def test_nothing_changed(compare: Compare) -> None:

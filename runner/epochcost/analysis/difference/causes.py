@@ -40,10 +40,10 @@ _DESCRIPTIVE = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause of a change; ``words`` say by how much what changed."""
+    """A cause of a change; ``text`` says by how much what changed."""
 
     kind: CauseKind
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ def _is_of_steps(results: Iterable[Result]) -> bool:
     return all(result.measurement.samples_seconds for result in results)
 
 
-def _cause(kind: CauseKind, words: str) -> Iterator[Cause]:
-    if words:
-        yield Cause(kind, words)
+def _cause(kind: CauseKind, text: str) -> Iterator[Cause]:
+    if text:
+        yield Cause(kind, text)
 
 
 def _timed(
@@ -140,8 +140,8 @@ def _timed(
     low, mean, high = (
         f"{end - 1:+.1%}" for end in (time.factor.low, time.factor.mean, time.factor.high)
     )
-    words = f"step {mean} (95 % interval {low} to {high})"
-    return (Cause("method", f"{words}: {method}") if method else Cause("time", words),)
+    change = f"step {mean} (95 % interval {low} to {high})"
+    return (Cause("method", f"{change}: {method}") if method else Cause("time", change),)
 
 
 def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
@@ -151,7 +151,7 @@ def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -
         return "the published table was edited" if old.time != new.time else ""
     measured = job.kind == "measured"
     length = _LENGTH_OF_TRAINING if job.mode == "training" else ()
-    words = (
+    changes = (
         changed_keys(
             before.models[job.workload],
             after.models[job.workload],
@@ -163,7 +163,7 @@ def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -
             within=_SIZE_OF_MACHINE if measured else _WHOLE_SPEC,
         ),
     )
-    return ", ".join(filter(None, words))
+    return ", ".join(filter(None, changes))
 
 
 def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
@@ -188,8 +188,8 @@ def price_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
     """Prices of machines and of APIs that changed, came or went, if no changed cost shows them."""
-    shown = {side.price for cost in costs for side in (cost.before, cost.after) if side}
-    for name in sorted({*before.prices, *after.prices} - shown):
+    listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
+    for name in sorted({*before.prices, *after.prices} - listed):
         yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))
     for name in sorted({*before.apis, *after.apis}):
         yield from _price_line(f"API {name}", before.apis.get(name), after.apis.get(name))

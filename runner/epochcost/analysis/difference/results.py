@@ -49,7 +49,7 @@ class ResultChanges:
             "measured again": self.measured_again,
             "stale": self.stale,
         }
-        return {words: files for words, files in lists.items() if files}
+        return {kind: files for kind, files in lists.items() if files}
 
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:

@@ -121,18 +121,20 @@ def _with_own_tables(catalogue: Catalogue, project: Path) -> Catalogue:
     files = dict(catalogue.files)
     for name, table in catalogue.observations.items():
         spec = catalogue.files[f"observations/{name}"]
-        own = project / spec.relative_to(catalogue.root.absolute())
+        project_spec = project / spec.relative_to(catalogue.root.absolute())
         names = [file for file in (table.table, table.profiles) if file is not None]
-        _, changed, missing = filecmp.cmpfiles(spec.parent, own.parent, names, shallow=False)
+        _, changed, missing = filecmp.cmpfiles(
+            spec.parent, project_spec.parent, names, shallow=False
+        )
         if not changed and not missing:
-            files[f"observations/{name}"] = own
+            files[f"observations/{name}"] = project_spec
     return replace(catalogue, files=files)
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
     """Time and price everything; raises InputError if a table of observations is unreadable."""
     catalogue, timed = inputs.catalogue, observe(inputs)
-    predicted = predict_times(inputs, catalogue.models.values()).beyond(timed)
+    predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
     rows = price_rows(catalogue, (*timed, *predicted))
     estimated = estimated_rows(inputs, rows)
     lines = published_lines(
@@ -141,22 +143,22 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
     return Revision(label, inputs, rows, estimated, lines)
 
 
-def _git(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
+def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
     """Output of git; raises CapabilityError without it, and InputError if it refuses."""
     # No lock is taken, no index is refreshed and nothing is fetched, whatever else runs there.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=os.environ | quiet, input=given, capture_output=True,
+        process = subprocess.run(
+            command, cwd=folder, env=os.environ | quiet, input=input_bytes, capture_output=True,
             check=False,
         )  # fmt: skip
     except FileNotFoundError:
         raise CapabilityError("expected git to read revisions, found no such program") from None
-    if done.returncode != 0:
-        reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+    if process.returncode != 0:
+        reason = process.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
         raise InputError(f"{folder.resolve().name}: expected a git repository, got: {reason:.300}")
-    return done.stdout
+    return process.stdout
 
 
 def earlier_revision(folder: Path) -> str:
@@ -188,8 +190,8 @@ def _committed_files(project: Path, commit: str) -> Files:
 
 def _working_files(project: Path) -> Files:
     """The same of the working tree: tracked files and new ones that git does not ignore."""
-    kept = ("--cached", "--others", "--exclude-standard")
-    listed = os.fsdecode(_git(project, "ls-files", "-z", *kept, "--", *_READ))
+    options = ("--cached", "--others", "--exclude-standard")
+    listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
     paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
     return {path: (project / path).read_bytes() for path in paths}
 
@@ -210,8 +212,8 @@ def _is_plain(path: Path) -> bool:
 
 def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[bytes]:
     """The bytes of blobs by path, in their order, from one process of git."""
-    wanted = "".join(f"{blob}\n" for blob in blobs.values()).encode()
-    data = _git(project, "cat-file", "--batch", given=wanted) if blobs else b""
+    request = "".join(f"{blob}\n" for blob in blobs.values()).encode()
+    data = _git(project, "cat-file", "--batch", input_bytes=request) if blobs else b""
     begin = 0
     for path in blobs:
         end_of_line = data.index(b"\n", begin)

@@ -177,27 +177,24 @@ def _pairs(
     A price that is known at last stands beside the job without one. Superseded prices stay in the
     table where a source paid them, and are compared by their ids alone.
     """
-    left, unpriced = list(old), [figure for figure in old if figure.price is None]
+    unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:
-        match = _same_plan(figure, left, before.catalogue.prices, after.catalogue.prices)
+        match = _same_plan(figure, unmatched, before.catalogue.prices, after.catalogue.prices)
         if match is not None:
-            left.remove(match)
+            unmatched.remove(match)
             yield match, figure
         elif figure.price is not None and _is_current(figure):
             yield next(iter(unpriced), None), figure
-    for figure in left:
+    for figure in unmatched:
         if figure.price is not None and _is_current(figure):
             yield figure, next((each for each in new if each.price is None), None)
 
 
 def _same_plan(
-    figure: Figure,
-    left: Iterable[Figure],
-    old: Mapping[str, Price],
-    new: Mapping[str, Price],
+    figure: Figure, unmatched: Iterable[Figure], old: Mapping[str, Price], new: Mapping[str, Price]
 ) -> Figure | None:
     current = _is_current(figure)
-    alike = [each for each in left if _is_current(each) == current]
+    alike = [each for each in unmatched if _is_current(each) == current]
     by_id = next((each for each in alike if each.price == figure.price), None)
     if by_id is not None or figure.price is None or not current:
         return by_id

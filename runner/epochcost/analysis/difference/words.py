@@ -31,8 +31,8 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
     anew = sorted((cost for cost in ends if cost.only_predicted), key=_largest_first)
     much = [cost for cost in anew[:_MOST_ANEW] if -_largest_first(cost) >= _LEAST_ANEW]
-    others = [cost for cost in ends if not cost.only_predicted]
-    return tuple(sorted((*others, *much), key=_largest_first))
+    explained = [cost for cost in ends if not cost.only_predicted]
+    return tuple(sorted((*explained, *much), key=_largest_first))
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
@@ -108,24 +108,24 @@ def summary(difference: Difference) -> str:
     changes = "cost changes", "costs change"
     parts = [
         f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
-        _some(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
+        _plural(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
         *(
             f"{_counted(len(files), 'result')} {kind}"
             for kind, files in difference.results.by_kind().items()
         ),
-        _some(len(difference.prices), "other price changes", "other prices change"),
+        _plural(len(difference.prices), "other price changes", "other prices change"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
-        _some(
+        _plural(
             difference.unsure,
             "job re-measured without a significant change",
             "jobs re-measured without a significant change",
         ),
-        _some(len(difference.problems), "file left out", "files left out"),
+        _plural(len(difference.problems), "file left out", "files left out"),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _some(number: int, singular: str, plural: str) -> str:
+def _plural(number: int, singular: str, plural: str) -> str:
     return _counted(number, singular, plural) if number else ""
 
 
@@ -142,7 +142,7 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
         _cost_words(change.before),
         _cost_words(change.after),
         _change_words(change),
-        "; ".join(f"{cause.kind}: {cause.words}" for cause in change.causes),
+        "; ".join(f"{cause.kind}: {cause.text}" for cause in change.causes),
     )
 
 

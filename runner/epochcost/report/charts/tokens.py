@@ -141,8 +141,8 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if not rates:
         return None
-    alike = len({decoder.asked.lengths_words for decoder in served}) == 1
-    bounds = sorted({decoder.asked.first_token_ms / 1e3 for decoder in served})
+    alike = len({decoder.requests.lengths_words for decoder in served}) == 1
+    bounds = sorted({decoder.requests.first_token_ms / 1e3 for decoder in served})
     return Figure(
         id=identifier,
         title="Waiting for the first token",

@@ -1,7 +1,6 @@
-"""The pages of changes: "What changed" since the last publication, "History" and "Changelog".
+"""The pages "What changed" since the last publication and "Changelog".
 
-History lists work that was measured several times on one host; a change of the step is marked if it
-is significant. The changelog is the project's CHANGELOG.md, if it has one.
+The changelog is the project's CHANGELOG.md, if it has one.
 """
 
 from __future__ import annotations
@@ -13,9 +12,6 @@ from markupsafe import Markup
 
 from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.words import HEADER, cells, sections, shown_costs, summary
-from epochcost.analysis.history import Series, histories
-from epochcost.analysis.machines import Machine
-from epochcost.analysis.rows import group_by
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report, View
 from epochcost.report.tables import Column, Table
@@ -34,9 +30,8 @@ _TITLES = {
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The three pages; no changelog without its file."""
+    """Both pages; no changelog without its file."""
     yield _changed(report)
-    yield _history(report)
     if text := changelog(report):
         yield Page(
             uri="changelog.md",
@@ -90,32 +85,6 @@ def _filled(view: ChangesView, changes: Difference) -> ChangesView:
         winners=listed["winners"],
         sections={title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
     )
-
-
-@dataclass(frozen=True)
-class Host:
-    """One host and device: work that was measured several times, and how many works once."""
-
-    machine: Machine
-    again: Sequence[Series]
-    once: int
-
-
-def _history(report: Report) -> Page:
-    by_machine = group_by(histories(report.inputs), lambda series: series.machine)
-    return Page(
-        uri="history.md",
-        title="History",
-        template="history.md.jinja",
-        description="Step times that were measured several times, by machine.",
-        context={"hosts": [_host(machine, series) for machine, series in by_machine.items()]},
-    )
-
-
-def _host(machine: Machine, series: Sequence[Series]) -> Host:
-    """The largest change first."""
-    again = sorted((work for work in series if len(work.runs) > 1), key=lambda work: -work.farthest)
-    return Host(machine, again, len(series) - len(again))
 
 
 def changelog(report: Report) -> str:

@@ -128,7 +128,7 @@ class Report:
     def observations(self) -> tuple[Observation, ...]:
         """Every timed workload, and what is predicted of machines where nobody timed it."""
         timed = observe(self.inputs)
-        return (*timed, *self.predictions.beyond(timed))
+        return (*timed, *self.predictions.missing_from(timed))
 
     @cached_property
     def changes(self) -> Difference | str:
