@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from epochcost.plan.trial import Trial
 from epochcost.results.format import (
     FORMAT_VERSION,
-    UPGRADES,
     DamagedResultError,
     parse_result,
     serialise_result,
@@ -61,11 +60,6 @@ def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
     trial = parse_result(json.dumps(stored).encode(), PATH).trial
     assert trial.variant == "graph optimization basic"
     assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
-
-
-def test_every_old_version_has_its_upgrade() -> None:
-    """The table of upgrades leads from version 1 to the present one without a gap."""
-    assert sorted(UPGRADES) == list(range(1, FORMAT_VERSION))
 
 
 def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:

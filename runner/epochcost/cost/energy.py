@@ -6,10 +6,8 @@ with a name and a source, and an energy says whether a meter read it or somebody
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.owned import WATTS_PER_KILOWATT
@@ -36,7 +34,6 @@ class Assumptions:
 # Strubell, Ganesh, McCallum 2019 (arXiv 1906.02243), section 2: the average PUE of data centres in
 # 2018, and the average emissions of power in the United States (EPA). Power is of all machines.
 STRUBELL_2019 = Assumptions(pue=Decimal("1.58"), pounds_per_kwh=Decimal("0.954"))
-ASSUMPTIONS: Mapping[str, Assumptions] = MappingProxyType({"strubell-2019": STRUBELL_2019})
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class Environment(Record):
     packages: dict[str, str] = Field(default_factory=dict)
     virtualisation: str | None = None
     instance: Instance | None = None
+    instance_type: Former = None
     load_average_1min: Former = None
     processor: Processor = Processor()
     container: Former = None

@@ -16,17 +16,15 @@ History of FORMAT_VERSION:
    optimisation, spinning, denormals and input copies; a trial that varied one is kept apart. No
    int8: its files are no longer read.
 
-Whoever changes a record raises the version, adds a line above and a function to ``UPGRADES``
-that turns a document of the previous version into one of the new; stored files are never edited.
+Whoever changes a record raises the version and adds a line above. What is new is optional and what
+goes is ``Former``, so that files of all versions are read alike; stored files are never edited.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -36,36 +34,6 @@ from epochcost.results.fields import first_error, read_record
 from epochcost.results.records import Result
 
 FORMAT_VERSION = 4
-# Files of these versions are read as they are.
-_READ_ALIKE = range(2, FORMAT_VERSION + 1)
-Document = dict[str, Any]
-
-
-def _from_1(document: Document) -> Document:
-    """Leave out the instance type, which the first version never knew; all else is optional."""
-    upgraded = document | {"format_version": 2}
-    environment = document.get("environment")
-    if isinstance(environment, dict):
-        upgraded["environment"] = dict(environment)
-        upgraded["environment"].pop("instance_type", None)
-    return upgraded
-
-
-def _from_2(document: Document) -> Document:
-    """All that is new is optional."""
-    return document | {"format_version": 3}
-
-
-def _from_3(document: Document) -> Document:
-    """The records ignore what is no longer kept."""
-    return document | {"format_version": 4}
-
-
-# From the version of the key to the next one.
-UPGRADES: Mapping[int, Callable[[Document], Document]] = MappingProxyType(
-    {1: _from_1, 2: _from_2, 3: _from_3}
-)
-
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
 
 
@@ -92,40 +60,23 @@ def _on_one_line(numbers: re.Match[str]) -> str:
 
 
 def parse_result(data: bytes, path: Path) -> Result:
-    """The result in a file's bytes, upgraded to this version; ``path`` is for messages only.
+    """The result in a file's bytes, in the form of this version; ``path`` is for messages only.
 
     Raises DamagedResultError where the bytes are not a whole and consistent result.
     """
-    result = _current(data) or _read_by_version(data, path)
+    try:
+        result = read_record(Result, data)
+    except ValidationError as error:
+        _require_version(_decoded(data, path).get("format_version"), path)
+        raise _damaged(path, first_error(error)) from None
+    _require_version(result.format_version, path)
     if result.trial_id != result.trial.id:
         expected = f"expected trial_id {result.trial.id} for this trial, got {result.trial_id}"
         raise _damaged(path, f"{expected}: the file was edited; measure again")
-    return result
-
-
-def _current(data: bytes) -> Result | None:
-    """The result in a sound file of a version that is read alike; None for all others."""
-    try:
-        result = read_record(Result, data)
-    except ValidationError:
-        return None
-    if result.format_version not in _READ_ALIKE:
-        return None
     return result.model_copy(update={"format_version": FORMAT_VERSION})
 
 
-def _read_by_version(data: bytes, path: Path) -> Result:
-    """Step by step, so that a fault can be named."""
-    document = _upgraded(_decoded(data, path), path)
-    try:
-        return read_record(Result, json.dumps(document).encode())
-    except ValidationError as error:
-        raise _damaged(path, first_error(error)) from None
-    except (RecursionError, ValueError) as error:
-        raise _damaged(path, f"expected a JSON document of a result, got {error}") from None
-
-
-def _decoded(data: bytes, path: Path) -> Document:
+def _decoded(data: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(data.decode())
     except UnicodeDecodeError as error:
@@ -140,8 +91,7 @@ def _decoded(data: bytes, path: Path) -> Document:
     return document
 
 
-def _upgraded(document: Document, path: Path) -> Document:
-    version = document.get("format_version")
+def _require_version(version: Any, path: Path) -> None:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _damaged(
             path, f"expected format_version from 1 to {FORMAT_VERSION}, got {version!r:.80}"
@@ -152,9 +102,6 @@ def _upgraded(document: Document, path: Path) -> Document:
             "a newer epochcost wrote this file; update epochcost to read it"
         )
         raise NewerResultError(Fault(path, 1, 1, message))
-    for old in range(version, FORMAT_VERSION):
-        document = UPGRADES[old](document)
-    return document
 
 
 def _damaged(path: Path, message: str) -> DamagedResultError:
