@@ -36,8 +36,8 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from epochcost.results.store import load_all
-from epochcost.results.trainings import load_trainings
+from epochcost.results.store import load_all, load_sidecars
+from epochcost.results.trainings import Trainings
 from tiny_project import price_text, write_tiny_project
 
 ROOT = Path(__file__).parents[1]
@@ -310,7 +310,7 @@ class Train(Campaign):
                 assert archive.testzip() is None, f"{path}: half a state"
                 document = json.loads(archive.read(archive.namelist()[0]))
             steps[str(path)] = document["progress"]["step"]
-        loaded = load_trainings(self.project / "docs/data/results")
+        loaded = load_sidecars(self.project / "docs/data/results", Trainings)
         assert not loaded.faults, loaded.faults
         repeats = [each for record in loaded.records.values() for each in record.repeats]
         return steps, [repeat.model_dump_json() for repeat in repeats]

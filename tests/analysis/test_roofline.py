@@ -21,7 +21,7 @@ from epochcost.analysis.roofline import (
 )
 from epochcost.cost import Time
 from epochcost.report.pages.page import Report
-from epochcost.results.ceilings import write_ceilings
+from epochcost.results.store import write_sidecar
 from epochcost.specs.hardware import Accelerator, Hardware
 from kept_ceilings import make_ceilings
 from onnxstep.graphs.parameters import parameter_count
@@ -70,7 +70,7 @@ def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = write_project(tmp_path_factory.mktemp("ceilings"))
     environment = make_result().environment
     for one in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
-        write_ceilings(folder / "docs/data/results", make_ceilings(one))
+        write_sidecar(folder / "docs/data/results", make_ceilings(one))
     return Report(inputs_of(folder))
 
 
@@ -101,7 +101,7 @@ def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     folder = root / "docs/data/results"
     if ceilings:
-        write_ceilings(folder, make_ceilings(make_result().environment))
+        write_sidecar(folder, make_ceilings(make_result().environment))
     inputs = read_inputs(catalogue, [folder], root / "docs")
     (timed,) = timed_decoders(inputs)
     return list(decoded_steps(inputs, timed))

@@ -12,7 +12,8 @@ import pytest
 from epochcost.cli.app import main
 from epochcost.errors import CapabilityError
 from epochcost.measure.ceilings import CeilingWork
-from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
+from epochcost.results.ceilings import Ceiling, Ceilings
+from epochcost.results.store import load_sidecars, write_sidecar
 from kept_ceilings import ceiling
 from tiny_project import write_tiny_project
 
@@ -55,7 +56,7 @@ def test_a_run_takes_them_once(
     assert call(monkeypatch, *command) == 0
     assert "ceilings" not in capsys.readouterr().err
     assert len(asked) == 1
-    assert len(load_ceilings(RESULTS).records) == 1
+    assert len(load_sidecars(RESULTS, Ceilings).records) == 1
 
 
 def test_ceilings_of_an_older_form_are_measured_once_more(
@@ -63,10 +64,10 @@ def test_ceilings_of_an_older_form_are_measured_once_more(
 ) -> None:
     """What an older version stored of this host stays until a run replaces it."""
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
-    ((path, kept),) = load_ceilings(RESULTS).records.items()
-    write_ceilings(RESULTS, kept.model_copy(update={"ceilings_version": 1}))
+    ((path, kept),) = load_sidecars(RESULTS, Ceilings).records.items()
+    write_sidecar(RESULTS, kept.model_copy(update={"ceilings_version": 1}))
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
-    assert load_ceilings(RESULTS).records[path].ceilings_version == kept.ceilings_version
+    assert load_sidecars(RESULTS, Ceilings).records[path].ceilings_version == kept.ceilings_version
     assert len(asked) == 2
 
 

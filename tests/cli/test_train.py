@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.app import main
-from epochcost.results.trainings import Repeat, load_trainings
+from epochcost.results.store import load_sidecars
+from epochcost.results.trainings import Repeat, Trainings
 from heeded_signals import heeded_signals
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def repeats(folder: Path) -> list[Repeat]:
     """Those of the one training that was stored."""
-    (record,) = load_trainings(folder / "results").records.values()
+    (record,) = load_sidecars(folder / "results", Trainings).records.values()
     return list(record.repeats)
 
 

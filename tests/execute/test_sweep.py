@@ -24,8 +24,8 @@ from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.make import RunRequest
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
-from epochcost.results.limits import load_limits
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.limits import BatchLimit
+from epochcost.results.store import ResultStore, load_all, load_sidecars
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
 from tiny_project import write_tiny_project
@@ -73,7 +73,7 @@ def test_memory_ends_in_earnest(
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
-    (limit,) = load_limits(tmp_path).records.values()
+    (limit,) = load_sidecars(tmp_path, BatchLimit).records.values()
     assert limit.cause == "memory"
     assert "ran out of memory of 320.0 MiB; batch" in limit.reason
     largest, failed = limit.largest_that_ran, min(one.batch_size for one in limit.failed)
@@ -95,7 +95,7 @@ def test_memory_ends_in_earnest(
     resumed = run_trials(replace(assignment, resume=True), again.append)
     assert all(isinstance(outcome, Skipped) for outcome in resumed)
     assert not [event for event in again if isinstance(event, Finished)]
-    (known,) = load_limits(tmp_path).records.values()
+    (known,) = load_sidecars(tmp_path, BatchLimit).records.values()
     assert known.sizes == limit.sizes
 
 
@@ -119,7 +119,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     assert kept == [2, 4, 8]
     stored = load_all(assignment.store.folder).results
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
-    (limit,) = load_limits(assignment.store.folder).records.values()
+    (limit,) = load_sidecars(assignment.store.folder, BatchLimit).records.values()
     assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
 
 
@@ -145,7 +145,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]
     assert "expected memory, got MemoryError" in str(first.error)
-    (limit,) = load_limits(small.store.folder).records.values()
+    (limit,) = load_sidecars(small.store.folder, BatchLimit).records.values()
     assert (limit.cause, limit.largest_that_ran, min(one.batch_size for one in limit.failed)) == (
         "memory",
         None,

@@ -20,9 +20,10 @@ from epochcost.measure.ceilings import (
     measure_ceiling,
     measured_ceilings,
 )
-from epochcost.results.ceilings import Ceiling, load_ceilings, write_ceilings
+from epochcost.results.ceilings import Ceiling, Ceilings
 from epochcost.results.environment import Gpu
-from epochcost.results.sidecar_faults import ceiling_faults
+from epochcost.results.sidecar_faults import sidecar_faults
+from epochcost.results.store import load_sidecars, write_sidecar
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -115,7 +116,7 @@ def test_a_host_is_measured_once(
     assert here(again=False) == (first, False)
     assert len(asked) == 1
     assert here(again=True)[1]
-    assert len(load_ceilings(tmp_path / "results").records) == 1
+    assert len(load_sidecars(tmp_path / "results", Ceilings).records) == 1
 
 
 def test_a_gpu_is_measured_in_every_precision(
@@ -128,7 +129,7 @@ def test_a_gpu_is_measured_in_every_precision(
     assert (asked[0].provider, asked[0].device) == ("cuda", 1)
     assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
     ceilings_here(local, results, "cpu", again=False)
-    assert len(load_ceilings(results).records) == 2
+    assert len(load_sidecars(results, Ceilings).records) == 2
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,8 @@ def test_what_cannot_be_true_is_a_fault(
     catalogue: Catalogue, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     """By the file, in one line; a ceiling that is too high would belittle every figure below."""
-    path = write_ceilings(tmp_path / "results", make_ceilings(**({"environment": HOST} | change)))
-    (fault,) = ceiling_faults(catalogue, tmp_path / "results", NOW)
+    path = write_sidecar(tmp_path / "results", make_ceilings(**({"environment": HOST} | change)))
+    (fault,) = sidecar_faults(catalogue, tmp_path / "results", NOW)
     assert fault.path == path
     assert said in fault.message
 
@@ -183,14 +184,14 @@ def test_a_gpu_is_held_to_the_peaks_of_its_device(
     host = with_own_fingerprint(HOST.model_copy(update={**machine, "gpus": (l4,)}))
     sound = ceiling(1, 3e13, 2.8e11)
     at_g6 = partial(make_ceilings, host, hardware="g6.xlarge", provider="cuda")
-    path = write_ceilings(root, at_g6(ceilings=(sound,)))
-    assert list(ceiling_faults(known, root, NOW)) == []
+    path = write_sidecar(root, at_g6(ceilings=(sound,)))
+    assert list(sidecar_faults(known, root, NOW)) == []
     path.rename(path.with_name("cuda-copy.json"))
-    (misnamed,) = ceiling_faults(known, root, NOW)
+    (misnamed,) = sidecar_faults(known, root, NOW)
     assert misnamed.message == f"expected the name {path.name}, got 'cuda-copy.json'"
     path.with_name("cuda-copy.json").unlink()
-    write_ceilings(root, at_g6(ceilings=(made_up,)))
-    (fault,) = ceiling_faults(known, root, NOW)
+    write_sidecar(root, at_g6(ceilings=(made_up,)))
+    (fault,) = sidecar_faults(known, root, NOW)
     assert said in fault.message
 
 
@@ -203,12 +204,12 @@ def test_another_machines_ceilings_are_refused_unless_they_say_so(
     )
     hardware = dict(catalogue.hardware) | {"box": box}
     known = Catalogue(**{**vars(catalogue), "hardware": hardware})
-    write_ceilings(tmp_path / "results", make_ceilings(HOST, hardware="box"))
-    (fault,) = ceiling_faults(known, tmp_path / "results", NOW)
+    write_sidecar(tmp_path / "results", make_ceilings(HOST, hardware="box"))
+    (fault,) = sidecar_faults(known, tmp_path / "results", NOW)
     assert "2 logical CPUs, not 8" in fault.message
     said = ("2 logical CPUs, not 8",)
-    write_ceilings(tmp_path / "results", make_ceilings(HOST, hardware="box", contradictions=said))
-    assert list(ceiling_faults(known, tmp_path / "results", NOW)) == []
+    write_sidecar(tmp_path / "results", make_ceilings(HOST, hardware="box", contradictions=said))
+    assert list(sidecar_faults(known, tmp_path / "results", NOW)) == []
 
 
 def test_the_check_of_results_looks_at_ceilings(
@@ -217,11 +218,11 @@ def test_the_check_of_results_looks_at_ceilings(
     """They are no result files, and their faults are counted all the same."""
     monkeypatch.chdir(tmp_path)
     root = Path("results")
-    write_ceilings(root, make_ceilings(HOST))
+    write_sidecar(root, make_ceilings(HOST))
     checked = check_results(catalogue, root, (), NOW)
     assert checked.faults == ()
     assert list(checked.files_by_remark()) == ["ceilings of local from a host without a result"]
-    write_ceilings(root, make_ceilings(HOST, ceilings=(ceiling(1, 2e12, 1e10),)))
+    write_sidecar(root, make_ceilings(HOST, ceilings=(ceiling(1, 2e12, 1e10),)))
     checked = check_results(catalogue, root, (), NOW)
     assert checked.files == 0
     assert len(checked.faults) == 1

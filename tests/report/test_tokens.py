@@ -14,8 +14,8 @@ from epochcost.analysis.serving import served_decoders
 from epochcost.plan.work import Requests
 from epochcost.report.charts.tokens import waiting_chart
 from epochcost.report.site import Site, build
-from epochcost.results.ceilings import write_ceilings
 from epochcost.results.records import Result
+from epochcost.results.store import write_sidecar
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.requests import Lengths
 from epochcost.specs.study import Precision
@@ -33,7 +33,7 @@ def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
     # As long as the requests of the pages ask.
     store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
-    write_ceilings(root / "docs/data/results", make_ceilings(make_result().environment))
+    write_sidecar(root / "docs/data/results", make_ceilings(make_result().environment))
     return built(root)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.ceilings import find_ceilings, load_ceilings, write_ceilings
+from epochcost.results.ceilings import Ceilings, find_ceilings
 from epochcost.results.environment import Environment
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
+from epochcost.results.store import load_all, load_sidecars, write_sidecar
 from kept_ceilings import make_ceilings
 
 MakeResult = Callable[..., Result]
@@ -38,10 +38,10 @@ def test_rates_follow_from_the_times(environment: Environment) -> None:
 def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environment) -> None:
     """A file for a host, which readers of results never see; another runtime's are not its own."""
     kept = make_ceilings(environment)
-    path = write_ceilings(tmp_path, kept)
+    path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
-    assert load_ceilings(tmp_path).records == {path: kept}
+    assert load_sidecars(tmp_path, Ceilings).records == {path: kept}
     assert find_ceilings(tmp_path, "local", "cpu", environment) == kept
     other = environment.model_copy(update={"runtime": "onnxruntime==1.20.1"})
     assert find_ceilings(tmp_path, "local", "cpu", other) is None
@@ -54,9 +54,10 @@ def test_files_of_earlier_versions_are_read(
     tmp_path: Path, environment: Environment, former: dict[str, Any]
 ) -> None:
     """Without anchors and with them: they are ignored."""
-    path = write_ceilings(tmp_path, make_ceilings(environment))
+    path = write_sidecar(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | former))
-    assert load_ceilings(tmp_path).records[path].ceilings == make_ceilings(environment).ceilings
+    kept = load_sidecars(tmp_path, Ceilings).records[path]
+    assert kept.ceilings == make_ceilings(environment).ceilings
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,9 @@ def test_damaged_ceilings_are_reported(
     tmp_path: Path, environment: Environment, change: dict[str, Any], said: str
 ) -> None:
     """By their file and what is wrong with it."""
-    path = write_ceilings(tmp_path, make_ceilings(environment))
+    path = write_sidecar(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    loaded = load_ceilings(tmp_path)
+    loaded = load_sidecars(tmp_path, Ceilings)
     assert loaded.records == {}
     (fault,) = loaded.faults
     assert fault.path == path

@@ -10,15 +10,9 @@ from typing import Any
 
 import pytest
 
-from epochcost.results.limits import (
-    LIMIT_VERSION,
-    BatchLimit,
-    FailedSize,
-    load_limits,
-    write_limit,
-)
+from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
+from epochcost.results.store import load_all, load_sidecars, write_sidecar
 
 MakeResult = Callable[..., Result]
 
@@ -43,13 +37,13 @@ def limit_fixture(make_result: MakeResult) -> BatchLimit:
 
 def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> None:
     """Readers of results never see it; readers of limits do."""
-    path = write_limit(tmp_path, limit)
+    path = write_sidecar(tmp_path, limit)
     assert path == tmp_path / "local" / "limits" / path.name
     assert path.name.startswith("net-training-cpu-")
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
-    assert tuple(load_limits(tmp_path).records.values()) == (limit,)
+    assert tuple(load_sidecars(tmp_path, BatchLimit).records.values()) == (limit,)
     assert limit.largest_that_ran == 120
-    assert tuple(load_limits(tmp_path / "none").records.values()) == ()
+    assert tuple(load_sidecars(tmp_path / "none", BatchLimit).records.values()) == ()
 
 
 @pytest.mark.parametrize(
@@ -67,9 +61,9 @@ def test_a_damaged_limit_is_reported(
     tmp_path: Path, limit: BatchLimit, key: str, value: Any, said: str
 ) -> None:
     """By its file and what is wrong with it; the others stand."""
-    path = write_limit(tmp_path, limit)
+    path = write_sidecar(tmp_path, limit)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-    loaded = load_limits(tmp_path)
+    loaded = load_sidecars(tmp_path, BatchLimit)
     assert loaded.records == {}
     (fault,) = loaded.faults
     assert fault.path == path

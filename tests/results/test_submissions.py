@@ -13,8 +13,9 @@ import pytest
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.results.environment import fingerprint
-from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize, write_limit
+from epochcost.results.limits import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.plain import MOST_BYTES
+from epochcost.results.store import write_sidecar
 from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
 from revisions import STEPS
@@ -105,7 +106,7 @@ def test_words_that_a_terminal_would_obey(project: Path) -> None:
         failed=(words,),
         environment=result.environment,
     )
-    path = write_limit(project / "docs/data/results", limit)
+    path = write_sidecar(project / "docs/data/results", limit)
     (fault,) = checked(project).faults
     assert (fault.path.name, "control characters" in fault.message) == (path.name, True)
 

@@ -13,16 +13,9 @@ from pydantic import ValidationError
 
 from epochcost.measure.environment import detect_environment
 from epochcost.results.records import Result
-from epochcost.results.sidecar_faults import training_faults
-from epochcost.results.store import load_all
-from epochcost.results.trainings import (
-    Point,
-    Repeat,
-    Trainings,
-    load_trainings,
-    spread,
-    write_trainings,
-)
+from epochcost.results.sidecar_faults import sidecar_faults
+from epochcost.results.store import load_all, load_sidecars, write_sidecar
+from epochcost.results.trainings import Point, Repeat, Trainings, spread
 from epochcost.specs.loader import load_catalogue
 
 POINTS = tuple(
@@ -87,18 +80,18 @@ def make_fixture(make_result: Callable[..., Result]) -> Callable[..., Trainings]
 def test_trainings_are_kept_beside_results(tmp_path: Path, make: Callable[..., Trainings]) -> None:
     """A file for a training on a host, which readers of results never see."""
     kept = make()
-    path = write_trainings(tmp_path, kept)
+    path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "trainings" / "tiny-digits-cpu-b32-01234567-f00d.json"
     assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
-    assert load_trainings(tmp_path).records == {path: kept}
+    assert load_sidecars(tmp_path, Trainings).records == {path: kept}
 
 
 def test_a_damaged_file_is_told_by_name(tmp_path: Path, make: Callable[..., Trainings]) -> None:
     """A newer version, or what contradicts itself, is a fault and not a record."""
-    path = write_trainings(tmp_path, make())
+    path = write_sidecar(tmp_path, make())
     stored = json.loads(path.read_text())
     path.write_text(json.dumps(stored | {"trainings_version": 2}))
-    (fault,) = load_trainings(tmp_path).faults
+    (fault,) = load_sidecars(tmp_path, Trainings).faults
     assert fault.path == path
     assert "trainings_version should be from 1 to 1, not 2" in fault.message
 
@@ -136,10 +129,10 @@ def test_what_cannot_be_true_is_a_fault(
     """Specs that are not there, a time to come; all else is taken."""
     catalogue, now = load_catalogue(Path(__file__).parents[2]), dt.datetime.now(dt.UTC)
     sound: dict[str, Any] = {"model": "digits-mlp", "environment": detect_environment()}
-    write_trainings(tmp_path, make(**sound))
-    assert list(training_faults(catalogue, tmp_path, now)) == []
-    path = write_trainings(tmp_path, make(**(sound | changes)))
-    assert {fault.path: fault.message for fault in training_faults(catalogue, tmp_path, now)}[
+    write_sidecar(tmp_path, make(**sound))
+    assert list(sidecar_faults(catalogue, tmp_path, now)) == []
+    path = write_sidecar(tmp_path, make(**(sound | changes)))
+    assert {fault.path: fault.message for fault in sidecar_faults(catalogue, tmp_path, now)}[
         path
     ].startswith(words)
 
@@ -149,12 +142,12 @@ def test_a_file_of_an_earlier_version_loads_without_its_stability(
 ) -> None:
     """The step from which a curve was stable is read and left out of what is written."""
     former = {"within": 0.005, "limit": 0.9, "step": 20.0, "low_step": 19.0, "high_step": 21.0}
-    path = write_trainings(tmp_path, make())
+    path = write_sidecar(tmp_path, make())
     text = json.loads(path.read_text("utf-8"))
     for stored in text["repeats"]:
         stored["stable"] = former
     path.write_text(json.dumps(text), "utf-8")
-    (record,) = load_trainings(tmp_path).records.values()
+    (record,) = load_sidecars(tmp_path, Trainings).records.values()
     assert "stable" not in record.model_dump()["repeats"][0]
 
 

@@ -19,12 +19,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import ResultError
-from epochcost.results.ceilings import FOLDER as CEILINGS
-from epochcost.results.ceilings import Ceilings, load_ceilings
-from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.ceilings import Ceilings
+from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
-from epochcost.results.store import load_all
-from epochcost.results.trainings import Trainings, load_trainings
+from epochcost.results.store import load_all, load_sidecars
+from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
 Threads = Mapping[int, Decimal]
@@ -192,7 +191,7 @@ def read_inputs(
     for folder in results:
         stored += _stored(folder, catalogue, problems)
         ceilings += _ceilings(folder, catalogue, problems)
-        ends, trained = load_limits(folder), load_trainings(folder)
+        ends, trained = load_sidecars(folder, BatchLimit), load_sidecars(folder, Trainings)
         limits |= ends.records
         trainings |= trained.records
         faults = (*ends.faults, *trained.faults)
@@ -245,12 +244,12 @@ def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]
 
 
 def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredCeilings]:
-    loaded = load_ceilings(folder)
+    loaded = load_sidecars(folder, Ceilings)
     problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
     for path, record in loaded.records.items():
         if record.hardware in catalogue.hardware:
             yield StoredCeilings(
-                record, path, f"{RESULTS_URI}/{record.hardware}/{CEILINGS}/{path.name}"
+                record, path, f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}"
             )
         else:
             expected = f"expected a machine with a spec, got {record.hardware!r:.80}"

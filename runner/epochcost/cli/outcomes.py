@@ -20,11 +20,12 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
-from epochcost.results.limits import BatchLimit, load_limits
+from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.results.served import ServingRecord
 from epochcost.results.stability import instabilities
+from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.statistics import outliers
 from epochcost.units import money, seconds
@@ -180,7 +181,8 @@ def bound_words(work: Work) -> str:
 def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
     """A line for each sweep with its largest size and what ended it."""
     latest: dict[str, BatchLimit] = {}
-    for limit in sorted(load_limits(results).records.values(), key=lambda one: one.ended_at):
+    limits = load_sidecars(results, BatchLimit).records.values()
+    for limit in sorted(limits, key=lambda limit: limit.ended_at):
         if limit.hardware == hardware:
             latest[limit.sweep_id] = limit
     for sweep in sweeps:

@@ -16,13 +16,8 @@ from epochcost.measure.environment import detect_environment
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
-from epochcost.results.trainings import (
-    TRAININGS_VERSION,
-    Repeat,
-    Trainings,
-    load_trainings,
-    write_trainings,
-)
+from epochcost.results.store import load_sidecars, write_sidecar
+from epochcost.results.trainings import TRAININGS_VERSION, Repeat, Trainings
 from epochcost.specs.hardware import Hardware
 
 
@@ -88,7 +83,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
                 return stored
             repeats[seed] = repeat
             stored = _trainings(request, environment, [repeats[key] for key in sorted(repeats)])
-            write_trainings(request.results, stored)
+            write_sidecar(request.results, stored)
             follower.ended(repeat, False)
     return stored
 
@@ -96,7 +91,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
 def _stored(request: RepeatsRequest, environment: Environment) -> Trainings | None:
     """The stored record of this training on this host under this runtime."""
     key = (request.hardware.id, request.prepared.id, environment.fingerprint)
-    for record in load_trainings(request.results).records.values():
+    for record in load_sidecars(request.results, Trainings).records.values():
         same = record.environment.runtime == environment.runtime
         if same and (record.hardware, record.id, record.environment.fingerprint) == key:
             return record

@@ -54,10 +54,10 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
-from epochcost.results.limits import write_limit
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, round_count
+from epochcost.results.store import write_sidecar
 from epochcost.specs.study import MOST_SAMPLES
 
 _OURS = (Path(epochcost.__path__[0]), Path(onnxstep.__path__[0]))
@@ -148,7 +148,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
             results.append(happened.result)
     results.sort(key=lambda result: result.trial.batch_size)
     limit = sweep_limit(sweep, assignment.hardware, room, points, results, size)
-    run.on_event(Swept(limit, write_limit(assignment.store.folder, limit)))
+    run.on_event(Swept(limit, write_sidecar(assignment.store.folder, limit)))
     return tuple(result.trial for result in results)
 
 

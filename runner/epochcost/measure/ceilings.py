@@ -32,17 +32,11 @@ from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, op
 from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.ceilings import (
-    CEILINGS_VERSION,
-    FOLDER,
-    Ceiling,
-    Ceilings,
-    find_ceilings,
-    write_ceilings,
-)
+from epochcost.results.ceilings import CEILINGS_VERSION, Ceiling, Ceilings, find_ceilings
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
+from epochcost.results.store import write_sidecar
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Precision, Provider
 
@@ -99,7 +93,7 @@ def ceilings_here(
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
     if stored is not None and stored.ceilings_version == CEILINGS_VERSION:
         return stored, False
-    require_writable(folder / hardware.id / FOLDER)
+    require_writable(folder / hardware.id / Ceilings.folder)
     with exclusive_lock(folder / hardware.id):
         begun = dt.datetime.now(dt.UTC)
         work = _work(provider, device, environment)
@@ -112,7 +106,7 @@ def ceilings_here(
             environment=environment,
             contradictions=contradictions(hardware, environment),
         )
-        write_ceilings(folder, measured)
+        write_sidecar(folder, measured)
     return measured, True
 
 

@@ -15,18 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Former, Record, Timestamp
-from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
+from epochcost.results.store import Sidecar, load_sidecars
 from epochcost.specs.study import Precision, Provider
 
 CEILINGS_VERSION = 3
-FOLDER = "ceilings"
-_HOST_DIGITS = 4
 _FEWEST_TIMES = 3
 _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
@@ -70,13 +68,19 @@ class Ceilings(Sidecar):
     ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
     """
 
+    folder: ClassVar[str] = "ceilings"
+    described: ClassVar[str] = "the ceilings of a machine"
     ceilings_version: int
     provider: Provider
     measured_at: Timestamp
     ceilings: tuple[Ceiling, ...]
     anchors: Former = None
-    environment: Environment
     contradictions: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> str:
+        """The provider."""
+        return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
@@ -105,28 +109,12 @@ class Ceilings(Sidecar):
         return self
 
 
-def ceilings_path(folder: Path, ceilings: Ceilings) -> Path:
-    """Where the ceilings of a host are stored."""
-    name = f"{ceilings.provider}-{ceilings.environment.fingerprint[:_HOST_DIGITS]}.json"
-    return folder / ceilings.hardware / FOLDER / name
-
-
-def write_ceilings(folder: Path, ceilings: Ceilings) -> Path:
-    """Store them and return their file; raises CapabilityError where the disk refuses."""
-    return write_sidecar(ceilings_path(folder, ceilings), ceilings)
-
-
-def load_ceilings(folder: Path) -> LoadedSidecars[Ceilings]:
-    """The ceilings of every host under ``folder``, by file name; a missing folder is empty."""
-    return load_sidecars(folder, FOLDER, Ceilings, "the ceilings of a machine")
-
-
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
     """Those stored of this host under this runtime; None where there are none, or damaged."""
     wanted = (hardware, provider, environment.fingerprint, environment.runtime)
-    for one in load_ceilings(folder).records.values():
+    for one in load_sidecars(folder, Ceilings).records.values():
         host = one.environment
         if (one.hardware, one.provider, host.fingerprint, host.runtime) == wanted:
             return one

@@ -10,21 +10,18 @@ History of LIMIT_VERSION:
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import ClassVar
 
 from pydantic import model_validator
 
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
-from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, Former, HexDigits, Record, Timestamp
-from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
+from epochcost.results.store import Sidecar
 
 LIMIT_VERSION = 1
-FOLDER = "limits"
-# The digits of a sweep's id and of a host's fingerprint in a file's name, as results have them.
+# The digits of a sweep's id in a file's name, as results have of a trial's.
 _SWEEP_DIGITS = 8
-_HOST_DIGITS = 4
 
 
 class FailedSize(Record):
@@ -41,6 +38,8 @@ class BatchLimit(Sidecar):
     ``sizes`` ran, in ascending order; ``reason`` is for people, and says the memory that ended.
     """
 
+    folder: ClassVar[str] = "limits"
+    described: ClassVar[str] = "the end of a sweep"
     limit_version: int
     sweep_id: HexDigits
     trial: Trial
@@ -51,7 +50,12 @@ class BatchLimit(Sidecar):
     failed: tuple[FailedSize, ...] = ()
     needed_bytes: Former = None
     available_bytes: Former = None
-    environment: Environment
+
+    @property
+    def work(self) -> str:
+        """The model, mode and provider, with the first digits of the sweep's id."""
+        work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
+        return f"{work}-{self.sweep_id[:_SWEEP_DIGITS]}"
 
     @property
     def largest_that_ran(self) -> int | None:
@@ -69,21 +73,3 @@ class BatchLimit(Sidecar):
         if self.sweep_id != self.trial.model_copy(update={"batch_size": 0}).id:
             raise ValueError("sweep_id should be that of the trial: the file was edited")
         return self
-
-
-def limit_path(folder: Path, limit: BatchLimit) -> Path:
-    """Where a limit is stored: one file for a sweep on a host."""
-    work = f"{limit.trial.model}-{limit.trial.mode}-{limit.trial.provider}"
-    host = limit.environment.fingerprint[:_HOST_DIGITS]
-    name = f"{work}-{limit.sweep_id[:_SWEEP_DIGITS]}-{host}.json"
-    return folder / limit.hardware / FOLDER / name
-
-
-def write_limit(folder: Path, limit: BatchLimit) -> Path:
-    """Store a limit and return its file; raises CapabilityError where the disk refuses."""
-    return write_sidecar(limit_path(folder, limit), limit)
-
-
-def load_limits(folder: Path) -> LoadedSidecars[BatchLimit]:
-    """Every limit under ``folder``, ordered by file name; a missing folder is empty."""
-    return load_sidecars(folder, FOLDER, BatchLimit, "the end of a sweep")

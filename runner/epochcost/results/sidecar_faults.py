@@ -1,18 +1,17 @@
-"""What stands beside results against the project: sweeps of batch sizes, ceilings, trainings.
+"""Checks of the records beside results: sweeps of batch sizes, ceilings and trainings.
 
-A ceiling that is too high makes every figure below it look poor. Results themselves are judged by
-the table of ``results.checks``.
+A ceiling that is too high makes every figure below it look poor. The checks of results are in
+``results.checks``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from epochcost.errors import Fault
-from epochcost.results.ceilings import FOLDER as CEILINGS
-from epochcost.results.ceilings import Ceiling, Ceilings, ceilings_path, load_ceilings
+from epochcost.results.ceilings import Ceiling, Ceilings
 from epochcost.results.checks import (
     another_machine,
     edited_environment,
@@ -20,90 +19,67 @@ from epochcost.results.checks import (
     wrong_clock,
 )
 from epochcost.results.format import DamagedResultError
-from epochcost.results.limits import FOLDER as LIMITS
-from epochcost.results.limits import load_limits
+from epochcost.results.limits import BatchLimit
 from epochcost.results.peak import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
 from epochcost.results.plain import read_plain
-from epochcost.results.store import LoadedSidecars, SidecarT
-from epochcost.results.trainings import FOLDER as TRAININGS
-from epochcost.results.trainings import Trainings, load_trainings
+from epochcost.results.store import Sidecar, load_sidecars
+from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
 
-SIDECAR_FOLDERS = (LIMITS, CEILINGS, TRAININGS)
+KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings)
 # A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
 _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """What is wrong first with each record beside the results below ``root``."""
-    faults = (
-        *load_limits(root).faults,
-        *ceiling_faults(catalogue, root, now),
-        *training_faults(catalogue, root, now),
-    )
-    found = {fault.path: fault for fault in faults}
-    for folder in SIDECAR_FOLDERS:
-        for path in sorted(root.glob(f"*/{folder}/*.json")):
+    """The first fault of each record beside the results below ``root``."""
+    for kind in KINDS:
+        loaded = load_sidecars(root, kind)
+        faults = {fault.path: fault for fault in loaded.faults}
+        for path, record in loaded.records.items():
+            if message := next(_messages(catalogue, record, now), None):
+                faults[path] = Fault(path, 1, 1, message)
+            elif path != (own := record.path(root)):
+                message = f"expected the name {own.name}, got {path.name!r:.120}"
+                faults[path] = Fault(path, 1, 1, message)
+        for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
             try:
                 read_plain(path, root)
             except DamagedResultError as error:
-                found[path] = error.fault
-    yield from found.values()
-
-
-def ceiling_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """A fault for each file below ``root`` that is damaged or cannot be true."""
-    loaded = load_ceilings(root)
-    yield from _sidecar_faults(loaded, lambda one: _implausible(catalogue, one, now))
-    for path, record in loaded.records.items():
-        if path != (expected := ceilings_path(root, record)):
-            yield Fault(path, 1, 1, f"expected the name {expected.name}, got {path.name!r:.120}")
+                faults[path] = error.fault
+        yield from faults.values()
 
 
 def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """What a reviewer should look at of ceilings, of which predictions of their machine follow.
+    """Remarks for a reviewer of ceilings, from which predictions of their machine follow.
 
     ``hosts`` are the machines, and their fingerprints, that have results.
     """
-    for path, record in load_ceilings(root).records.items():
+    for path, record in load_sidecars(root, Ceilings).records.items():
         yield from ((f"measured as is: {words}", path) for words in record.contradictions)
         if (record.hardware, record.environment.fingerprint) not in hosts:
             yield f"ceilings of {record.hardware} from a host without a result", path
 
 
-def training_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """The same for trainings: their model, data set and machine have specs, their times a past."""
-    loaded = load_trainings(root)
-    return _sidecar_faults(loaded, lambda one: _implausible_training(catalogue, one, now))
-
-
-def _sidecar_faults(
-    loaded: LoadedSidecars[SidecarT], judge: Callable[[SidecarT], Iterator[str]]
-) -> Iterator[Fault]:
-    """Those of reading, and the first of each file that was read."""
-    yield from loaded.faults
-    for path, record in loaded.records.items():
-        words = next(judge(record), None)
-        if words is not None:
-            yield Fault(path, 1, 1, words)
-
-
-def _implausible_training(
-    catalogue: Catalogue, trainings: Trainings, now: dt.datetime
-) -> Iterator[str]:
-    model = catalogue.models.get(trainings.model)
-    if model is None or model.training is None:
-        yield f"model: expected one whose spec has training, got {trainings.model!r:.80}"
-    if trainings.dataset not in catalogue.datasets:
-        yield f"dataset: expected one with a spec, got {trainings.dataset!r:.80}"
-    yield from _of_another_machine(catalogue, trainings, now)
+def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterator[str]:
+    if isinstance(record, Trainings):
+        model = catalogue.models.get(record.model)
+        if model is None or model.training is None:
+            yield f"model: expected one whose spec has training, got {record.model!r:.80}"
+        if record.dataset not in catalogue.datasets:
+            yield f"dataset: expected one with a spec, got {record.dataset!r:.80}"
+    if isinstance(record, Ceilings | Trainings):
+        yield from _of_another_machine(catalogue, record, now)
+    if isinstance(record, Ceilings) and record.hardware in catalogue.hardware:
+        for ceiling in record.ceilings:
+            yield from _beyond_the_device(catalogue, record, ceiling)
 
 
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """What of a record beside results is not of its machine, or of a clock that is not set."""
+    """Messages on a record of another machine, or of a clock that is not set."""
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault
@@ -117,13 +93,6 @@ def _of_another_machine(
     yield from filter(None, faults)
     if record.provider == "cuda" and not environment.gpus:
         yield "gpus: expected the GPU that was measured, found none"
-
-
-def _implausible(catalogue: Catalogue, ceilings: Ceilings, now: dt.datetime) -> Iterator[str]:
-    yield from _of_another_machine(catalogue, ceilings, now)
-    if ceilings.hardware in catalogue.hardware:
-        for ceiling in ceilings.ceilings:
-            yield from _beyond_the_device(catalogue, ceilings, ceiling)
 
 
 def _beyond_the_device(catalogue: Catalogue, ceilings: Ceilings, ceiling: Ceiling) -> Iterator[str]:

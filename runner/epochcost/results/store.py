@@ -14,12 +14,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from epochcost.errors import Fault
 from epochcost.plan.trial import Trial
+from epochcost.results.environment import Environment
 from epochcost.results.fields import Record, first_error, read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.format import (
@@ -162,12 +163,25 @@ def _damaged(path: Path, message: str) -> DamagedResultError:
 
 
 class Sidecar(Record):
-    """A record of a machine beside its results: ``<hardware>/<folder>/<name>.json``.
+    """A record of a machine, stored as ``<hardware>/<folder>/<work>-<host>.json``.
 
-    Each kind has a folder of its own, into which readers of results never look.
+    Each kind has its own ``folder``, which readers of results ignore; ``described`` names the kind.
     """
 
+    folder: ClassVar[str]
+    described: ClassVar[str]
     hardware: str
+    environment: Environment
+
+    @property
+    def work(self) -> str:
+        """The work that the record is of, as its file's name has it."""
+        raise NotImplementedError
+
+    def path(self, root: Path) -> Path:
+        """The record's file in a folder of results."""
+        host = self.environment.fingerprint[:_HOST_DIGITS]
+        return root / self.hardware / self.folder / f"{self.work}-{host}.json"
 
 
 SidecarT = TypeVar("SidecarT", bound=Sidecar)
@@ -181,32 +195,31 @@ class LoadedSidecars(Generic[SidecarT]):
     faults: tuple[Fault, ...]
 
 
-def write_sidecar(path: Path, record: Sidecar) -> Path:
-    """Store a record and return its file; raises CapabilityError where the disk refuses."""
+def write_sidecar(root: Path, record: Sidecar) -> Path:
+    """Store a record and return its file; raises CapabilityError if the disk refuses."""
+    path = record.path(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(path, f"{text}\n".encode())
     return path
 
 
-def load_sidecars(
-    root: Path, folder: str, kind: type[SidecarT], described: str
-) -> LoadedSidecars[SidecarT]:
+def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
     """Every record of ``kind`` below ``root``, ordered by file name; a missing root is empty."""
     records: dict[Path, SidecarT] = {}
     faults: list[Fault] = []
-    for path in sorted(root.glob(f"*/{folder}/*.json")):
+    for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
         try:
-            records[path] = _read_sidecar(path, root, kind, described)
+            records[path] = _read_sidecar(path, root, kind)
         except DamagedResultError as error:
             faults.append(error.fault)
     return LoadedSidecars(records, tuple(faults))
 
 
-def _read_sidecar(path: Path, root: Path, kind: type[SidecarT], described: str) -> SidecarT:
+def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
     try:
         record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
-        raise _damaged(path, f"expected {described}, got {first_error(error)}") from None
+        raise _damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
     _require_hardware(record.hardware, path, path.parent.parent)
     return record

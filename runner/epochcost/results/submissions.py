@@ -22,7 +22,7 @@ from epochcost.results.peak import FlopsByModel
 from epochcost.results.plain import read_plain
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.sidecar_faults import SIDECAR_FOLDERS, ceiling_remarks, sidecar_faults
+from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
 from epochcost.results.store import file_name, load_each
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
@@ -180,15 +180,16 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     """Every result file, whether or not it can be read."""
     if not paths:
         return tuple(sorted(root.glob("*/*.json")))
-    found: list[Path] = []
+    files: list[Path] = []
+    folders = {kind.folder for kind in KINDS}
     for path in paths:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
-        inside = [one for one in inside if one.parent.name not in SIDECAR_FOLDERS]
+        inside = [file for file in inside if file.parent.name not in folders]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
             raise InputError(f"{display_path(path)}: {expected}, found nothing there")
-        found += inside
-    return tuple(dict.fromkeys(found))
+        files += inside
+    return tuple(dict.fromkeys(files))
 
 
 def _read(path: Path, root: Path) -> Result | Fault:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean, stdev
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from epochcost.results.environment import Environment
 from epochcost.results.fields import (
     Count,
     FiniteLoss,
@@ -30,13 +28,11 @@ from epochcost.results.fields import (
     Share,
     Timestamp,
 )
-from epochcost.results.store import LoadedSidecars, Sidecar, load_sidecars, write_sidecar
+from epochcost.results.store import Sidecar
 from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
 TRAININGS_VERSION = 1
-FOLDER = "trainings"
-_DIGITS = 4
 # Why a training ended: its aim was met, or its recipe's epochs were over.
 Ending = Literal["reached", "epochs"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -101,6 +97,8 @@ class Trainings(Sidecar):
     ``id`` is of everything that decides what is trained and until when, the seed apart.
     """
 
+    folder: ClassVar[str] = "trainings"
+    described: ClassVar[str] = "the trainings of a model"
     trainings_version: int
     id: HexDigits
     model: str
@@ -114,8 +112,13 @@ class Trainings(Sidecar):
     aim: str
     measured_at: Timestamp
     repeats: Annotated[tuple[Repeat, ...], Field(min_length=1)]
-    environment: Environment
     contradictions: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> str:
+        """The model, data set, provider and batch size, with the first digits of the id."""
+        work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
+        return f"{work}-{self.id[:8]}"
 
     @model_validator(mode="after")
     def _known_version(self) -> Trainings:
@@ -144,20 +147,3 @@ def spread(values: Sequence[float]) -> Spread:
     deviation = stdev(values)
     half = student_quantile(0.975, len(values) - 1) * deviation / len(values) ** 0.5
     return Spread(fmean(values), deviation, half)
-
-
-def trainings_path(folder: Path, trainings: Trainings) -> Path:
-    """Where they are stored."""
-    what = f"{trainings.model}-{trainings.dataset}-{trainings.provider}-b{trainings.batch_size}"
-    name = f"{what}-{trainings.id[:8]}-{trainings.environment.fingerprint[:_DIGITS]}.json"
-    return folder / trainings.hardware / FOLDER / name
-
-
-def write_trainings(folder: Path, trainings: Trainings) -> Path:
-    """Store them and return their file; raises CapabilityError where the disk refuses."""
-    return write_sidecar(trainings_path(folder, trainings), trainings)
-
-
-def load_trainings(folder: Path) -> LoadedSidecars[Trainings]:
-    """Those of every host under ``folder``, by file name; a missing folder is empty."""
-    return load_sidecars(folder, FOLDER, Trainings, "the trainings of a model")
