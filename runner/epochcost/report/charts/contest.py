@@ -13,14 +13,7 @@ from typing import Annotated, Any, ClassVar
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.odds import Odds, scenarios
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import (
-    ChartData,
-    Ends,
-    FigureKind,
-    MachineName,
-    PlanName,
-    Shown,
-)
+from epochcost.report.charts.data import ChartData, Ends, FigureKind, MachineName, PlanName, Shown
 from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest

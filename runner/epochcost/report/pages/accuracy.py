@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 
-from epochcost.analysis.accuracy import (
-    AccuracyTraining,
-    accuracy_trainings,
-    published_accuracies,
-)
+from epochcost.analysis.accuracy import AccuracyTraining, accuracy_trainings, published_accuracies
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.learning import learning_curve
 from epochcost.report.pages.page import Page, Report
