@@ -20,7 +20,7 @@ from epochcost.measure.host import (
 from epochcost.measure.kernel_files import ControlGroups
 
 BEFORE = HostCounters(
-    at=50.0, working=100.0, waiting=300.0, steal=1.0, own=40.0, frozen=2.0, throttled=3
+    at=50.0, working=100.0, waiting=300.0, steal=1.0, own_seconds=40.0, frozen=2.0, throttled=3
 )
 
 
@@ -35,7 +35,7 @@ class CpuTimes(NamedTuple):
 def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
     """Two CPUs for ten seconds: 8 s ours, 5 s of others, 1 s stolen, 6 s idle."""
     after = HostCounters(
-        at=60.0, working=113.0, waiting=307.0, steal=2.0, own=48.0, frozen=2.5, throttled=3
+        at=60.0, working=113.0, waiting=307.0, steal=2.0, own_seconds=48.0, frozen=2.5, throttled=3
     )
     changed = host_change(BEFORE, after)
     assert changed.seconds == 10.0
@@ -49,11 +49,13 @@ def test_what_is_neither_ours_nor_idle_is_of_others() -> None:
 def test_what_is_not_counted_is_unknown() -> None:
     """A sandbox shows zeros, other systems count no steal, a process may have ended."""
     nothing = HostCounters(
-        at=0.0, working=0.0, waiting=0.0, steal=0.0, own=5.0, frozen=None, throttled=None
+        at=0.0, working=0.0, waiting=0.0, steal=0.0, own_seconds=5.0, frozen=None, throttled=None
     )
-    sandboxed = host_change(nothing, replace(nothing, at=1.0, own=6.0))
+    sandboxed = host_change(nothing, replace(nothing, at=1.0, own_seconds=6.0))
     assert (sandboxed.others_cpus, sandboxed.steal_share) == (None, None)
-    ended = host_change(BEFORE, replace(BEFORE, at=51.0, working=101.0, own=None, steal=None))
+    ended = host_change(
+        BEFORE, replace(BEFORE, at=51.0, working=101.0, own_seconds=None, steal=None)
+    )
     assert (ended.others_cpus, ended.steal_share) == (None, None)
     assert sandboxed.throttled is None
     assert [name for name, _ in unknown_reasons(sandboxed)] == [
@@ -84,15 +86,15 @@ def test_both_versions_count_the_time_that_a_quota_takes(
 def test_this_machine_can_be_read() -> None:
     """The time of the process that asks is among what the machine worked."""
     counters = read_host(own_processes())
-    assert counters.own is not None
-    assert counters.own > 0
+    assert counters.own_seconds is not None
+    assert counters.own_seconds > 0
 
 
 def test_a_process_that_has_ended_makes_the_load_unknown() -> None:
     """Its time has gone to nobody."""
     process = psutil.Popen(["true"])
     process.wait()
-    assert read_host((process,)).own is None
+    assert read_host((process,)).own_seconds is None
 
 
 def test_a_system_that_hides_its_times_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +117,7 @@ def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(psutil.Process, "children", refuse)
     assert own_processes() == ()
-    assert read_host(own_processes()).own is None
+    assert read_host(own_processes()).own_seconds is None
 
 
 def test_some_cpus_are_watched_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

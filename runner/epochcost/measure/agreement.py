@@ -1,7 +1,7 @@
-"""What a trial's outputs are worth, outside the timed steps.
+"""Checks of a trial's outputs, outside the timed steps.
 
-How far they are from those in fp32, that they are finite, and the held-out loss, which shows that
-training trains.
+Owns their distance from those in fp32, the check that they are finite, and the held-out loss, which
+shows that training trains.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs``, those of the first step, with the first step of the job's reference.
+    """Compare ``outputs`` of the first step with the first step of the job's reference.
 
-    None where the job names no reference. The reference starts from the same parameters and
-    carried state; its session lives only for this call. Raises JobError where a number is not
-    finite that is so in fp32: such times are those of a model that does not work.
+    None if the job names no reference. The reference starts from the same parameters and carried
+    state; its session lives only for this call. Raises JobError if a number is finite in fp32 only:
+    such times would be those of a broken model.
     """
     if job.reference is None:
         return None
@@ -49,7 +49,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     """Every output of a first step in fp32 that is not carried to the next.
 
-    What only the trial's graph carries, such as the scale of a loss, the reference lacks.
+    The reference lacks values that only the trial's graph carries, such as the scale of a loss.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
@@ -57,11 +57,11 @@ def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     provider = reference.provider or job.provider
     session = open_session(reference.graph, provider, plain)
     inputs = graph_inputs(in_fp32, initial_parameters(in_fp32), session.get_inputs())
-    known = {info.name for info in session.get_inputs()}
-    both = [each for each in job.carried if each.input in known]
-    step = Stepper(session, provider, job.mode, inputs, both, plain)
+    input_names = {info.name for info in session.get_inputs()}
+    shared = [each for each in job.carried if each.input in input_names]
+    step = Stepper(session, provider, job.mode, inputs, shared, plain)
     step()
-    carried = {each.output for each in both}
+    carried = {each.output for each in shared}
     names = [info.name for info in session.get_outputs() if info.name not in carried]
     return {name: step.output(name) for name in names}
 
@@ -94,23 +94,23 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 
 
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
-    """Average the loss over the held-out batches, with parameters as ``values`` has them.
+    """Average the loss over the held-out batches, with the parameters in ``values``.
 
-    Carried state starts at zero and goes from one batch to the next. None where the job asks for no
+    Carried state starts at zero and goes from one batch to the next. None if the job has no
     evaluation. The session lives only for this call, so that it holds neither memory nor threads
-    while steps are timed. Raises JobError for an input without a
-    value and for a loss that is not finite.
+    while steps are timed. Raises JobError for an input without a value and for a loss that is not
+    finite.
     """
     if job.evaluation is None:
         return None
-    # A CUDA graph would want fixed addresses; nothing here is timed.
+    # A CUDA graph would need fixed addresses; nothing here is timed.
     settings = job.session.model_copy(update={"cuda_graph": False})
     session = open_session(job.evaluation.graph, job.provider, settings)
     batches = load_arrays(job.evaluation.batches)
     infos = {info.name: info for info in session.get_inputs()}
     carried = {c.input: c.output for c in job.evaluation.carried}
-    known = {**values, **{name: np.zeros(*tensor_type(infos[name])) for name in carried}}
-    fixed = {name: known[name] for name in infos if name in known and name not in batches}
+    initial = {**values, **{name: np.zeros(*tensor_type(infos[name])) for name in carried}}
+    fixed = {name: initial[name] for name in infos if name in initial and name not in batches}
     missing = [name for name in infos if name not in batches and name not in fixed]
     if missing:
         raise JobError(f"{job.evaluation.graph}: input {missing[0]!r} has no value")
@@ -127,10 +127,9 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 
 
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
-    """Check the outputs of interest of the last training step.
+    """Check the job's outputs of the last training step, which ``output`` reads by name.
 
-    ``output`` reads one by name. Raises JobError where a number is not finite: numbers that are no
-    numbers can be faster or slower to compute with.
+    Raises JobError if a number is not finite: such numbers can be faster or slower to compute with.
     """
     if job.mode == "training":
         for name in job.outputs:
@@ -139,10 +138,10 @@ def require_finite(job: Job, output: Callable[[str], Array]) -> None:
                 raise _diverged(f"output {name!r} of the last step", values.ravel()[0])
 
 
-def _diverged(what: str, got: object) -> JobError:
+def _diverged(quantity: str, got: object) -> JobError:
     return JobError(
-        f"{what}: expected finite numbers, got {got}: training diverged, so its times are those "
-        "of no training; lower the learning rate in the model's spec"
+        f"{quantity}: expected finite numbers, got {got}: training diverged, so its times are "
+        "those of no training; lower the learning rate in the model's spec"
     )
 
 

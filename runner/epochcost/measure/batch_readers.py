@@ -1,8 +1,8 @@
 """Readers of a training's batches: in turn, or by a thread that reads ahead.
 
-Beside a device of its own a thread reads ahead, as loaders of frameworks do. Where the CPU itself
-computes, batches are read in turn: a thread takes the CPU from the very step that it hides behind,
-for longer than the gathering needs. What the device waits for is counted.
+While a GPU computes, a thread reads ahead, as loaders of frameworks do. If the CPU itself computes,
+batches are read in turn: a thread would take the CPU from the step for longer than the gathering
+needs. The device's waiting is counted.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Protocol, Self
 
 from epochcost.measure.stepping import Array
 
-# Batches that are ready at most: enough to bridge a slow read, few enough to stay in memory.
+# Most batches that are ready: enough to bridge a slow read, few enough to stay in memory.
 _READ_AHEAD = 4
 _STOPPED_SECONDS = 0.1
 
 
 class Batches(Protocol):
-    """Batches that can be gathered one by one, in any order."""
+    """Batches that can be gathered singly, in any order."""
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """Number of batches."""
         ...
 
     def gather(self, number: int) -> dict[str, Array]:
-        """One batch by graph input."""
+        """A batch by graph input."""
         ...
 
 
 class SequentialReader:
-    """Hands over batches in order, each gathered when it is asked for."""
+    """Gives batches in order, each gathered on demand."""
 
     def __init__(self, batches: Batches) -> None:
         self.steps = batches.steps
@@ -47,7 +47,7 @@ class SequentialReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is left open."""
+        """Release nothing."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
         return self
@@ -65,7 +65,7 @@ class SequentialReader:
 
 
 class PrefetchingReader(SequentialReader):
-    """The same from a thread that gathers the next batches meanwhile, while it is entered."""
+    """Gives batches in order from a thread that gathers ahead while the context is entered."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__(batches)
@@ -91,7 +91,7 @@ class PrefetchingReader(SequentialReader):
         try:
             for number in range(self.steps):
                 self._put(self._batches.gather(number))
-        except Exception as error:  # told in the thread that waits for the batch
+        except Exception as error:  # raised in the thread that waits for the batch
             self._put(error)
 
     def _put(self, batch: dict[str, Array] | Exception) -> None:

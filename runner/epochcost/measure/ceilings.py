@@ -1,10 +1,9 @@
-"""What a machine does at most: ``python -m epochcost.measure.ceilings WORK``, work as JSON.
+"""Benchmark of peak throughput: ``python -m epochcost.measure.ceilings WORK``, work as JSON.
 
-A process of its own, whose threads and arenas nobody else has touched. It multiplies two matrices
-and copies memory by ONNX Runtime's provider, the same kernels that trials run on, and prints
-one JSON list of ``Ceiling``. ``ceilings_here`` starts it where no ceilings of this host are stored,
-and stores them beside its results. Whether what somebody hands in can be true is left to
-``results.sidecar_faults``.
+A separate process, whose threads and arenas are fresh. It multiplies two matrices and copies
+memory with ONNX Runtime's provider, the kernels of trials, and prints a JSON list of ``Ceiling``.
+``ceilings_here`` starts it unless ceilings of this host are stored, and stores them with the host's
+results. ``results.sidecar_faults`` judges whether submitted ceilings can be true.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ from epochcost.results.store import write_sidecar
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Precision, Provider
 
-# What is copied and its copy take a quarter of a small machine's memory.
+# Source and copy take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
 # Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
 MATRIX_SIDE = 2048
-# Sixteen times a common last-level cache: what is read again has long left it.
+# Sixteen times a common last-level cache: no byte is still cached when it is read again.
 MOST_COPIED_BYTES = 512 * 2**20
-# A GPU of 1 PFLOP/s takes 1 ms for such a product, and one of 5 TB/s as long for such a copy: a
-# hundred times what the start of a kernel takes.
+# A GPU of 1 PFLOP/s takes 1 ms for such a product, and a GPU of 5 TB/s as long for such a copy: a
+# hundred times the start of a kernel.
 _GPU_MATRIX_SIDE = 8192
 _GPU_MOST_COPIED_BYTES = 2 * 2**30
 _GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -62,7 +61,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """What is timed: with each number of threads and in each precision, on one device."""
+    """Work of the benchmark: each number of threads in each precision, on a device."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -82,12 +81,11 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """What this host does at most, as ``hardware``, and whether it was measured just now.
+    """Ceilings of this host as ``hardware``, and whether they were measured just now.
 
-    It is stored below ``folder`` as soon as it is whole, and measured where this host has none
-    under this runtime and in today's form, or ``again``; ``device`` is the GPU by CUDA's number.
-    Raises CapabilityError where it cannot be measured or stored, or another run measures into the
-    same folder.
+    Runs the benchmark unless a current record for this host and runtime exists below ``folder``;
+    ``again`` forces it. ``device`` is the GPU by CUDA's number. Raises CapabilityError if the
+    ceilings cannot be measured or stored, or another run measures into the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -114,8 +112,8 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
     if provider == "cpu":
         copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
         return CeilingWork(threads=_thread_counts(environment), copied_bytes=copied)
-    known = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
-    memory = min(known, default=_GPU_MOST_COPIED_BYTES)
+    sizes = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
+    memory = min(sizes, default=_GPU_MOST_COPIED_BYTES)
     return CeilingWork(
         provider=provider,
         device=device,
@@ -126,26 +124,26 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """One, one a core, and one a CPU: two threads of a core share its units."""
+    """A single thread, a thread per core, and a thread per CPU: two of a core share its units."""
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
-    """Measure the ceilings in a process of its own; raises CapabilityError with its last words."""
+    """Measure the ceilings in a fresh process; raises CapabilityError with its last line."""
     try:
-        given = work.model_dump_json()
-        done = run_module(None, _MODULE, given, timeout_seconds=_LONGEST_SECONDS)
-        return _Ceilings.validate_json(done.stdout.strip())
+        work_json = work.model_dump_json()
+        process = run_module(None, _MODULE, work_json, timeout_seconds=_LONGEST_SECONDS)
+        return _Ceilings.validate_json(process.stdout.strip())
     except subprocess.TimeoutExpired:
-        said = f"none within {_LONGEST_SECONDS} s"
+        got = f"none within {_LONGEST_SECONDS} s"
     except ValidationError:
-        said = f"status {done.returncode}: {last_words(done):.300}"
-    raise CapabilityError(f"expected the ceilings of this machine, got {said}")
+        got = f"status {process.returncode}: {last_words(process):.300}"
+    raise CapabilityError(f"expected the ceilings of this machine, got {got}")
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Those of the work; a precision that the device has no kernel of is left out."""
+    """Ceilings of the work, without precisions that the device has no kernel for."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -157,7 +155,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the product and the copy, each after one pass that does not count."""
+    """Time the product and the copy, each after a warm-up run."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     plain = work.provider == "cpu" and precision == "fp32"
@@ -184,9 +182,9 @@ def _bound_run(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], object]:
-    """One run of an operator of equal shapes, from ``values`` into ``output``.
+    """Function that runs an operator of equal shapes once, from ``values`` into ``output``.
 
-    Both are bound beforehand: a new array's pages would be counted as well.
+    Both are bound beforehand: the pages of a new array would be timed as well.
     """
     graph = _one_node(operator, len(values), output.shape)
     session = open_session(graph, "cpu", settings)
@@ -223,18 +221,18 @@ def run_on_device(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], ort.OrtValue]:
-    """One run of an operator whose operands lie on the device, in a precision; ends when it did.
+    """Function that runs an operator once on the device, in a precision, and waits for its end.
 
-    ``output`` says the shape alone; what is returned lies on the device too.
+    ``output`` gives the shape only; the returned value is on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)
     session = open_session(_one_node(operator, len(values), output.shape, kind), provider, settings)
     binding = session.io_binding()
     for index, value in enumerate(values):
-        held = allocate(value.shape, dtype, DEVICES[provider], settings.device)
-        copy_into(held, value if dtype == BFLOAT16 else value.astype(dtype), settings)
-        binding.bind_ortvalue_input(f"x{index}", held)
+        operand = allocate(value.shape, dtype, DEVICES[provider], settings.device)
+        copy_into(operand, value if dtype == BFLOAT16 else value.astype(dtype), settings)
+        binding.bind_ortvalue_input(f"x{index}", operand)
     written = allocate(output.shape, dtype, DEVICES[provider], settings.device)
     binding.bind_ortvalue_output("y", written)
 
@@ -248,14 +246,14 @@ def run_on_device(
 
 def _times(work: Callable[[], object]) -> tuple[float, ...]:
     work()
-    found = []
+    times = []
     for _ in range(TIMES):
         begun = time.perf_counter()
         work()
-        found.append(round(time.perf_counter() - begun, 9))
-    return tuple(found)
+        times.append(round(time.perf_counter() - begun, 9))
+    return tuple(times)
 
 
 if __name__ == "__main__":
-    _found = tuple(measured_ceilings(CeilingWork.model_validate_json(sys.argv[1])))
-    sys.stdout.write(_Ceilings.dump_json(_found).decode() + "\n")
+    _measured = tuple(measured_ceilings(CeilingWork.model_validate_json(sys.argv[1])))
+    sys.stdout.write(_Ceilings.dump_json(_measured).decode() + "\n")

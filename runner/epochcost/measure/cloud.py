@@ -1,8 +1,8 @@
-"""Which instance of which cloud this is, asked of the cloud's metadata service.
+"""The type of the cloud instance that this machine is, from the cloud's metadata service.
 
-Asked only where the firmware or the hypervisor says that a cloud is there, and given up after
-``PATIENCE_SECONDS`` altogether: a run elsewhere is not slowed down. Nothing but the kind of the
-machine is read: no identity, no key.
+The request is made only if the firmware or the hypervisor names a cloud, and ends after
+``PATIENCE_SECONDS`` in all: a run elsewhere is not slowed down. Only the machine's type is read: no
+identity, no key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
@@ -25,18 +25,18 @@ from epochcost.measure.kernel_files import read_text
 from epochcost.results.environment import CloudProvider, Instance
 
 PATIENCE_SECONDS = 0.5
-# The link-local address that all three answer on; by number, for a name may take long to resolve.
+# The link-local address of all three; a number, since a name may take long to resolve.
 SERVICE = "http://169.254.169.254"
 _DMI = Path("/sys/class/dmi/id")
 _HYPERVISOR = Path("/sys/hypervisor")
-# What Azure gives all its machines as asset tag; other Hyper-V machines have others.
+# The asset tag of all machines of Azure; other Hyper-V machines have others.
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
 
 
 class Service:
-    """One metadata service at a base address; every question has the same deadline."""
+    """A metadata service at a base address; all requests share a deadline."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)
@@ -44,12 +44,12 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The text of an answer; raises OSError or HTTPException where there is none."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        """The text of an answer; raises OSError or HTTPException without one."""
+        seconds_left = self._deadline - time.monotonic()
+        if seconds_left <= 0:
             raise TimeoutError("no time left")
-        # Not urllib: it would send the question to a proxy where one is set.
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=left)
+        # Not urllib: it would send the request to a configured proxy.
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=seconds_left)
         try:
             connection.request(method, path, headers=dict(headers))
             answered = connection.getresponse()
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Version 2 of the service wants a token first; version 1 may be switched off."""
+    """Ask EC2. Version 2 of the service needs a token; version 1 may be switched off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -70,7 +70,7 @@ def _ec2(service: Service) -> Instance:
 
 
 def _compute_engine(service: Service) -> Instance:
-    """The type comes as a path: ``projects/1/machineTypes/n1-standard-8``."""
+    """Ask Compute Engine, whose types are paths: ``projects/1/machineTypes/n1-standard-8``."""
     key = "/computeMetadata/v1/instance/machine-type"
     answer = service.ask(key, {"Metadata-Flavor": "Google"})
     return Instance(provider="Google Compute Engine", type=answer.rpartition("/")[2])
@@ -111,7 +111,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """Ask for this instance, where a cloud is suspected; or None, and why."""
+    """The instance that this machine is, if a cloud is suspected; else None and the reason."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
@@ -119,7 +119,7 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask one cloud's service; None and the reason where it does not answer in time."""
+    """Ask a cloud's service; None and the reason if it does not answer in time."""
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 
@@ -127,9 +127,9 @@ def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | Non
         try:
             answers.put((_ASK[cloud](service), None))
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
-            answers.put((None, f"{cloud}'s metadata service: {_words(error)}"))
+            answers.put((None, f"{cloud}'s metadata service: {_reason(error)}"))
 
-    # A thread: a socket's time limit is for each packet, and drops may come for ever.
+    # A thread: a socket's time limit is for each packet, and packets may trickle for ever.
     threading.Thread(target=ask, daemon=True).start()
     try:
         return answers.get(timeout=PATIENCE_SECONDS)
@@ -137,7 +137,7 @@ def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | Non
         return None, f"{cloud}'s metadata service: no answer within {PATIENCE_SECONDS} s"
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {PATIENCE_SECONDS} s; in a container, allow it two hops"
     if isinstance(error, KeyError | ValueError):

@@ -1,7 +1,6 @@
-"""The CPU: its name, how it is built, what governs its clock, and what stands before it.
+"""The CPU: its name, its topology, the governor of its clock, hypervisor, container and limits.
 
-That is a hypervisor, a container, and their limits. System tools are asked shortly: one that is
-absent, fails or hangs says nothing.
+System tools have a short time limit: if a tool is absent, fails or hangs, the answer is unknown.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ _SECONDS = 5
 
 
 def tool_output(*command: str, any_status: bool = False) -> str | None:
-    """What a tool prints without surrounding blanks; None if absent, failing or silent."""
+    """Output of a tool without surrounding blanks; None if absent, failing or silent."""
     printed = raw_tool_output(*command, any_status=any_status)
     return printed.strip() or None if printed is not None else None
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """The same as printed, so that an empty answer differs from none."""
+    """Output of a tool with its blanks, so that an empty answer differs from None."""
     if shutil.which(command[0]) is None:
         return None
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if any_status or done.returncode == 0 else None
+    return completed.stdout if any_status or completed.returncode == 0 else None
 
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -41,14 +40,14 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The name that the CPU gives itself; where a hypervisor left it without a number, its kind.
+    """The CPU's own name; with family and model if a hypervisor removed its number.
 
-    Hosts that say no more than "AMD EPYC" differ by generations, which family and model tell.
+    Hosts called "AMD EPYC" are of different generations, which family and model tell apart.
     """
     lines = (read_text(cpuinfo) or "").splitlines()
     pairs = (line.partition(":") for line in reversed(lines))
-    said = {key.strip(): value.strip() for key, _, value in pairs}
-    name, family, model = (said.get(key) for key in ("model name", "cpu family", "model"))
+    fields = {key.strip(): value.strip() for key, _, value in pairs}
+    name, family, model = (fields.get(key) for key in ("model name", "cpu family", "model"))
     if name and family and model and not any(letter.isdigit() for letter in name):
         name = f"{name} (family {family}, model {model})"
     apple = tool_output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
@@ -80,9 +79,9 @@ def governors(system: Path = SYSTEM) -> str | None:
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """How often heat has lowered the clock since the machine's start; None where none counts.
+    """Number of times that heat lowered the clock since the machine's start; None if not counted.
 
-    The counts of all cores and packages together: Intel's ``thermal_throttle``.
+    The sum of the counts of all cores and packages: Intel's ``thermal_throttle``.
     """
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]
@@ -90,12 +89,12 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
 
 
 def virtualisation() -> str | None:
-    """Name the hypervisor, ``none`` on bare metal; None where nothing tells."""
+    """Name the hypervisor, ``none`` on bare metal; None if unknown."""
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
-    """How many CPUs' worth of time the control groups allow; None where they set no limit.
+    """CPU time per time that the control groups allow; None if they set no limit.
 
     Version 2 writes quota and period in one file (``max`` is no limit), version 1 in two (-1).
     """

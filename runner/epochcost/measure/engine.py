@@ -1,9 +1,8 @@
 """A decoder behind onnxruntime-genai's engine: the one module that imports it.
 
-Owns the folder that the engine reads (graph, weights and configuration), the engine's life, and who
-answers LoadGen: the thread that opened the engine hands over what has arrived whenever it has taken
-a step. The engine itself decides which sequences it puts together. Who asks is left to
-``token_scenario``.
+Owns the folder that the engine reads (graph, weights and configuration), the engine's life, and the
+answers to LoadGen: the thread that opened the engine hands over new requests after each step. The
+engine itself decides which sequences it puts together. ``token_scenario`` sends the requests.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from epochcost.specs.requests import ENGINE
 from onnxstep.graphs.loading import load_model
 
 _GRAPH, _WEIGHTS, _CONFIGURATION = "model.onnx", "model.onnx.data", "genai_config.json"
-# Where a page begins, so that the runtime maps what it need not copy.
+# Size of a page: the runtime maps aligned weights instead of copying them.
 _ALIGNED_BYTES = 4096
 _EVENTS = 256
 _ERRORS_ONLY = 3
@@ -52,7 +51,7 @@ class DecoderEngine:
     """Answers requests by their numbers among the prompts; opening it loads the model.
 
     ``start_seconds`` is from files on the disk to an engine that takes requests. Raises
-    CapabilityError where the engine's package is missing or would not run on the CPU.
+    CapabilityError if the engine's package is missing or would not run on the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -84,9 +83,9 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Hand a request over; its answer is as long as it is asked to be."""
+        """Hand over a request; its answer has the length of ``answer_tokens``."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
-        # The cache is made as long as the longest of a batch may become.
+        # The engine makes the cache as long as the longest session of a batch.
         room = self._genai.RequestOptions()
         room.set_max_session_tokens(len(prompt) + answer)
         request = self._engine.create_request(options=room)
@@ -98,9 +97,9 @@ class DecoderEngine:
         self._turns[request] = _Turn(sample)
 
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
-        """Let the engine take a step; who has a first token now, and who has all.
+        """Let the engine take a step; returns requests with a first token, and finished ones.
 
-        Raises TrialFailed where the engine gives a request up.
+        Raises TrialFailed if the engine gives a request up.
         """
         first, ended = [], []
         flags = self._genai.EngineEventFlags
@@ -118,7 +117,7 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer requests that come at once, with nobody waiting; seconds until the last."""
+        """Answer requests that come at once, without LoadGen; returns seconds until the last."""
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)
@@ -130,9 +129,9 @@ class DecoderEngine:
 def answer_while(
     engine: DecoderEngine, asking: Callable[[Issue], LoadGenLog], answers: Answers
 ) -> LoadGenLog:
-    """Answer what ``asking`` issues, on a thread of its own, until it returns; its result.
+    """Run ``asking`` on a thread, answer its requests here, and return its result.
 
-    The engine takes calls of the thread alone that opened it. Raises what the engine raised.
+    The engine takes calls only from the thread that opened it. Raises the engine's errors.
     """
     arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
 
@@ -151,7 +150,7 @@ def answer_while(
 def _serve(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Take what arrives to the engine until None has arrived and all is answered."""
+    """Hand requests to the engine until None has arrived and all are answered."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -191,7 +190,7 @@ def _genai() -> Any:
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """The graph with its weights in a file beside it, drawn one after the other."""
+    """Write the graph, and its weights into another file, drawn one after the other."""
     model = load_model(job.graph)
     values = initial_parameters(job)
     inputs = [value for value in model.graph.input if value.name in values]
@@ -219,7 +218,7 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """All nodes on the CPU: the engine tells no node's provider, and its runtime has no other."""
+    """All nodes on the CPU: the engine reports no providers, and its runtime has no other."""
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
     if foreign:

@@ -1,8 +1,8 @@
-"""The machine and its software, as found: what a stored figure must be read with.
+"""The machine and its software: the environment that belongs to a stored figure.
 
-Each module reads one part; this one joins them. Whatever cannot be read is None or absent, never
-zero, with the reason in ``Environment.unknown`` where one is known. What happens while a trial runs
-is left to ``watch`` and ``power``.
+Each module reads a part; this module joins them. A part that cannot be read is None or absent,
+never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` and ``power`` watch
+the machine while a trial runs.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from epochcost.results.environment import Environment, Processor, fingerprint
 
 _TIMER_READINGS = 2000
 _NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
-_NO_REVISION = "the code is no checkout of git: its version stands in packages"
+_NO_REVISION = "the code is no checkout of git: packages has its version"
 
 
 def detect_environment() -> Environment:
-    """Describe this machine now. Raises CapabilityError where onnxruntime is not installed."""
+    """Describe this machine now; raises CapabilityError if onnxruntime is not installed."""
     cpu, physical, logical = _cpu_model(), psutil.cpu_count(logical=False), usable_cpus()
     memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
-    (found, no_gpus), (rented, not_rented) = list_gpus(), _instance()
+    (gpus, no_gpus), (rented, not_rented) = list_gpus(), _instance()
     governor, revision = governors(), _code_revision()
     return Environment(
-        fingerprint=fingerprint(cpu, physical, logical, memory_bytes, found),
+        fingerprint=fingerprint(cpu, physical, logical, memory_bytes, gpus),
         cpu=cpu,
         physical_cores=physical,
         logical_cpus=logical,
         memory_bytes=memory_bytes,
-        gpus=found,
+        gpus=gpus,
         operating_system=platform.platform(),
         python=platform.python_version(),
         runtime=runtime_name(),
@@ -62,7 +62,7 @@ def detect_environment() -> Environment:
         timer_step_seconds=timer_step_seconds(),
         revision=revision.commit if revision else None,
         modified=revision.modified if revision else None,
-        unknown=_known(
+        unknown=_present_reasons(
             {
                 "gpus": no_gpus,
                 "instance": not_rented,
@@ -80,7 +80,7 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
     return min((step for step in steps if step > 0), default=None)
 
 
-def _known(reasons: Mapping[str, str | None]) -> dict[str, str]:
+def _present_reasons(reasons: Mapping[str, str | None]) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
@@ -96,9 +96,9 @@ class Revision:
 
 
 def code_revision(folder: Path = _CODE) -> Revision | None:
-    """The revision of the code in a folder; None where no git tracks it, as for a wheel.
+    """The revision of the code in a folder; None if no git tracks it, as for a wheel.
 
-    An environment within somebody else's checkout is not taken for that checkout's code.
+    A virtual environment within a foreign checkout does not count as that checkout's code.
     """
     git = ("git", "--no-optional-locks", "-C", str(folder))
     if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:

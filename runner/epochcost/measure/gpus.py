@@ -1,8 +1,8 @@
-"""NVIDIA's GPUs: what they are, which ones CUDA shows, what they did while a trial was timed.
+"""NVIDIA's GPUs: their description, the GPUs that CUDA shows, their state while a trial is timed.
 
-Owns the opening of NVIDIA's management library, of which a device that answers one question and not
-another is no error; memory, clocks and reasons to slow down; and the numbering: CUDA counts what
-CUDA_VISIBLE_DEVICES leaves, from 0, NVML counts every board, and both go by the PCI bus
+Owns the opening of NVIDIA's management library (a device may answer some questions only); memory,
+clocks and reasons to slow down; and the numbering: CUDA counts the GPUs that CUDA_VISIBLE_DEVICES
+leaves, from 0, NVML counts every board, and both go by the PCI bus
 (``session.load_cuda_libraries`` sees to that). The rules of the variable are those of the CUDA
 programming guide, "CUDA environment variables".
 """
@@ -31,13 +31,13 @@ Handle = Any
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     """Yield the handles of all devices, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` where there is no driver or it does not answer; one device that is
-    lost does not hide the others.
+    Raises ``library.NVMLError`` if there is no driver or it does not answer; a lost device does not
+    hide the others.
     """
     library.nvmlInit()
     try:
         numbers = range(library.nvmlDeviceGetCount())
-        handles = [ask(library, library.nvmlDeviceGetHandleByIndex, one) for one in numbers]
+        handles = [ask(library, library.nvmlDeviceGetHandleByIndex, number) for number in numbers]
         yield tuple(handle for handle in handles if handle is not None)
     finally:
         with contextlib.suppress(library.NVMLError):
@@ -45,7 +45,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """Ask NVIDIA's library one question; None where it has no answer."""
+    """Ask NVIDIA's library a question; None if it has no answer."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -57,7 +57,7 @@ def decode(value: str | bytes | None) -> str | None:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-# nvml.h, nvmlClocksEventReasons. Idle clocks and clocks that a person has set are no throttling.
+# nvml.h, nvmlClocksEventReasons. Idle clocks and clocks set by a person are no throttling.
 _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
     {
         0x04: "gpu-power-cap",
@@ -67,16 +67,16 @@ _THROTTLES: Mapping[int, Throttle] = MappingProxyType(
         0x80: "gpu-power-brake",
     }
 )
-# A context of CUDA alone takes more: a device that holds less than this more is not in use.
+# A CUDA context alone takes more: with less growth of its memory a device is not in use.
 _CONTEXT_BYTES = 64 * 2**20
 _BY_PROCESS = "NVML, of the worker"
 _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Follows the GPU of a trial from reading to reading; made before the worker starts.
+    """Reads the GPU of a trial repeatedly; made before the worker starts.
 
-    ``processes`` are those of the trial, known once the worker has started.
+    ``processes`` are the trial's, set when the worker has started.
     """
 
     def __init__(self, library: Library, gpu: VisibleGpu) -> None:
@@ -88,17 +88,16 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether one of the processes runs on it.
+        """Whether one of the processes runs on the GPU, or else its memory has grown.
 
-        In a container the driver shows other process ids than the system; there, whether its
-        memory has grown since.
+        In a container the driver shows other process ids than the system.
         """
-        return self._held() > 0 or self._growth() >= _CONTEXT_BYTES
+        return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
         """Read memory and the reasons to lower clocks."""
         library, board = self._library, self.gpu.board
-        for meter, present in ((_BY_PROCESS, self._held()), (_BY_GROWTH, self._growth())):
+        for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = ask(library, library.nvmlDeviceGetCurrentClocksThrottleReasons, board)
         if reasons is not None:
@@ -106,37 +105,39 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The meter and the most that was held; None where no meter could tell."""
-        return next((told for told in self._memory.items() if told[1] > 0), None)
+        """The meter and the peak memory; None if no meter could tell."""
+        return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """Its address on the PCI bus, alone; None where the driver does not tell."""
+        """The GPU's address on the PCI bus; None if the driver does not tell."""
         address = pci_address(self._library, self.gpu)
         return None if address is None else (address,)
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Why clocks were lowered at any reading; None where the driver does not tell."""
+        """Reasons for lowered clocks at any reading; None if the driver does not tell."""
         if self._reasons is None:
             return None
-        seen = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
-        return tuple(dict.fromkeys(seen))
+        reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
+        return tuple(dict.fromkeys(reasons))
 
     def _growth(self) -> int:
-        """Bytes in use beyond those before the trial; 0 where the driver does not tell."""
+        """Bytes in use beyond those before the trial; 0 if the driver does not tell."""
         used, before = _used(self._library, self.gpu), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 
-    def _held(self) -> int:
-        """Bytes that the processes hold; 0 where none of them is listed."""
+    def _process_bytes(self) -> int:
+        """Bytes that the processes hold; 0 if none of them is listed."""
         library = self._library
         running = ask(library, library.nvmlDeviceGetComputeRunningProcesses, self.gpu.handle) or ()
-        return sum(one.usedGpuMemory or 0 for one in running if one.pid in self.processes)
+        return sum(
+            process.usedGpuMemory or 0 for process in running if process.pid in self.processes
+        )
 
 
 def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
-    """Where the board sits, such as ``00000000:17:00.0``; None where the driver does not tell."""
+    """The board's address, such as ``00000000:17:00.0``; None if the driver does not tell."""
     place = ask(library, library.nvmlDeviceGetPciInfo, gpu.board)
     return None if place is None else decode(place.busId)
 
@@ -151,10 +152,10 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class VisibleGpu:
-    """A GPU that CUDA shows; ``number`` is its board's on the bus.
+    """A GPU that CUDA shows; ``number`` counts boards on the bus.
 
-    ``handle`` is of what a process gets: a board, or a part of one (MIG). ``board`` is what draws
-    power and has clocks.
+    ``handle`` is a process's share: a board, or a part of one (MIG). ``board`` draws power and has
+    clocks.
     """
 
     number: int
@@ -168,35 +169,34 @@ class VisibleGpu:
 
 
 def visible_gpus(
-    library: Library, boards: Sequence[Handle], shown: str | None
+    library: Library, boards: Sequence[Handle], visible_devices: str | None
 ) -> tuple[VisibleGpu, ...]:
-    """The GPUs in the order in which CUDA numbers them; ``shown`` is the variable, None: not set.
+    """The GPUs in CUDA's order; ``visible_devices`` is the variable's value, None: not set.
 
-    The first entry that names nothing hides itself and all after it; an entry that is there twice
-    hides everything.
+    The first entry without a GPU hides itself and all after it; a repeated entry hides all GPUs.
     """
-    if shown is None:
+    if visible_devices is None:
         return tuple(VisibleGpu(number, board, board) for number, board in enumerate(boards))
-    found: list[VisibleGpu] = []
-    for entry in shown.split(","):
+    gpus: list[VisibleGpu] = []
+    for entry in visible_devices.split(","):
         gpu = _named(library, boards, entry.strip())
         if gpu is None:
             break
-        if any(gpu.handle is other.handle for other in found):
+        if any(gpu.handle is earlier.handle for earlier in gpus):
             return ()
-        found.append(gpu)
-    return tuple(found)
+        gpus.append(gpu)
+    return tuple(gpus)
 
 
 def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    """What an entry names: a number, the begin of a UUID, or a part's UUID."""
+    """The GPU of an entry: a number, the begin of a UUID, or a part's UUID."""
     if entry.isdecimal():
         number = int(entry)
         return _board(boards, number) if number < len(boards) else None
     if entry.startswith("MIG-"):
         return _part(library, boards, entry)
-    known = [_uuid(library, board) for board in boards]
-    matches = [number for number, uuid in enumerate(known) if entry and uuid.startswith(entry)]
+    uuids = [_uuid(library, board) for board in boards]
+    matches = [number for number, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]
     return _board(boards, matches[0]) if len(matches) == 1 else None
 
 
@@ -209,16 +209,16 @@ def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu 
     if part is None:
         return None
     parent = ask(library, library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, part)
-    known = [_uuid(library, board) for board in boards]
+    uuids = [_uuid(library, board) for board in boards]
     uuid = "" if parent is None else _uuid(library, parent)
-    if not uuid or uuid not in known:
+    if not uuid or uuid not in uuids:
         return None
-    number = known.index(uuid)
+    number = uuids.index(uuid)
     return VisibleGpu(number, part, boards[number])
 
 
 def _uuid(library: Library, handle: Handle) -> str:
-    """Empty where the driver does not tell."""
+    """The UUID of a device; empty if the driver does not tell."""
     return decode(ask(library, library.nvmlDeviceGetUUID, handle)) or ""
 
 
@@ -226,7 +226,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """Every GPU, and why there are none where a driver is there and does not answer."""
+    """All GPUs, and the reason for none if a driver is there and does not answer."""
     try:
         with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None
@@ -237,11 +237,11 @@ def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
 
 
 def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA shows to a process started here, as it numbers them; none: no driver."""
+    """The GPUs that CUDA shows to a process started here, in its order; none without a driver."""
     try:
         with open_nvml(library) as boards:
-            shown = os.environ.get(VISIBLE_DEVICES)
-            return _described(library, visible_gpus(library, boards, shown))
+            visible_devices = os.environ.get(VISIBLE_DEVICES)
+            return _described(library, visible_gpus(library, boards, visible_devices))
     except library.NVMLError:
         return ()
 

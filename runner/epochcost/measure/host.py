@@ -1,6 +1,6 @@
-"""What the machine did beside the trial: other programs, the hypervisor, quotas and heat.
+"""Disturbances of a trial: other programs, the hypervisor, quotas and heat.
 
-Everything is a difference of the kernel's counters between the begin and the end of a phase.
+All are differences of the kernel's counters between the begin and the end of a phase.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """CPU seconds since some moment in the past, of the CPUs watched, and the time of reading.
+    """CPU seconds of the watched CPUs since some moment in the past, and the time of reading.
 
-    ``own`` are those of the processes that belong to the trial, on any CPU: what the worker's
-    parent takes elsewhere is too little to tell. None is not counted here.
+    ``own_seconds`` are those of the trial's processes on any CPU: the share of the worker's parent
+    is negligible. None: not counted on this system.
     """
 
     at: float
     working: float
     waiting: float
     steal: float | None
-    own: float | None
+    own_seconds: float | None
     frozen: float | None
     throttled: int | None
 
 
 @dataclass(frozen=True)
 class HostChange:
-    """What two readings tell; None where one of them cannot."""
+    """Differences of two readings; None if a reading lacks the counter."""
 
     seconds: float
     others_cpus: float | None
@@ -55,37 +55,37 @@ class HostChange:
 
 
 def own_processes() -> tuple[psutil.Process, ...]:
-    """List this process and all that it has started, the worker among them; empty: unknown."""
-    this = psutil.Process()
+    """List this process and all that it has started, with the worker; empty: unknown."""
+    current = psutil.Process()
     try:
-        return (this, *this.children(recursive=True))
+        return (current, *current.children(recursive=True))
     except (OSError, psutil.Error):
         return ()
 
 
 def read_host(
-    own: tuple[psutil.Process, ...],
+    processes: tuple[psutil.Process, ...],
     groups: ControlGroups | None = None,
     system: Path = SYSTEM,
     clock: Callable[[], float] = time.monotonic,
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now: CPU times of ``cpus`` alone where they are given."""
+    """Read all counters now: CPU times of ``cpus``, None for all."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
         waiting=sum(times.get(name, 0.0) for name in _WAITING),
         steal=times.get("steal"),
-        own=_own_seconds(own),
+        own_seconds=_own_seconds(processes),
         frozen=frozen_seconds(groups or ControlGroups()),
         throttled=throttle_count(system),
     )
 
 
 def _system_times() -> Mapping[str, float]:
-    """CPU seconds by kind; empty where the system hides them, as a hardened container does."""
+    """CPU seconds by kind; empty if the system hides them, as a hardened container does."""
     try:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):
@@ -93,7 +93,7 @@ def _system_times() -> Mapping[str, float]:
 
 
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds by kind of some CPUs; empty where the system does not tell them apart.
+    """CPU seconds by kind of some CPUs; empty if the system does not tell them apart.
 
     psutil lists the CPUs that are online, without their numbers.
     """
@@ -110,21 +110,21 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
     return totals
 
 
-def _own_seconds(own: tuple[psutil.Process, ...]) -> float | None:
-    """None where one has ended or none is known: their time cannot be told from that of others."""
-    if not own:
+def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
+    """CPU seconds of the processes; None if one has ended or none is known."""
+    if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):
-        times = [process.cpu_times() for process in own]
-        return sum(one.user + one.system for one in times)
+        times = [process.cpu_times() for process in processes]
+        return sum(cpu.user + cpu.system for cpu in times)
     return None
 
 
 def frozen_seconds(groups: ControlGroups) -> float | None:
-    """How long quotas have stopped the groups of this process; None where nothing counts it.
+    """Seconds for which quotas have stopped the groups of this process; None if not counted.
 
-    Of nested groups the longest: one stops what is below it. Version 2 counts ``throttled_usec``,
-    version 1 ``throttled_time`` in nanoseconds.
+    The longest of nested groups counts: a group stops all below it. Version 2 counts
+    ``throttled_usec``, version 1 ``throttled_time`` in nanoseconds.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)
@@ -141,13 +141,15 @@ def host_change(before: HostCounters, after: HostCounters) -> HostChange:
     """The difference between an earlier and a later reading."""
     seconds = after.at - before.at
     working, waiting = after.working - before.working, after.waiting - before.waiting
-    own, counted = _difference(before.own, after.own), working + waiting > 0
+    own_seconds, counted = _difference(before.own_seconds, after.own_seconds), working + waiting > 0
     steal = _difference(before.steal, after.steal)
     throttled = _difference(before.throttled, after.throttled)
     return HostChange(
         seconds=seconds,
         # The kernel's ticks make small differences negative.
-        others_cpus=max(0.0, working - own) / seconds if own is not None and counted else None,
+        others_cpus=max(0.0, working - own_seconds) / seconds
+        if own_seconds is not None and counted
+        else None,
         steal_share=min(1.0, steal / (working + waiting))
         if steal is not None and counted
         else None,
@@ -161,7 +163,7 @@ def _difference(before: float | None, after: float | None) -> float | None:
 
 
 def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
-    """Why fields are None, by their names in ``results.conditions.Conditions``."""
+    """Reasons for fields that are None, by their names in ``results.conditions.Conditions``."""
     if changed.others_cpus is None:
         yield "others_cpus", "the system does not tell the CPU time of all processes"
     if changed.steal_share is None:

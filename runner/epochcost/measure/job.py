@@ -1,7 +1,7 @@
 """The job of a worker process, its messages meanwhile, and how it may fail.
 
-A job names files; it holds no arrays. Who writes the graph and the batches decides what is timed;
-this module only fixes the vocabulary between them and the worker, which is frozen and JSON.
+A job names files; it holds no arrays. The writer of graph and batches decides what is timed; this
+module only fixes the vocabulary between writer and worker, which is frozen and JSON.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and hands to the next step as ``output``.
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
-    recurrent layer. What has no value of its own starts filled with ``fill``. ``in_place``: the
-    step may write the output over the input, which nobody reads afterwards.
+    recurrent layer. Without a first value it starts filled with ``fill``. ``in_place``: the step
+    may write the output over the input, which nobody reads afterwards.
     """
 
     input: str
@@ -41,12 +41,12 @@ class CarriedValue(_Frozen):
 
 
 class SamplingRule(_Frozen):
-    """When the trial has measured enough.
+    """End of a trial's sampling.
 
     ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
-    and samples, of which there are at most ``most_samples``. Below ``minimum_seconds`` of samples,
-    and below ``minimum_share`` of the budget, the mean is not believed, however narrow: a burst of
-    fast steps sees neither the scheduler's nor the clock governor's moods.
+    and at most ``most_samples`` samples. Below ``minimum_seconds`` of samples, and below
+    ``minimum_share`` of the budget, the mean does not count, however narrow its interval: a short
+    burst does not see the scheduler or the clock governor change.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -58,7 +58,7 @@ class SamplingRule(_Frozen):
 
 
 class WarmUpRule(_Frozen):
-    """When a step time has settled: see ``measure.sampling.is_settled``.
+    """End of a trial's warm-up, see ``measure.sampling.is_settled``.
 
     ``minimum_steps`` allow for lazy allocation and kernel selection, ``minimum_seconds`` for clock
     ramps; ``budget_share`` of the sampling budget bounds both.
@@ -74,8 +74,8 @@ class Evaluation(_Frozen):
     """A forward-and-loss graph run before and after the timed steps on held-out batches.
 
     ``graph`` has static shapes and the scalar output ``loss``; its inputs are arrays of
-    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name. What
-    ``carried`` names here starts at zero and goes from one held-out batch to the next.
+    ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs by the same name.
+    Values of ``carried`` start at zero and go from one held-out batch to the next.
     """
 
     graph: Path
@@ -85,7 +85,7 @@ class Evaluation(_Frozen):
 
 
 class ServingFiles(_Frozen):
-    """Examples under LoadGen: its load, and by batch size the graph that answers."""
+    """Files for LoadGen: its load, and the graph of each batch size."""
 
     load: Load
     graphs: dict[int, Path]
@@ -102,9 +102,9 @@ class AskedDecoder(_Frozen):
 
 
 class Reference(_Frozen):
-    """The same work in fp32, with whose first step that of the trial is compared.
+    """The same work in fp32, whose first step is compared with the trial's.
 
-    ``batches`` is an .npz as a job's; of its pool the first batch counts, of ``examples``.
+    ``batches`` is an .npz like a job's; the first batch of its pool counts, which has ``examples``.
     ``provider`` None is the trial's.
     """
 
@@ -126,7 +126,7 @@ class JobFiles(_Frozen):
     ``initial``: an .npz with values of parameters; those of a weightless model are made from the
     metadata of ``graph`` and the job's seed. A carried value that neither gives starts at its
     ``fill``; a parameter of inference that neither gives is an error.
-    ``outputs``: names of interest beside the carried ones (the loss); must exist in the graph.
+    ``outputs``: names of other outputs to read (the loss); must exist in the graph.
     ``reference`` is there in every precision but fp32. An evaluation follows training only.
     ``serving`` is None for steps. Under LoadGen ``batches`` holds examples, ``[examples, ...]``,
     and ``graph`` is that of the largest batch.
@@ -145,12 +145,12 @@ class JobFiles(_Frozen):
 
 
 class Job(JobFiles):
-    """A trial's work: its files, and how they are run.
+    """A trial's work: its files and the settings of its run.
 
-    ``runtime``: the worker refuses the job under another; ``python``: the interpreter in whose
-    environment it is, None for that of this program. ``pinning``: the CPUs on which the worker
-    runs, None for all. ``memory_limit_bytes``: what the worker may allocate on the host, None for
-    no limit of its own. ``precision`` is what ``graph`` computes in.
+    The worker refuses the job under another ``runtime``. ``python``: the interpreter of the
+    runtime's environment, None for that of this program. ``pinning``: the worker's CPUs, None for
+    all. ``memory_limit_bytes``: bound of the worker's memory on the host, None for no bound.
+    ``precision``: the precision in which ``graph`` computes.
     """
 
     mode: Mode
@@ -167,11 +167,11 @@ class Job(JobFiles):
 
 
 class Progress(_Frozen):
-    """How far a worker is.
+    """Progress of a worker.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it was first
-    computed. ``elapsed_seconds`` counts from the begin of the warm-up, as ``budget_seconds`` does;
-    in the phase ``starting``, from the start.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it is first
+    computed. ``elapsed_seconds`` counts from the begin of the warm-up, like ``budget_seconds``; in
+    the phase ``starting``, from the start.
     """
 
     phase: Phase
@@ -182,14 +182,14 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """A line of a worker's standard output: how far it is, or why it gives up."""
+    """A line of a worker's standard output: its progress, or the reason for which it gives up."""
 
     progress: Progress | None = None
     failure: str | None = None
 
 
-class TrialFailed(EpochcostError):  # noqa: N818 - an outcome of a trial, named as people say it
-    """The worker died, hung or could not go on; the message says how, and its last words."""
+class TrialFailed(EpochcostError):  # noqa: N818 - the field's name for this outcome
+    """The worker died, hung or could not continue; the message has its last lines."""
 
     exit_code = CapabilityError.exit_code
 
@@ -205,7 +205,7 @@ class OutOfMemory(TrialFailed):
 
 
 class PlacementError(CapabilityError):
-    """Work that was asked for on a GPU ran on the CPU."""
+    """Work for a GPU ran on the CPU."""
 
 
 class JobError(InputError):

@@ -1,6 +1,6 @@
-"""What the kernel tells in small text files, and which of its control groups this process is in.
+"""Readers of the kernel's small text files, and the control groups of this process.
 
-Reading only; what the values mean is left to those who ask.
+Callers interpret the values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def read_text(file: Path) -> str | None:
-    """The text without surrounding blanks; None where there is none or it may not be read."""
+    """The text without surrounding blanks; None if there is none or it may not be read."""
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip() or None
     except OSError:
@@ -27,7 +27,7 @@ def read_number(file: Path) -> int | None:
 
 
 def parse_cpu_list(text: str | None) -> frozenset[int]:
-    """The kernel's list format: ``0-2,5`` is 0, 1, 2 and 5; empty for anything else."""
+    """Parse the kernel's list format: ``0-2,5`` is 0, 1, 2 and 5; empty for anything else."""
     cpus: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.strip().partition("-")
@@ -38,7 +38,7 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 
 def why_unreadable(file: Path) -> str:
-    """The reason for which a file tells nothing."""
+    """The reason for which a file has no value."""
     try:
         file.read_bytes()
     except PermissionError:
@@ -58,18 +58,18 @@ class ControlGroups:
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
         """A file's path in this process's group and all above it, innermost first.
 
-        It is called ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
+        The file is ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
         kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts
         its own group as the root.
         """
-        found: list[Path] = []
+        files: list[Path] = []
         for line in (read_text(self.membership) or "").splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers == "":
-                found += _upward(self.mounted, path, unified)
+                files += _upward(self.mounted, path, unified)
             elif controller in controllers.split(","):
-                found += _upward(self.mounted / controller, path, legacy)
-        return tuple(found)
+                files += _upward(self.mounted / controller, path, legacy)
+        return tuple(files)
 
 
 def _upward(root: Path, path: str, name: str) -> list[Path]:

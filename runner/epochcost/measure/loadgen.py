@@ -1,10 +1,10 @@
 """MLPerf's LoadGen as a library: the one module that imports it.
 
-Owns its settings, its life, the reading of what it wrote (its detail log as values, its summary,
-and latencies from its trace), and the search for the highest rate that keeps a bound. LoadGen logs
-a line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose
-``complete_ns`` counts from when the sample was scheduled (mlcommons/inference, loadgen/logging.cc).
-What a query means is left to ``scenario`` and ``token_scenario``.
+Owns its settings, its life, its files (the detail log as values, the summary, and latencies from
+the trace), and the search for the highest rate that keeps a bound. LoadGen logs a line ``:::MLLOG
+{json}`` for each value; a trace has an event for each sample, whose ``complete_ns`` counts from the
+sample's scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and
+``token_scenario`` know the meaning of a query.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """A question: ``index`` is the example, ``id`` what an answer must name."""
+    """A query's sample: ``index`` is the example, and an answer names its ``id``."""
 
     id: int
     index: int
 
 
 Issue = Callable[[Sequence[Sample]], None]
-# Called with the number of samples that are answered so far.
+# Called with the number of answered samples.
 Answered = Callable[[int], None]
 
 
@@ -61,9 +61,9 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """A run of LoadGen.
 
-    ``queries_per_second``: how many a server gets; offline, samples to prepare. With
-    ``token_bound_seconds``, that of every further token, ``bound_seconds`` is of the first one.
-    ``trace`` logs every sample. ``examples`` is how many there are to ask for.
+    ``queries_per_second``: arrivals at a server; offline, samples to prepare. With
+    ``token_bound_seconds``, the bound of every further token, ``bound_seconds`` is that of the
+    first token. ``trace`` logs every sample. ``examples`` is the number of examples to choose from.
     """
 
     scenario: LoadScenario
@@ -78,7 +78,7 @@ class LoadGenRequest:
 
 
 def missing_loadgen() -> str | None:
-    """Why LoadGen cannot be used here; None where it can."""
+    """Reason why LoadGen cannot be used here; None if it can."""
     if importlib.util.find_spec(_MODULE) is not None:
         return None
     return (
@@ -89,10 +89,10 @@ def missing_loadgen() -> str | None:
 
 
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
-    """Let LoadGen ask ``issue`` and read what it wrote; its files live in ``folder`` meanwhile.
+    """Let LoadGen send queries to ``issue``, and read its log; ``folder`` has its files meanwhile.
 
-    ``issue`` is called on threads of LoadGen and must not raise; each sample is answered through
-    ``Answers``. Raises CapabilityError where LoadGen is not installed.
+    LoadGen calls ``issue`` on its threads, which must not raise; each sample is answered through
+    ``Answers``. Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)
@@ -103,7 +103,7 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
             library,
             _test_settings(loadgen, request),
             _log_settings(loadgen, request, folder),
-            # By default a file of the current folder, which is none of LoadGen's business.
+            # By default a file of the current folder, which LoadGen should not touch.
             str(folder / "audit.config"),
         )
     finally:
@@ -125,7 +125,7 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Do a part of the answering, unless an earlier one failed."""
+        """Do a part of the answering, unless an earlier part failed."""
         if self.fault is None:
             try:
                 answer()
@@ -133,7 +133,7 @@ class Answers:
                 self.fault = error
 
     def complete(self, samples: Sequence[Sample], tokens: int = 0) -> None:
-        """Tell LoadGen that these samples are answered now, each by so many tokens."""
+        """Tell LoadGen that these samples are answered now, each with ``tokens`` tokens."""
         loadgen = _loadgen()
         loadgen.QuerySamplesComplete(
             [loadgen.QuerySampleResponse(sample.id, 0, 0, tokens) for sample in samples]
@@ -216,7 +216,7 @@ class LoadGenLog:
 
     @property
     def lasted(self) -> bool:
-        """Whether the run was as long as it was asked to be."""
+        """Whether the run lasted the requested time."""
         return bool(self.values.get("result_min_duration_met"))
 
     @property
@@ -231,10 +231,7 @@ class LoadGenLog:
 
 
 def read_logs(folder: Path, prefix: str) -> LoadGenLog:
-    """Read and remove what LoadGen left in ``folder``.
-
-    Raises TrialFailed where LoadGen left no result.
-    """
+    """Read and remove LoadGen's files in ``folder``; raises TrialFailed without a result."""
     try:
         detail = (folder / f"{prefix}detail.txt").read_bytes()
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
@@ -255,7 +252,7 @@ def run_record(
 ) -> LoadGenRun:
     """The stored form of a run; ``rate_asked`` is a server's rate."""
     values = log.values
-    # Samples per second: offline of all, of a server's those completed.
+    # Samples per second: all of them offline, the completed samples of a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
     rate = float(next(values[key] for key in keys if key in values))
     return LoadGenRun(
@@ -293,7 +290,7 @@ def _values(detail: str) -> dict[str, Any]:
     return {entry["key"]: entry["value"] for entry in entries}
 
 
-# A rate is known to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
+# Rates are found to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
 PRECISION = 0.05
 # From 0.7 of the capacity, fourteen tries reach 5 % within three orders of magnitude.
 MOST_TRIES = 16
@@ -304,7 +301,7 @@ _MOST_SCORED_RUNS = 8
 
 
 class LoadGenTrial(ABC):
-    """The runs that LoadGen was asked for in one trial; its files live in ``folder`` meanwhile."""
+    """LoadGen's runs of a trial; its files are in ``folder`` meanwhile."""
 
     def __init__(self, job: Job, report: Report, folder: Path) -> None:
         self._budget_seconds = job.sampling.budget_seconds
@@ -317,10 +314,10 @@ class LoadGenTrial(ABC):
 
     @abstractmethod
     def _ask(self, rate: float, purpose: Purpose) -> None:
-        """Let LoadGen ask at a rate; adds the run and takes its log."""
+        """Let LoadGen send queries at a rate; adds the run and takes its log."""
 
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
-        """Find the highest rate in short runs, then prove it in a longer one, the last.
+        """Find the highest rate in short runs, then prove it in a longer run, the last.
 
         The longer runs begin at ``first`` of the rate and go down by ``less``.
         """
@@ -349,15 +346,15 @@ class LoadGenTrial(ABC):
         )
 
 
-# Asks whether a rate, in samples per second, keeps the bound.
+# Whether a rate, in samples per second, keeps the bound.
 KeepsBound = Callable[[float], bool]
 
 
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
 
-    Goes down from ``start`` by halves, at the lowest to ``floor``, or up by quarters. Returns the
-    highest rate that was seen to keep the bound, None if not even ``floor`` does.
+    Goes down from ``start`` by halves, as far as ``floor``, or up by quarters. Returns the highest
+    rate that kept the bound in a run, None if not even ``floor`` did.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

@@ -1,4 +1,4 @@
-"""Memory: the most that this process ever held, the most that it may, and whether it ran out."""
+"""Memory of this process: its peak, its limit, and whether it ran out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
-    """Read the peak resident set of this process in bytes; None where it cannot be read.
+    """Read the peak resident set of this process in bytes; None if it cannot be read.
 
     Not ``ru_maxrss`` on Linux: there a process inherits the peak of the one that started it.
     """
@@ -34,28 +34,28 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """The most that this process may hold: the machine's memory, or what its control group allows.
+    """Most memory that this process may hold: the machine's, or less by its control groups.
 
-    A container's limit is one of a control group; every group above it limits as well.
+    A container's limit is that of a control group; every group above it limits as well.
     """
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
 def available_memory_bytes() -> int:
-    """The memory that a new process could take now and leave the others theirs.
+    """The memory that a new process could take now without taking that of others.
 
-    The least of what the machine has available, what each control group has left below its limit
-    (its page cache counts as free: the kernel drops it), and the caller's own ``ulimit``. A
-    sixteenth of the whole is spared for those who grow meanwhile.
+    The least of the machine's available memory, the room in each control group (its page cache
+    counts as free: the kernel drops it), and the caller's ``ulimit``. A sixteenth of the whole is
+    spared for processes that grow meanwhile.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
-    own = ulimit_bytes()
+    limit = ulimit_bytes()
     spared = memory_limit_bytes() // _SPARED_PART
-    return max(1, free - spared if own is None else min(free - spared, own))
+    return max(1, free - spared if limit is None else min(free - spared, limit))
 
 
 def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
-    """By group with a limit, the bytes that are neither held nor lost to it."""
+    """The free bytes of each group with a limit."""
     groups = groups or ControlGroups()
     for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
         limit, usage = read_number(limit_file), read_number(usage_file)
@@ -64,14 +64,14 @@ def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
 
 
 def _page_cache_bytes(group: Path) -> int:
-    """Version 2 counts ``file``, version 1 ``total_cache``, in the group's memory.stat."""
+    """The page cache in a group's memory.stat: ``file`` in version 2, else ``total_cache``."""
     text = read_text(group / "memory.stat") or ""
-    found = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
-    """The limits of the groups of this process, of both versions; empty where there are none.
+    """The limits of the groups of this process, of both versions.
 
     Version 2 writes ``memory.max`` (``max``: no limit), version 1 ``memory.limit_in_bytes`` (about
     2**63: no limit): the kernel's admin-guide, cgroup-v2 and cgroup-v1/memory.
@@ -81,7 +81,7 @@ def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
 
 
-# Linux: what the kernel ends first when memory is short (proc_pid_oom_score_adj(5)).
+# Linux: the score of processes that the kernel ends first (proc_pid_oom_score_adj(5)).
 _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _MACHINE = Path("/proc/vmstat")
@@ -112,56 +112,56 @@ _SIGNS = re.compile(
 )
 
 
-def tells_out_of_memory(words: str, status: int = 0, for_memory: bool | None = None) -> bool:
-    """Whether a process that ended so, with these last words, ran out of memory.
+def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
+    """Whether a process with this exit status and these last lines ran out of memory.
 
-    A SIGKILL counts unless the kernel says otherwise (``for_memory``): nobody sends one by habit.
+    A SIGKILL counts unless the kernel counted none (``for_memory`` False): people rarely send one.
     """
     killed = status == -signal.SIGKILL and for_memory is not False
-    return killed or _SIGNS.search(words) is not None
+    return killed or _SIGNS.search(text) is not None
 
 
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
-    """How many processes the kernel has ended for memory; None where it does not tell.
+    """Number of processes that the kernel has ended for memory; None if it does not tell.
 
-    Those of this control group where it counts them (admin-guide: cgroup-v2, ``memory.events``;
+    Those of this control group if it counts them (admin-guide: cgroup-v2, ``memory.events``;
     cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux 4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
-    found = (_KILLS.search(read_text(file) or "") for file in files)
-    return next((int(count[1]) for count in found if count), None)
+    matches = (_KILLS.search(read_text(file) or "") for file in files)
+    return next((int(count[1]) for count in matches if count), None)
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the kernel ended a process for memory between two counts; None: not told."""
+    """Whether the kernel ended a process for memory between two counts; None: unknown."""
     return None if before is None or after is None else after > before
 
 
 def prefer_oom_kill() -> None:
-    """Let this process be the first that the kernel ends when the machine's memory is short."""
+    """Make this process the first that the kernel ends when memory is short."""
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_GO)
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """Bound what this process may hold, for good; beyond it an allocation fails.
+    """Bound the memory of this process for good; beyond it an allocation fails.
 
-    Linux bounds private writable memory, elsewhere it is the whole address space. What libraries
-    reserved so far and never touched is not counted against the limit.
+    Linux bounds private writable memory, other systems the whole address space. Memory that
+    libraries reserved so far and never touched does not count.
     """
     _, hard = resource.getrlimit(_LIMITED)
-    wanted = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
-    bound = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
+    bound = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(_LIMITED, (bound, hard))
 
 
 def ulimit_bytes() -> int | None:
-    """What the caller's ``ulimit`` leaves this process; None where it sets no limit."""
+    """Bound of this process's memory by the caller's ``ulimit``; None if it sets none."""
     soft, _ = resource.getrlimit(_LIMITED)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _status_bytes(name: str) -> int:
-    """A size from this process's status; 0 where that is not told."""
-    found = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    """A size from this process's status; 0 if it is not there."""
+    match = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0

@@ -1,8 +1,8 @@
-"""Pinning a worker to some of this machine's CPUs, as a smaller instance of its family has them.
+"""Pinning of a worker to some of this machine's CPUs, as a smaller instance of its family has them.
 
 A vCPU of a cloud is a hardware thread: a smaller instance is fewer cores with all their threads, on
-one NUMA node as far as it fits. Which CPUs those are is read from the kernel's topology; starting
-a process on them is here too, what it then does is left to ``trial`` and ``worker``.
+a single NUMA node if they fit. The kernel's topology tells these CPUs. This module also starts
+processes on them.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """The hardware threads of each CPU's core, itself among them, and each CPU's NUMA node."""
+    """The hardware threads of each CPU's core, itself included, and each CPU's NUMA node."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
 
-    def known(self, cpus: Collection[int]) -> bool:
-        """Whether the kernel tells the core of each of these CPUs."""
+    def covers(self, cpus: Collection[int]) -> bool:
+        """Whether the core of each of these CPUs is known."""
         return all(cpu in self.threads for cpu in cpus)
 
 
 def why_not_pinned() -> str | None:
-    """Why this platform pins no process; None where it can."""
+    """Reason why this platform pins no process; None if it can."""
     return None if hasattr(os, "sched_setaffinity") else NO_PINNING
 
 
 def pinnable_cpus() -> int:
-    """To how many CPUs a trial can be pinned: those allowed, within the control groups' quota."""
+    """Number of CPUs that a trial can be pinned to: the allowed ones, within the quota."""
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
 
 def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
-    """Choose ``count`` of the CPUs that this process may use, for so many threads.
+    """Choose ``count`` of the CPUs that this process may use, for ``threads`` threads.
 
-    Raises CapabilityError where the platform cannot pin or has too few.
+    Raises CapabilityError if the platform cannot pin or has too few CPUs.
     """
     reason = why_not_pinned()
     if reason is not None:
@@ -64,8 +64,8 @@ def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
 
 
 def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinning:
-    known = topology.known(cpus)
-    cores = {topology.threads[cpu] for cpu in cpus} if known else set[frozenset[int]]()
+    is_known = topology.covers(cpus)
+    cores = {topology.threads[cpu] for cpu in cpus} if is_known else set[frozenset[int]]()
     nodes = {topology.nodes[cpu] for cpu in cpus if cpu in topology.nodes}
     return Pinning(
         cpus=cpus,
@@ -77,12 +77,12 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 
 
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
-    """The CPUs of a smaller instance, ascending: whole cores, on as few NUMA nodes as hold them.
+    """The CPUs of a smaller instance, ascending: whole cores, on the fewest NUMA nodes.
 
-    The first node that has enough is taken, else the largest ones; in it cores of which all threads
-    are allowed come first. Where the topology is unknown, the first CPUs.
+    The first node with enough CPUs is taken, else the largest nodes; within it, cores with all
+    threads allowed come first. With an unknown topology, the first CPUs.
     """
-    if not topology.known(allowed):
+    if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
     sizes = Counter(topology.nodes.get(cpu, 0) for cpu in allowed)
 
@@ -95,11 +95,11 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 
 
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
-    """What the kernel tells of these CPUs: cores by ``topology/``, nodes by ``node*/cpulist``.
+    """The topology of these CPUs: cores from ``topology/``, nodes from ``node*/cpulist``.
 
     The kernel's admin-guide, cputopology: ``core_cpus_list``, ``thread_siblings_list`` before 5.3.
     """
-    threads = {cpu: found for cpu in cpus if (found := _threads_of(cpu, system))}
+    threads = {cpu: siblings for cpu in cpus if (siblings := _threads_of(cpu, system))}
     nodes = {
         cpu: int(folder.name.removeprefix("node"))
         for folder in system.glob("node/node[0-9]*")
@@ -110,17 +110,17 @@ def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
 
 def _threads_of(cpu: int, system: Path) -> frozenset[int]:
     folder = system / f"cpu/cpu{cpu}/topology"
-    told = read_text(folder / "core_cpus_list") or read_text(folder / "thread_siblings_list")
-    found = parse_cpu_list(told)
-    return found if cpu in found else frozenset()
+    text = read_text(folder / "core_cpus_list") or read_text(folder / "thread_siblings_list")
+    siblings = parse_cpu_list(text)
+    return siblings if cpu in siblings else frozenset()
 
 
 @contextlib.contextmanager
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
-    """Processes that this thread starts meanwhile run on these CPUs alone, from their first thread.
+    """Pin processes that this thread starts meanwhile to these CPUs, from their first thread on.
 
-    A child inherits the affinity of the thread that starts it, so nothing that it imports can have
-    made threads before. Raises CapabilityError where the CPUs are no longer this process's.
+    A child inherits the affinity of the thread that starts it, before it imports any library that
+    makes threads. Raises CapabilityError if the CPUs are no longer this process's.
     """
     if pinning is None:
         yield
@@ -137,15 +137,15 @@ def pin_children(pinning: Pinning | None) -> Iterator[None]:
 
 
 def require_pinned(pinning: Pinning | None) -> None:
-    """Raise CapabilityError unless this process may run on these CPUs and on no other."""
+    """Raise CapabilityError unless this process may run on exactly these CPUs."""
     if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
-        raise _pinning_lost(pinning, f"CPUs {_words(os.sched_getaffinity(0))}")
+        raise _pinning_lost(pinning, f"CPUs {_cpu_list(os.sched_getaffinity(0))}")
 
 
 def _pinning_lost(pinning: Pinning, got: str) -> CapabilityError:
-    expected = f"expected a worker on CPUs {_words(pinning.cpus)}"
+    expected = f"expected a worker on CPUs {_cpu_list(pinning.cpus)}"
     return CapabilityError(f"vcpus: {expected}, got {got}: has a control group changed meanwhile?")
 
 
-def _words(cpus: Collection[int]) -> str:
+def _cpu_list(cpus: Collection[int]) -> str:
     return ", ".join(map(str, sorted(cpus)))

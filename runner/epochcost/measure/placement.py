@@ -1,9 +1,9 @@
-"""Proof of where a graph ran and in which arithmetic, from the profile of one run.
+"""Proof of a graph's placement and arithmetic, from the profile of a run.
 
-Owns the reading of ONNX Runtime's profiles, the rules of what may run on the CPU beside CUDA and of
-what a CUDA graph can record, and those of the types that the heavy nodes computed in: where a
-provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel and says
-nothing; a weight that is not quantised is multiplied in fp32.
+Owns the reading of ONNX Runtime's profiles, the rules for nodes on the CPU under CUDA and for nodes
+in a CUDA graph, and the rules for the types that the heavy nodes computed in: if a provider has no
+kernel of a half type, ONNX Runtime silently puts casts around its fp32 kernel; a weight that is not
+quantised is multiplied in fp32.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ HEAVY_OPERATORS = frozenset(
 # ONNX Runtime places shape arithmetic on the CPU on purpose: a handful of integers. Anything that
 # reads and writes more than this is data.
 _SHAPE_ARITHMETIC_BYTES = 1024
-# What ONNX Runtime captures no CUDA graph around: branches and loops, whose way the host decides,
-# and copies between the host and the device in the middle of a graph (inference_session.cc).
+# Nodes that ONNX Runtime captures in no CUDA graph: branches and loops, which the host decides, and
+# copies between the host and the device in the middle of a graph (inference_session.cc).
 _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost"})
 
 
 @dataclass(frozen=True)
 class ExecutedNode:
-    """One node of a profile; ``size_bytes`` counts what it read and wrote, weights included.
+    """A node of a profile; ``size_bytes`` counts its inputs and outputs, weights included.
 
     ``index`` is its place in ONNX Runtime's order: names alone need not be unique.
-    ``input_types`` are ONNX Runtime's words for what it read, such as float16; ``reads_weights``:
-    some of it is stored in the graph.
+    ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16;
+    ``reads_weights``: an input is stored in the graph.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ExecutedNode:
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
     """End a session's profiler and read the nodes that ran under it; its file is removed.
 
-    One that has ended costs the timed steps nothing (docs/method/measurement.md has the figures).
+    A profiler that has ended costs the timed steps no time (figures: docs/method/measurement.md).
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
@@ -83,7 +83,7 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 
 
 def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
-    """Count the nodes per provider; raises PlacementError for data on the CPU beside CUDA."""
+    """Count the nodes per provider; raises PlacementError for data on the CPU under CUDA."""
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
     if execution_provider == _CUDA:
@@ -98,12 +98,12 @@ def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) ->
 
 
 def require_capturable(nodes: tuple[ExecutedNode, ...]) -> None:
-    """Raise PlacementError where a CUDA graph cannot record a step of these nodes."""
-    found = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
-    if found:
+    """Raise PlacementError if a CUDA graph cannot record a step of these nodes."""
+    operators = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
+    if operators:
         raise PlacementError(
             "CUDA graph: expected a step without control flow and without copies to or from the "
-            f"host, got {', '.join(found)}: set graphs = false in the study's table [cuda], or "
+            f"host, got {', '.join(operators)}: set graphs = false in the study's table [cuda], or "
             "leave this model out of the study"
         )
 
@@ -153,9 +153,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """The names of the nodes whose inputs a graph declares to be of a half type, casts apart.
+    """The names of the nodes other than casts with inputs that the graph declares as half.
 
-    Empty in other precisions. The graph declares the types of what lies between its nodes.
+    Empty in other precisions. The graph declares the types of values between its nodes.
     """
     if precision not in HALF_TYPES:
         return frozenset()
@@ -176,12 +176,11 @@ def prove_arithmetic(
     provider: Provider,
     declared: Collection[str] = (),
 ) -> None:
-    """Raise CapabilityError where an fp32 figure would go under another precision's name.
+    """Raise CapabilityError if a figure of fp32 would be stored as another precision's.
 
-    Half precision: every heavy node read a number of that type, and so did every node of the names
-    in ``declared``; in a graph without heavy nodes, every node that reads floats did, casts apart.
-    int4: every product of two was with weights of few bits. Nothing is proved of TF32, whose
-    numbers are fp32 wherever they can be seen.
+    Half precision: every heavy node and every node in ``declared`` must read a number of that type;
+    in a graph without heavy nodes, every node that reads floats, except casts. int4: every product
+    of two must have weights of few bits. TF32 is not checked: its numbers are visible as fp32 only.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -192,7 +191,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """Say in one line which kernel is missing where ONNX Runtime opens no session for that."""
+    """Name the missing kernel in a line if ONNX Runtime opens no session without it."""
     try:
         yield
     except JobError as error:
@@ -215,7 +214,7 @@ def _prove_half(
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
     named = [node for node in nodes if node.name in declared and node.operator != "Cast"]
     word = _HALVES[precision]
-    # The heavy ones alone where there are some: around them ONNX Runtime moves its casts at will.
+    # Heavy nodes alone if there are any: around them ONNX Runtime moves its casts at will.
     wrong = [n for n in judged if word not in n.input_types] or [
         n for n in named if word not in n.input_types
     ]
@@ -228,7 +227,7 @@ def _prove_half(
 
 
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    """Of a decoder, whose products of activations are within its attention."""
+    """Check a decoder, whose products of activations are within its attention."""
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(

@@ -1,8 +1,8 @@
-"""The energy of a GPU between two moments, as NVIDIA's library tells it.
+"""The energy of a GPU between two moments, from NVIDIA's library.
 
-The device's energy counter (Volta and later), else its power integrated over time. A meter that
-cannot be read, or that stands still while the device computes, is unknown with the reason, never
-zero. When to read is left to ``watch``.
+The device's energy counter (Volta and later), else its power integrated over time. If a meter
+cannot be read, or stands still while the device computes, the energy is unknown with the reason,
+never zero. ``watch`` decides when to read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 class GpuMeter:
-    """Counts the energy of a device from the first reading on; ``number`` is the device's."""
+    """Counts the energy of the device ``number`` from the first reading on."""
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
         self._library, self._handle = library, handle
@@ -47,14 +47,14 @@ class GpuMeter:
             passed = now_seconds - then
             self._seconds += passed
             if self._counts:
-                # A step back is a reset, and what came before it is lost.
+                # A step back is a reset, and the energy before it is lost.
                 self._joules += max(present - value, 0.0) * _JOULES_PER_MILLIJOULE
             else:
                 self._joules += (value + present) / 2 * passed * _WATTS_PER_MILLIWATT
         self._before = now_seconds, present
 
     def energy(self) -> MeteredEnergy | str:
-        """The energy between the first and the last reading; or why nothing is known."""
+        """The energy between the first and the last reading, or the reason why it is unknown."""
         if self._failed:
             return "NVML tells neither energy nor power of this device"
         if self._seconds <= 0:

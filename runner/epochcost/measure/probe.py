@@ -1,7 +1,7 @@
-"""The process that asks its own runtime: ``python -m epochcost.measure.probe cuda|engine``.
+"""The process that probes its own runtime: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` tries a session on the GPU and prints a JSON list of what is missing, empty where it ran; a
-process of its own, because a CUDA context holds GPU memory for as long as its process lives, and
+``cuda`` tries a session on the GPU and prints a JSON list of missing parts, empty if it ran; a
+separate process, because a CUDA context holds GPU memory for as long as its process lives, and
 because a broken driver may crash it. ``engine`` prints the software of an engine's environment.
 """
 
@@ -27,7 +27,7 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """Name what this machine lacks for CUDA, most basic first; nothing when it really ran."""
+    """Name the parts that this machine lacks for CUDA, most basic first; empty if it ran."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
@@ -39,11 +39,11 @@ def missing_for_cuda() -> list[str]:
 
 
 def _run_on_cuda() -> None:
-    """Multiply and convolve on the GPU: cuBLAS and cuDNN are loaded, then found usable or not."""
+    """Multiply and convolve on the GPU, which loads and uses cuBLAS and cuDNN."""
     session = open_session(_probe_model(), "cuda", strict=True)
-    ones = np.ones((1, 1, 4, 4), np.float32)
-    (result,) = session.run(None, {"x": ones})
-    if result.shape != ones.shape or not np.all(result == 16):
+    matrix = np.ones((1, 1, 4, 4), np.float32)
+    (result,) = session.run(None, {"x": matrix})
+    if result.shape != matrix.shape or not np.all(result == 16):
         raise EpochcostError(f"expected 16 everywhere from the GPU, got {result.ravel()[:4]}")
 
 
@@ -72,7 +72,7 @@ def _driver_faults() -> list[str]:
 
 
 def _library_faults() -> list[str]:
-    """Ask the loader which library the CUDA provider lacks; it names the first."""
+    """Ask the loader which library the CUDA provider lacks; it names the first only."""
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []
@@ -92,6 +92,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "cuda":
         sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
     else:
-        # A worker is what the environment is for: what it imports and is not there is told now.
+        # The environment is for a worker: an import that it lacks fails now.
         importlib.import_module("epochcost.measure.worker")
         sys.stdout.write(engine_software(ort, ENGINE).model_dump_json())

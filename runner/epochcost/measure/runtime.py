@@ -1,9 +1,8 @@
-"""Which runtime executes a graph here: the package, proved by the module that is really loaded.
+"""The runtime that executes graphs here: its package, proved by the module that is really loaded.
 
-Whether it can use CUDA is found by trying, never by asking: ONNX Runtime lists CUDA as available
-wherever its package was built with it, GPU or not. Importable where onnxruntime is not installed,
-and without reading the machine: a worker in the environment of an engine needs it. Making such
-environments is left to ``execute.engines``.
+CUDA is tried, since ONNX Runtime lists it as available if its package was built with it, GPU or
+not. This module can be imported without onnxruntime and does not read the machine, since a worker
+in the environment of an engine needs it. ``execute.engines`` makes such environments.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from epochcost.results.environment import Software
 
 # The distributions that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
-# Those absent are left out; the NVIDIA ones are there where the extra `gpu` is installed.
+# Absent packages are left out; those of NVIDIA come with the extra `gpu`.
 _PACKAGES = (
     "numpy",
     "onnx",
@@ -45,7 +44,7 @@ _PACKAGES = (
 def runtime_name() -> str:
     """Name the installed package that provides onnxruntime, as ``package==version``.
 
-    Raises CapabilityError where there is none.
+    Raises CapabilityError if there is none.
     """
     for name in RUNTIMES:
         try:
@@ -59,7 +58,7 @@ def runtime_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """By name, the version of every package that may change a figure."""
+    """The version of every package that may change a figure, by name."""
     versions = {"epochcost": __version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -68,10 +67,10 @@ def package_versions() -> dict[str, str]:
 
 
 def software(module: ModuleType) -> Software:
-    """What this process runs with; ``module`` is the onnxruntime that it has loaded.
+    """Software of this process, which has loaded ``module`` as onnxruntime.
 
-    The name is that of the package whose files the module is, and the module says the same version.
-    Raises CapabilityError where no package or another version claims it.
+    The name is that of the package that owns the module's files. Raises CapabilityError if no
+    package owns them, or its version is not the module's.
     """
     claims = tuple(_claims(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -89,7 +88,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """What this process runs with where an engine runs the graphs over ``module``."""
+    """Software of a process in which an engine runs the graphs over ``module``."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
@@ -99,23 +98,23 @@ def engine_software(module: ModuleType, engine: str) -> Software:
     )
 
 
-def require_runtime(expected: str, found: str) -> None:
-    """Raise CapabilityError where a trial would be measured under another runtime than its own."""
-    if expected != found:
+def require_runtime(expected: str, actual: str) -> None:
+    """Raise CapabilityError if a trial would be measured under another runtime than its own."""
+    if expected != actual:
         raise CapabilityError(
-            f"expected a worker with {expected}, got one with {found}: "
+            f"expected a worker with {expected}, got one with {actual}: "
             "no figure of one runtime is stored under another's name"
         )
 
 
 def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """The installed runtimes to whose files a module belongs, with their versions."""
+    """The installed runtimes that own a module's file, with their versions."""
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found = importlib.metadata.distribution(name)
-            place = Path(str(found.locate_file("onnxruntime/__init__.py")))
+            distribution = importlib.metadata.distribution(name)
+            place = Path(str(distribution.locate_file("onnxruntime/__init__.py")))
             if place.resolve() == file.resolve():
-                yield name, found.version
+                yield name, distribution.version
 
 
 _PROBE = ("epochcost.measure.probe", "cuda")
@@ -128,9 +127,9 @@ _REMEDY = (
 
 
 def require_cuda() -> None:
-    """Return if CUDA runs a graph here; else raise CapabilityError saying what is missing.
+    """Raise CapabilityError with the missing parts unless CUDA runs a graph here.
 
-    A tiny graph is really run on the GPU, in a process of its own.
+    A separate process really runs a tiny graph on the GPU.
     """
     missing = _missing_for_cuda()
     if missing:
@@ -149,5 +148,5 @@ def _missing_for_cuda() -> tuple[str, ...]:
     try:
         return tuple(json.loads(probe.stdout.splitlines()[-1]))
     except (IndexError, json.JSONDecodeError):
-        words = last_words(probe)
-        return (f"a CUDA driver that does not crash (status {probe.returncode}: {words})",)
+        last_line = last_words(probe)
+        return (f"a CUDA driver that does not crash (status {probe.returncode}: {last_line})",)

@@ -1,8 +1,8 @@
-"""When a trial is warm and when it has measured enough. Pure: the clock and the step are given.
+"""Loops of a trial: warm-up, and samples until the mean is precise. Pure: clock and step are given.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
-and reporting happen between steps. What a step does is left to ``stepping``, the interval of the
-mean to ``statistics``.
+and reporting happen between steps. ``stepping`` owns the step, ``statistics`` the interval of the
+mean.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from epochcost.statistics import relative_half_width
 
 Clock = Callable[[], float]
 Step = Callable[[], object]
-# Called between steps with the number of samples and the last known relative half width.
+# Called between steps with the number of samples and the latest relative half width.
 Report = Callable[[int, float | None], None]
 Emit = Callable[[Message], None]
 
-# Each look at the data happens at 1.2 times the count of the one before: the cost of looking stays
-# logarithmic, and so does the number of chances to stop on a mean that is narrow by luck.
+# Each look at the data happens at 1.2 times the count of the previous look: the cost of looking
+# stays logarithmic, and so does the number of chances to stop on a mean that is narrow by luck.
 _GROWTH = 1.2
 # An interval needs some samples, even when one of them exceeds the budget.
 _FEWEST_SAMPLES = 3
@@ -32,14 +32,14 @@ _REPORT_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Samples:
-    """Times of consecutive steps in seconds, and why sampling stopped."""
+    """Times of consecutive steps in seconds, and the reason why sampling stopped."""
 
     seconds: tuple[float, ...]
     stop_reason: StopReason
 
 
 class _Looks:
-    """At which counts to look: from a first one, growing geometrically."""
+    """Counts at which to look at the data, which grow geometrically from ``first``."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -100,9 +100,8 @@ def sample(
     deadline: float,
     report: Report,
 ) -> Samples:
-    """Take samples until the mean is known precisely or time or samples are used up.
+    """Take samples until the mean is precise, ``deadline`` has passed or samples are used up.
 
-    Time is, when ``deadline`` (of the clock) has passed.
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
     """
@@ -128,7 +127,7 @@ def sample(
 
 
 def _least_seconds(sampling: SamplingRule) -> float:
-    """A share of the budget where that is longer: who may take long shall see slow wander."""
+    """Shortest sampling: a minimum, or a share of long budgets, which shows slow wander."""
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
@@ -151,7 +150,7 @@ class PacedReport:
 
 
 class TrialProgress:
-    """Says how far a trial is: its phases, and counts within them; knows when it began."""
+    """Emits the progress of a trial: its phases, and counts within them; knows when it began."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -160,14 +159,14 @@ class TrialProgress:
         self.enter("starting")
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase, and say so."""
+        """Begin a phase, and report it."""
         self._phase: Phase = phase
         if phase == "warm-up":
             self._begun = self.clock()
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Say how many samples the phase has, and how wide the interval of their mean is."""
+        """Report the number of samples of the phase, and the relative half width of their mean."""
         progress = Progress(
             phase=self._phase,
             samples=samples,

@@ -1,7 +1,7 @@
-"""A trial under LoadGen: the model is warmed up, then asked as the scenario says.
+"""A trial under LoadGen: warms the model up, then lets LoadGen send queries by its scenario.
 
-Owns durations, counts and rates; sessions and answers are left to ``serving``, the search for the
-highest rate of arrivals to ``loadgen``.
+Owns durations, counts and rates. ``serving`` owns sessions and answers, ``loadgen`` the search for
+the highest rate of arrivals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
-# Of the budget: half for the run that counts, the rest for about ten tries.
+# Shares of the budget: half for the run that counts, the rest for about ten tries.
 _SCORED_SHARE = 0.5
 _SEARCH_SHARE = 0.05
 _LEAST_SEARCH_SECONDS = 0.5
@@ -33,20 +33,20 @@ _LEAST_SEARCH_SECONDS = 0.5
 _PREPARED = 1.25
 _MORE = 2.0
 _MOST_RUNS = 4
-# LoadGen hands an offline run's samples over as as many Python objects.
+# LoadGen hands over each sample of an offline run as a Python object.
 _MOST_PREPARED = 10_000_000
-# The model alone is many times faster than all around it where it is tiny.
+# A tiny model alone is many times faster than everything around it.
 _TRIED_OF_BARE = 0.1
 # At a tenth of one sample's rate an arrival rarely waits for another.
 _LEAST_UTILISATION = 0.1
-# Where the longer run does not keep what the short ones did.
+# The next rate if the longer run does not keep the bound.
 _LESS = 0.9
 
 
 def measure_load(
     job: Job, files: ServingFiles, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Warm a model up and let LoadGen ask it; LoadGen's files live in ``folder`` while it runs.
+    """Warm a model up and let LoadGen query it; LoadGen's files are in ``folder`` meanwhile.
 
     Raises CapabilityError without LoadGen, JobError if the queries would not fit in memory.
     """
@@ -72,7 +72,7 @@ def measure_load(
 
 
 def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
-    """Run every batch size until it has settled; by size, the times of its runs in seconds."""
+    """Run every batch size until it has settled; returns the run times in seconds by size."""
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
     for size in model.sizes:
@@ -116,7 +116,7 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Find the highest rate and prove it; one try if one sample alone is too late."""
+        """Find the highest rate and prove it; with a single try if a lone sample is too late."""
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
             return self._prove_highest(alone, alone, 1.0, _LESS)
@@ -125,7 +125,7 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second when all are there at once, LoadGen's part and ours included."""
+        """Samples per second if all arrive at once, with the time of LoadGen and of our code."""
         bare = max(size / seconds for size, seconds in self._service.items())
         self._ask(_TRIED_OF_BARE * bare, "capacity")
         return self._runs[-1].samples_per_second
@@ -135,7 +135,7 @@ class _Scenario(LoadGenTrial):
         seconds = self._scored_seconds if purpose == "scored" else self._search_seconds
         if purpose == "scored":
             self._require_affordable(rate)
-        # A trace takes about 300 bytes of scratch room a sample: none where it is thrown away.
+        # A trace takes about 300 bytes of scratch room a sample: none if it would be thrown away.
         traced = purpose == "scored" and max(rate * seconds, self._fewest) <= 2 * MOST_SAMPLES
         request = LoadGenRequest(
             scenario=load.scenario,

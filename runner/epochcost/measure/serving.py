@@ -1,11 +1,11 @@
 """A model that answers any number of examples at once: a session for each of some batch sizes.
 
-Fixed shapes are what the batch trials run, let ONNX Runtime plan memory, and suit graphs without a
+Fixed shapes are those of the batch trials, let ONNX Runtime plan memory, and suit graphs without a
 symbolic batch; a batch in between is padded to the next size.
 
 Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
-and who answers LoadGen: its own thread at once, or ours from the queue. Who asks is left to
-``scenario``.
+and the answers to LoadGen: by its own thread at once, or by ours from the queue. ``scenario`` sends
+the queries.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 
 
 class ServedModel:
-    """Calling it with indices of examples answers them all; every output is brought to the host.
+    """Called with indices of examples, answers them all; every output is copied to the host.
 
-    ``placement`` is the proof of the largest size, and ``first_outputs`` what it answered to its
-    first batch, the first examples. Every call starts carried state anew, as
-    requests of different users must. Raises JobError for a graph input without a value.
+    ``placement`` is the proof of the largest size, and ``first_outputs`` its outputs for the first
+    examples. Every call starts carried state anew, as requests of different users must. Raises
+    JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -57,7 +57,7 @@ class ServedModel:
             raise JobError(f"{job.batches}: expected examples of every input, got {lengths}")
         (self.example_count,) = lengths
         self.runs = self._last = 0
-        # Sessions borrow them, and keep them for all sizes.
+        # Sessions of all sizes borrow these arrays.
         self._weights = constant_weights(job, initial_parameters(job))
         self._indices: Sequence[int] = ()
         self._sizes: dict[int, Stepper] = {}
@@ -77,11 +77,11 @@ class ServedModel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The batch sizes that a session has, ascending."""
+        """The batch sizes that have a session, ascending."""
         return tuple(self._sizes)
 
     def __call__(self, indices: Sequence[int]) -> None:
-        """Answer examples: at most as many as the largest size."""
+        """Answer examples, at most as many as the largest size."""
         self._last = next(size for size in self._sizes if size >= len(indices))
         self._indices = indices
         self._sizes[self._last]()
@@ -133,8 +133,8 @@ ItemT = TypeVar("ItemT")
 class BatchQueue(Generic[ItemT]):
     """Gives batches of at most ``most`` items, in order of arrival.
 
-    A batch goes when it is full, or when its oldest item has waited ``delay_seconds``; with no
-    delay, whatever waits goes at once.
+    A batch goes when it is full, or when its oldest item has waited ``delay_seconds``; without
+    delay, all waiting items go at once.
     """
 
     def __init__(
@@ -151,11 +151,11 @@ class BatchQueue(Generic[ItemT]):
             self._waiting.put((now, item))
 
     def close(self) -> None:
-        """Say that nothing more will arrive; what waits is still given, without delay."""
+        """End the arrivals; waiting items are still given, without delay."""
         self._waiting.put(None)
 
     def take(self) -> list[ItemT]:
-        """Wait for the next batch; an empty one says that the queue is closed and served."""
+        """Wait for the next batch; an empty batch means that the queue is closed and served."""
         batch: list[tuple[float, ItemT]] = []
         while len(batch) < self._most and not self._closed:
             deadline = batch[0][0] + self._delay if batch else None
@@ -192,7 +192,7 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Queue what is issued and answer it in batches on a thread of its own."""
+    """Queue issued samples and answer them in batches on another thread."""
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 

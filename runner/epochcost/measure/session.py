@@ -1,11 +1,11 @@
-"""Creating ONNX Runtime sessions that run where they were asked to run, or not at all.
+"""Creation of ONNX Runtime sessions that run on the requested provider, or not at all.
 
-Owns the session options and the provider's, and the tensors on a device: room for them, and values
-copied into it. Binding is left to ``stepping``, the proof of where nodes ran to ``placement``, and
-what a machine can do to ``runtime``.
+Owns the session options and the provider's, and the tensors on a device: their memory, and copies
+into it. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` knows whether
+the machine can use CUDA.
 
-ONNX Runtime's Python interface copies no bfloat16 from NumPy; a graph of one Cast, which reads the
-values in fp32 and writes them where they belong, does.
+ONNX Runtime's Python interface copies no bfloat16 from NumPy; a graph of a single Cast does, which
+reads the values in fp32 and writes them into the tensor.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from epochcost.specs.study import Provider
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import with_constants
 
-# What IOBinding calls the memory of each provider.
+# IOBinding's names of the memory of each provider.
 DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
 # ONNX Runtime's name of the memory of the host.
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
 _PLAIN = SessionSettings()
-# Memory is given back as soon as nobody needs it, and taken anew. By default a session traces its
-# first run and takes one block for all later ones beside the arena of the first; and a tensor that
-# is dead is kept for the next of its size, which may be a whole step away. Peaks of training steps
+# Memory is freed as soon as no node needs it, and allocated anew. By default a session traces its
+# first run and takes a block for all later runs in addition to the arena of the first; and a dead
+# tensor is kept for the next of its size, which may be a whole step away. Peaks of training steps
 # were 1.4 to 2.3 times as high with both, and steps no faster (docs/performance.md).
 _ONE_BLOCK_FOR_ALL_RUNS = False
 _KEEP_DEAD_TENSORS = False
@@ -67,12 +67,11 @@ def open_session(
     """Open a session for ``graph`` on ``provider`` alone.
 
     ``weights`` are values of graph inputs that never change: they become constants of the graph,
-    which ONNX Runtime lays out beforehand as its kernels read them, as every server has it. The
-    caller keeps the arrays as long as the session, which borrows them.
-    ``profile`` is the path prefix of a profile of the session's runs. ``strict`` refuses any node
-    on the CPU beside CUDA; without it, ONNX Runtime's own placing of shape arithmetic on the CPU
-    stands, and ``placement`` judges it. Raises CapabilityError when the session fell back, JobError
-    when ONNX Runtime refuses the graph.
+    which ONNX Runtime packs for its kernels beforehand, as in a server. The caller keeps the arrays
+    as long as the session, which borrows them. ``profile`` is the path prefix of a profile of the
+    session's runs. ``strict`` refuses any node on the CPU under CUDA; else ONNX Runtime may place
+    shape arithmetic on the CPU, and ``placement`` judges it. Raises CapabilityError if the session
+    fell back, JobError if ONNX Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -83,36 +82,36 @@ def open_session(
         source = with_constants(model, weights).SerializeToString()
         values = [_on_host(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
-    wanted = EXECUTION_PROVIDERS[provider]
+    requested = EXECUTION_PROVIDERS[provider]
     try:
         session = ort.InferenceSession(
-            source, options, providers=[(wanted, _provider_options(provider, settings))]
+            source, options, providers=[(requested, _provider_options(provider, settings))]
         )
     except Exception as error:  # ONNX Runtime's exceptions share no base but this
         raise JobError(f"{_graph_name(graph)}: ONNX Runtime refused the graph: {error}") from error
     got = session.get_providers()[0]
-    if got != wanted:
+    if got != requested:
         raise CapabilityError(
-            f"{_graph_name(graph)}: expected a session on {wanted}; ONNX Runtime fell back to "
+            f"{_graph_name(graph)}: expected a session on {requested}; ONNX Runtime fell back to "
             f"{got}: see `epochcost run --provider cuda` for what this machine lacks"
         )
     return session
 
 
 def _on_host(array: NDArray[Any]) -> ort.OrtValue:
-    """An array as ONNX Runtime knows it, borrowed; NumPy's own types have no bfloat16."""
-    held = np.ascontiguousarray(array)
+    """An array as ONNX Runtime's value, borrowed; NumPy's own types have no bfloat16."""
+    contiguous = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
-        return ort.OrtValue.ortvalue_from_numpy(held)
-    bits = held.view(np.uint16)
+        return ort.OrtValue.ortvalue_from_numpy(contiguous)
+    bits = contiguous.view(np.uint16)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """Where the session reads each graph input: on ``device``, or for its shape arithmetic on cpu.
+    """The device on which the session reads each graph input: ``device``, or cpu for shapes.
 
-    A value bound elsewhere would be copied once, when it is bound, and never be read again. An ONNX
-    Runtime that does not tell (before 1.23) reads all on ``device``.
+    A value bound elsewhere would be copied once, when it is bound, and never be read again. ONNX
+    Runtime before 1.23 does not tell: all are read on ``device``.
     """
     names = [info.name for info in session.get_inputs()]
     if not hasattr(session, "get_input_memory_infos"):
@@ -127,7 +126,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load the CUDA libraries of installed packages, which no loader path names.
 
-    Complaints go to standard error; what is missing shows when a session is opened. From here on
+    Complaints go to standard error; a missing library shows when a session is opened. From now on
     CUDA counts GPUs as NVML does, in the order of the PCI bus, and not the fastest first.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -138,9 +137,9 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """Everything that changes times is said by name: docs/method/measurement.md, "On CUDA".
+    """Options of the provider; all that change times are explicit: docs/method/measurement.md.
 
-    TF32 keeps 10 of 23 bits of the mantissa: on where it was asked for, and off by name.
+    TF32 keeps 10 of 23 bits of the mantissa: on if requested, else explicitly off.
     """
     if provider == "cpu":
         return {}
@@ -190,7 +189,7 @@ def allocate(
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array of the same shape and type into what ``allocate`` made."""
+    """Copy an array of the same shape and type into a tensor of ``allocate``."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

@@ -1,10 +1,9 @@
-"""Starting modules of this package in processes of their own, here or in another environment.
+"""Start of modules of this package in separate processes, here or in another environment.
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
-interpreter in which the package is not installed. The package is found by where this file stands,
-onnxstep by its folder LIBRARY, and nothing beside them: in a site-packages folder that would be
-the very runtime that is not wanted. Standard library only, and no import of the package before it
-is found.
+interpreter in which the package is not installed. It loads the package from this file's folder,
+onnxstep from its folder LIBRARY, and nothing next to them: a site-packages folder would bring this
+environment's runtime. Standard library only, and no import of the package before it is loaded.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
     Another interpreter's environment has everything but this package.
     """
     if python is None:
-        # -P: the folder in which the user stands is none of the module's business.
+        # -P: the module must not import from the user's current folder.
         return [sys.executable, "-P", "-m", module, *arguments]
-    # -I: as -P, and what PYTHONPATH names would stand before the environment's own packages.
-    import onnxstep  # noqa: PLC0415 - not there yet where this file is the script
+    # -I: as -P, and folders of PYTHONPATH would come before the environment's own packages.
+    import onnxstep  # noqa: PLC0415 - not there yet if this file is the script
 
     return [str(python), "-I", __file__, onnxstep.__path__[0], module, *arguments]
 
@@ -54,7 +53,7 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
 def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module to its end, whatever its status, and take what it prints.
+    """Run a module to its end, whatever its status, and capture its output.
 
     Raises subprocess.TimeoutExpired.
     """

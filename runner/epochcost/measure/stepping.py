@@ -1,9 +1,9 @@
-"""One step over a session with everything bound beforehand, so that a step is all that is timed.
+"""Steps over a session with everything bound beforehand, so that only the step is timed.
 
-Carried values live in two sets on the device; a step reads one and writes the other, and the next
-step swaps them, so that they never leave the device. Those that a step may write in place are the
-same in both. Owns reading a job's arrays, which are checked against the graph that takes them,
-binding, and host-to-device copies.
+Carried values live in two sets on the device; a step reads one set and writes the other, and the
+next step swaps them, so that they never leave the device. Values that a step may write in place are
+the same in both. Owns the reading of a job's arrays, which are checked against the graph, binding,
+and host-to-device copies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
 TensorType = tuple[tuple[int, ...], np.dtype[Any]]
-# The calls that copy to the device what one step is fed, each with its array.
+# The calls that copy the inputs of a step to the device, each with its array.
 Feed = tuple[tuple[Callable[[Array], None], Array], ...]
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -59,11 +59,11 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What a graph's inputs start with.
+    """Values of a graph's inputs.
 
-    ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next, over and
-    over. ``series``: by input an array ``[steps, ...]``, of which each step takes the next, and the
-    last for ever. ``constants``: one value for every other input, carried ones included.
+    ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next in turn.
+    ``series``: by input an array ``[steps, ...]``, of which each step takes the next, and the last
+    for ever. ``constants``: a value for every other input, carried ones included.
     """
 
     batches: Mapping[str, Array]
@@ -72,11 +72,11 @@ class StepInputs:
 
 
 class Stepper:
-    """Calling it takes one step: copy the next batch in, run, and wait until it is done.
+    """Takes a step at each call: copy the next batch in, run, and wait for the end.
 
-    In inference every output is brought back to the host within the step, as a server must; in
-    training outputs stay on the device. Names, shapes and types of ``inputs`` must be the graph's;
-    ``settings`` are those that ``session`` was opened with.
+    In inference the step copies every output to the host, as a server must; in training outputs
+    stay on the device. Names, shapes and types of ``inputs`` must be the graph's; ``session`` was
+    opened with ``settings``.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._values)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take the next steps' batches from elsewhere than the pool; its series goes on."""
+        """Take the next batches from ``batches`` instead of the pool; the series continues."""
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
@@ -127,7 +127,7 @@ class Stepper:
         self._feeds = map(operator.add, feeds, self._values)
 
     def __call__(self) -> None:
-        """Take one step; returns when its outputs are there."""
+        """Take a step; returns when its outputs are there."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
@@ -156,7 +156,7 @@ class Stepper:
         return np.asarray(self._outputs[name].numpy())
 
     def _require_replayable(self, changing: Sequence[str]) -> None:
-        """A replay repeats what the device did, and nothing that the host did."""
+        """Raise PlacementError for changing inputs on the host, which a replay does not read."""
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
@@ -166,7 +166,7 @@ class Stepper:
             )
 
     def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
-        # A replayed CUDA graph writes to the device alone: outputs are then copied after it.
+        # A replayed CUDA graph writes to the device alone: outputs are copied after it.
         device = "cpu" if mode == "inference" and not self._captures else self._device
         return {
             info.name: self._empty(*tensor_type(info), device)
@@ -198,14 +198,14 @@ class Stepper:
 
 
 def _graph_options(number: int) -> ort.RunOptions:
-    """A CUDA graph keeps the addresses of its binding, so each binding has a graph of its own."""
+    """Options of a binding's CUDA graph, which keeps the addresses of that binding."""
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
     return options
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """For each step the calls that copy its values of the series; none when they are spent.
+    """The calls that copy the series' values of each step; none after the last value.
 
     Made while steps are taken, since a series may be long.
     """
@@ -222,7 +222,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch of the pools, the calls that copy it to the device."""
+    """The calls that copy each batch of the pools to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of one size of at least 1, got {sorted(sizes)}")
@@ -245,16 +245,16 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
-    """Make the parameters' first values: drawn from the model's metadata, stored ones on top."""
+    """Make the parameters' first values: stored ones, else drawn from the model's metadata."""
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
-    """Of the parameters those that stay as they are while the job runs: all, or none in training.
+    """The parameters that do not change while the job runs: all, or none in training.
 
-    What its graph stores needs nobody to give it.
+    Values that the graph stores are left out.
     """
     if job.mode == "training":
         return {}
@@ -282,7 +282,7 @@ def graph_inputs(
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Arrays whose first axis is that of the steps."""
+    """Load arrays whose first axis counts steps, and check them against the graph."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:
@@ -315,14 +315,14 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """The number everywhere, of which memory holds one: moments are twice as large as a model."""
+    """An array of a single number in memory: moments are twice as large as a model."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
-def require_type(path: Path, name: str, got: TensorType, wanted: TensorType) -> None:
-    """Raise JobError where an array of a file is not of the shape and type of its graph input."""
-    if got != wanted:
+def require_type(path: Path, name: str, got: TensorType, expected: TensorType) -> None:
+    """Raise JobError if an array of a file has not the shape and type of its graph input."""
+    if got != expected:
         raise JobError(
-            f"{path}: {name!r}: expected {wanted[1]} {list(wanted[0])} for one step, "
+            f"{path}: {name!r}: expected {expected[1]} {list(expected[0])} for one step, "
             f"got {got[1]} {list(got[0])}"
         )

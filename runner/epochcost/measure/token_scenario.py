@@ -1,9 +1,8 @@
 """A trial of a decoder behind an engine: requests at random times, at rates that keep its bounds.
 
-LoadGen asks as its scenario server does, with latencies of tokens. The highest rate whose first and
-further tokens keep their bounds is searched for, proved in a run that counts, and then shares of it
-are asked. Owns counts and rates; the engine is left to ``engine``, LoadGen and the search to
-``loadgen``.
+LoadGen runs its scenario server with latencies of tokens. The trial searches for the highest rate
+whose first and further tokens keep their bounds, proves it in a run that counts, and then measures
+shares of it. Owns counts and rates; ``engine`` owns the engine, ``loadgen`` LoadGen and the search.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
 from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord, TokenRun
 
-# Batches that are answered beforehand; the time of the last ones tells where to begin.
+# Batches of the warm-up; the time of the last tells the rate to begin with.
 _WARM_UP_BATCHES = 3
-# Of the budget; about eight tries find the rate.
+# Share of the budget for the search; about eight tries find the rate.
 _SEARCH_SHARE, _TRIES = 0.25, 8
 _LEAST_UTILISATION = 0.05
-# Where the run that counts begins, after the short ones, and how it goes down.
+# First rate of the run that counts, as a share of the short runs' rate, and its decrease.
 _FIRST_SCORED, _LESS = 0.9, 0.95
 
 
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Find the highest rate and ask shares of it; LoadGen's files live in ``folder`` meanwhile."""
+    """Measure the highest rate and shares of it; LoadGen's files are in ``folder`` meanwhile."""
     engine = DecoderEngine(job, decoder, folder)
     progress.enter("warm-up")
     begins = range(0, _WARM_UP_BATCHES * ENGINE_SEQUENCES, ENGINE_SEQUENCES)
@@ -80,7 +79,7 @@ class _Requests(LoadGenTrial):
         self._scored_count = 0
 
     def run(self) -> ServingRecord:
-        """The search, the run at the highest rate, and the shares of it, lowest first."""
+        """Search, run at the highest rate, and at the shares of it, lowest first."""
         floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
         if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
             return self._record(self._log, None, start_seconds)
@@ -91,7 +90,7 @@ class _Requests(LoadGenTrial):
         return self._record(log, reported, start_seconds)
 
     def _count(self, rate: float) -> int:
-        """Requests of each run, so that all together take what is left of the budget."""
+        """Requests of each run, so that all runs together take the rest of the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
         count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
         return max(self._fewest, round(count))
@@ -122,7 +121,7 @@ class _Requests(LoadGenTrial):
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
 
 
-# Both events of a sample bear the time for which it was scheduled.
+# Both events of a sample have its scheduled time.
 _FIRST_TOKEN = re.compile(
     rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
 )
@@ -137,10 +136,10 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The tokens of a run as they are stored; ``raw`` with the latencies of each request.
+    """The stored tokens of a run; ``raw`` with the latencies of each request.
 
     ``prompts`` and ``answers`` are tokens by a request's number. Raises TrialFailed if LoadGen's
-    trace does not tell of each.
+    trace lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

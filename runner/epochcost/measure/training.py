@@ -1,9 +1,9 @@
-"""A training's sessions: its steps and its evaluations, one after the other, wherever it stands.
+"""A training's sessions: its steps and its evaluations, from any step on.
 
-A training goes on from any step as if it had never stopped. The masks of Dropout are the only thing
-that a session itself counts: on the CPU provider a node's generator begins at its seed and goes one
-further at each run, so that a session opened after so many steps is given a seed that much larger.
-What is fed, when to evaluate and when to stop are left to ``train.loop``.
+A training continues from any step as if it had never stopped. A session itself counts only the
+masks of Dropout: on the CPU provider a node's generator starts at its seed and advances by one at
+each run, so that a session opened after n steps gets a seed larger by n. ``train.loop`` decides the
+inputs, and when to evaluate and to stop.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from onnxstep.graphs.nodes import copied, is_standard
 
 @dataclass(frozen=True)
 class TrainingGraphs:
-    """The graphs of a training, and the names by which they are fed and read.
+    """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the step's inputs that change with it. ``evaluations`` are, by the number of
-    examples that they take, graphs with the outputs ``loss`` and ``scores``.
+    ``fed`` are the inputs that change with each step. ``evaluations`` are graphs with the outputs
+    ``loss`` and ``scores``, by their number of examples.
     """
 
     step: onnx.ModelProto
@@ -53,10 +53,10 @@ class Evaluated:
 
 
 class TrainingSession:
-    """Trains from ``values``, the parameters and whatever else is not fed, after so many steps.
+    """Trains from ``values``, the parameters and all other carried state after ``steps_taken``.
 
     A carried value that ``values`` lack starts at its fill. ``folder`` takes a profile of the first
-    step on a GPU, which proves that it ran there. Raises JobError for an input without a value.
+    step on a GPU, which proves its placement. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TrainingSession:
         }
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
-        """Take a step for each batch; yields its loss and how long its data were waited for."""
+        """Take a step for each batch; yields its loss and the seconds of waiting for its data."""
         with (PrefetchingReader if self._ahead else SequentialReader)(batches) as reader:
             waited_before = 0.0
             self._stepper.feed_from(reader)
@@ -95,7 +95,7 @@ class TrainingSession:
                 waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the weights as they are on each batch, of any size that has a graph."""
+        """Evaluate the current weights on each batch, of any size that has a graph."""
         values = {**self._values, **self.carried_values()}
         for batch in batches:
             session = self._evaluations[len(next(iter(batch.values())))]
@@ -105,7 +105,7 @@ class TrainingSession:
             yield Evaluated(batch, float(loss), scores)
 
     def carried_values(self) -> dict[str, Array]:
-        """Copies of the parameters and of all other state, as they are now."""
+        """Copies of the current parameters and of all other state."""
         return {name: value.copy() for name, value in self._stepper.carried_values().items()}
 
     def _prove(self) -> None:
@@ -117,9 +117,9 @@ class TrainingSession:
 def _first_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
-    """What the step's inputs start with; raises JobError for one without a value."""
+    """First values of the step's inputs; raises JobError for an input without a value."""
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
-    fills = {each.input: each.fill for each in graphs.carried}
+    fills = {carried.input: carried.fill for carried in graphs.carried}
     constants = {}
     for name, (shape, dtype) in types.items():
         if name in values:
@@ -133,7 +133,7 @@ def _first_inputs(
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
-    """The step with Dropout's seeds as they are after so many steps."""
+    """The step with Dropout's seeds advanced by ``steps``."""
     later = copied(step)
     for node in later.graph.node:
         for attribute in node.attribute:

@@ -1,7 +1,6 @@
-"""A trial in a fresh process: start the worker, follow it, and bring its measurement home.
+"""A trial in a fresh process: starts the worker, follows it, and reads its measurement.
 
-A crash, a kill or an exhausted memory ends the worker and not the run. What the worker does is left
-to ``worker``.
+A crash, a kill or exhausted memory ends the worker and not the run. ``worker`` is the process.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from epochcost.results.records import Measurement, Pinning
 OnProgress = Callable[[Progress], None]
 Lines = queue.SimpleQueue[str | None]
 
-# A worker speaks at each step or four times a second, whichever is rarer. Silence for this long, on
-# top of ten budgets, is taken for a hang: loading and optimising a large graph takes minutes.
+# A worker reports at each step or four times a second, whichever is rarer. Silence for this long
+# and ten budgets counts as a hang: loading and optimising a large graph takes minutes.
 _SILENCE_SECONDS = 300.0
 _SILENCE_BUDGETS = 10
 _READING_SECONDS = 1.0
-# What taking down a GPU's context may need after the last word.
+# Longest release of a GPU's context after the last message.
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
-# By whether the kernel counted a kill for memory meanwhile; None where it does not tell.
+# Whether the kernel counted a kill for memory meanwhile; None: it does not tell.
 _KILLERS = {
     True: "by the system because memory ran out",
     False: "by someone: the system counted no kill for memory",
@@ -47,17 +46,17 @@ _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
 
 
 def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
-    """Measure ``job`` in a worker process of its own; see ``Worker.measure``."""
+    """Measure ``job`` in a fresh worker process; see ``Worker.measure``."""
     with start_worker(folder, job.python, job.pinning) as worker:
         return worker.measure(job, on_progress)
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that has begun to load what it measures with, and waits for its job.
+    """A process that loads its libraries and waits for its job.
 
-    ``folder`` takes the job, the worker's log and the measurement; ``kills_before`` is how many
-    processes the kernel had ended for memory before.
+    ``folder`` takes the job, the worker's log and the measurement; ``kills_before`` is the number
+    of processes that the kernel had ended for memory before.
     """
 
     process: subprocess.Popen[str]
@@ -65,10 +64,10 @@ class Worker:
     kills_before: int | None
 
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
-        """Hand the one job over, follow it to its end and read the measurement.
+        """Hand over the job, follow the worker to its end and read the measurement.
 
-        Raises TrialFailed when it ends without a measurement, TrialRefused where that is the
-        input's fault, CapabilityError where it cannot be pinned as the job asks.
+        Raises TrialFailed if the worker ends without a measurement, TrialRefused if the input is
+        at fault, CapabilityError if it cannot be pinned.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
         _release(self.process)
@@ -89,13 +88,13 @@ def start_worker(
 ) -> Iterator[Worker]:
     """Start a worker, under ``python`` (None: this one) and on the CPUs of ``pinning``.
 
-    Its job may still be made meanwhile. On leaving, for whatever reason, it is gone; it ends when
-    this process does, whatever the cause.
+    The job may be made meanwhile. The worker ends with the context, and with this process, whatever
+    the cause.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
     command = module_command(python, _WORKER, str(folder / _JOB), str(folder / _MEASUREMENT))
-    # A session of its own: Ctrl-C reaches this process alone, which then ends the worker quietly.
+    # In a new session: Ctrl-C reaches this process alone, which then ends the worker quietly.
     with (folder / _LOG).open("wb") as errors, _spawn(command, errors, pinning) as process:
         try:
             yield Worker(process, folder, kills)
@@ -104,15 +103,15 @@ def start_worker(
 
 
 def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is there; one that is gone is found out by following it."""
+    """Tell the worker that its job is written; if it is gone, ``_follow`` finds out."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-        # Not through the text layer, which would try again what it could not write when it closes.
+        # Not through the text layer, which would retry a failed write when it closes.
         os.write(process.stdin.fileno(), b"\n")
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for how a worker ended; that this process ended it for a hang says no memory."""
+    """The error for a worker's end; a kill for a hang is no sign of exhausted memory."""
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
         return OutOfMemory(reason)
@@ -155,10 +154,10 @@ def _follow(
 
 
 def _next(lines: Lines, silence_seconds: float) -> str | None:
-    """The next line; raises queue.Empty after so much silence.
+    """The next line; raises queue.Empty after ``silence_seconds``.
 
-    This process itself may have been stopped meanwhile: what the worker said is then still to be
-    read, and gets a moment.
+    This process itself may have been stopped meanwhile: unread lines of the worker get a moment to
+    arrive.
     """
     try:
         return lines.get(timeout=silence_seconds)
@@ -167,7 +166,7 @@ def _next(lines: Lines, silence_seconds: float) -> str | None:
 
 
 def _wait(process: subprocess.Popen[str]) -> int:
-    """Wait for a worker that has closed its output; one that cannot end is ended."""
+    """Wait for a worker that has closed its output, and kill it if it does not end."""
     try:
         return process.wait(timeout=_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -177,14 +176,14 @@ def _wait(process: subprocess.Popen[str]) -> int:
 
 def _read_lines(output: IO[str], lines: Lines) -> None:
     """Hand on each line, then None; a thread, because pipes have no portable timeout."""
-    with contextlib.suppress(ValueError):  # the pipe was closed: this process gave the worker up
+    with contextlib.suppress(ValueError):  # this process gave the worker up and closed the pipe
         for line in output:
             lines.put(line)
     lines.put(None)
 
 
 def _message(line: str) -> Message:
-    """Read a line; one that is no message says nothing (a library wrote to the raw descriptor)."""
+    """Parse a line; an empty message for any other line, written by a library."""
     try:
         return Message.model_validate_json(line)
     except ValidationError:
@@ -201,7 +200,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Say how the worker ended, in its last words if it left some."""
+    """Describe the worker's end, with the last lines of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

@@ -1,9 +1,8 @@
 """Watches the machine while a worker takes its samples, from the parent's process.
 
-Nothing is added to the timed steps: the parent reads a few counters ten times a second where a GPU
-works, once a second elsewhere. This module finds the devices and the meters, and knows
-from the worker's progress when sampling begins and ends. What the counters mean is left to
-``host``, ``devices`` and ``power``.
+Nothing is added to the timed steps: the parent reads a few counters ten times a second if a GPU
+works, else once a second. This module finds the devices and the meters, and knows from the worker's
+progress when sampling begins and ends. ``host``, ``gpus`` and ``power`` interpret the counters.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 
 
 class PhaseWatch:
-    """Watches the machine from ``start`` to ``stop``; ``own`` are the processes of the trial.
+    """Watches the machine from ``start`` to ``stop``; ``processes`` are those of the trial.
 
-    ``device`` is None where no GPU is in use; ``silent`` says by a meter's name why it gives
-    nothing; ``cpus`` are those on which others would disturb the trial, None for all.
+    ``device`` is None if no GPU is in use; ``silent`` has the reason of each meter without a
+    reading by its name; ``cpus`` are those on which others would disturb the trial, None for all.
     """
 
     def __init__(
         self,
-        own: tuple[psutil.Process, ...],
+        processes: tuple[psutil.Process, ...],
         device: DeviceWatch | None,
         meter: GpuMeter | None,
         silent: dict[str, str],
         groups: ControlGroups | None = None,
         cpus: frozenset[int] | None = None,
     ) -> None:
-        self._own, self._device, self._cpus = own, device, cpus
+        self._own, self._device, self._cpus = processes, device, cpus
         self._meter, self._silent = meter, silent
         self._groups = groups or ControlGroups()
         self._ended = threading.Event()
@@ -74,7 +73,7 @@ class PhaseWatch:
         self._thread.start()
 
     def stop(self) -> tuple[Conditions, Energy | None]:
-        """Take the last reading; what happened since the first, of ``start``."""
+        """Take the last reading; returns conditions and energy since ``start``."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -131,25 +130,25 @@ class PhaseWatch:
 def _throttles(
     cpu_throttled: bool | None, device: DeviceWatch | None
 ) -> tuple[Throttle, ...] | None:
-    """Of the CPU and of the GPU; None where neither tells."""
+    """Throttles of the CPU and of the GPU; None if neither tells."""
     gpu = device.throttles if device else None
     if cpu_throttled is None:
         return gpu
     return (*(("cpu-heat",) if cpu_throttled else ()), *(gpu or ()))
 
 
-# Power is integrated from these readings where a GPU has no energy counter.
+# Power is integrated from these readings if a GPU has no energy counter.
 _GPU_PERIOD_SECONDS = 0.1
 _HOST_PERIOD_SECONDS = 1.0
-_PARTIAL = "a part of a GPU (MIG) has no energy meter of its own"
+_PARTIAL = "a part of a GPU (MIG) has no energy meter"
 
 
 class Watch:
-    """Watches the sampling phase of one trial; entered before its job is handed over.
+    """Watches the sampling phase of a trial; entered before its job is handed over.
 
     ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
-    puts what was seen into the measurement. ``pinning``: where the worker is pinned to;
-    ``device``: the GPU that it takes, as CUDA counts.
+    adds conditions and energy to the measurement. ``pinning``: the CPUs of the worker; ``device``:
+    its GPU by CUDA's number.
     """
 
     def __init__(
@@ -191,23 +190,23 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """A listener that passes progress on to ``on_progress`` and lets this one learn from it."""
+        """A listener that passes progress on to ``on_progress`` and to this watch."""
 
-        def both(progress: Progress) -> None:
+        def on_both(progress: Progress) -> None:
             self._heed(progress)
             on_progress(progress)
 
-        return both
+        return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """The measurement with conditions and energy, where sampling was seen from end to end."""
+        """The measurement with conditions and energy, if all of the sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        """Prepare during the warm-up, when looking for processes disturbs no sample."""
+        """Follow the phases; prepares during the warm-up, when it disturbs no sample."""
         if progress.phase in ("warm-up", "sampling") and self._phase is None:
             self._phase = self._prepared()
         if self._phase is None or self._seen is not None:
@@ -218,9 +217,9 @@ class Watch:
             self._seen = self._phase.stop()
 
     def _prepared(self) -> PhaseWatch:
-        own, device = own_processes(), self._device
+        processes, device = own_processes(), self._device
         if device is not None:
-            device.processes = frozenset(process.pid for process in own)
+            device.processes = frozenset(process.pid for process in processes)
             device = device if device.in_use else None
         silent, meter = dict(self._silent), None
         if device is None:
@@ -230,4 +229,4 @@ class Watch:
             silent["NVML"] = _PARTIAL
         else:
             meter = GpuMeter(self._library, device.gpu.board, device.gpu.number)
-        return PhaseWatch(own, device, meter, silent, cpus=self._cpus)
+        return PhaseWatch(processes, device, meter, silent, cpus=self._cpus)

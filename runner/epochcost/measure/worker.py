@@ -1,9 +1,9 @@
-"""The process that runs one trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
+"""The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-It loads its libraries, waits for a byte on standard input, which says that the job is written,
-reads the job, times it and writes the measurement whole or not at all. On standard output it
-speaks ``job.Message`` lines and nothing else; whatever libraries print goes to standard error. It
-ends when its standard input does: a worker never outlives its parent.
+It loads its libraries, waits for a byte on standard input, which means that the job is written,
+reads the job, times it and writes the measurement whole or not at all. Its standard output has
+``job.Message`` lines only; output of libraries goes to standard error. It ends when its standard
+input does: a worker never outlives its parent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from epochcost.specs.requests import ENGINE
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
     """Run the job in this process; profiles are written to ``folder`` and removed.
 
-    Raises EpochcostError if the job cannot be done as asked.
+    Raises EpochcostError if the job cannot be done.
     """
     progress = TrialProgress(job.sampling.budget_seconds, emit, clock)
     match job.serving:
@@ -101,10 +101,10 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """A stepper, the proof of where and in what its nodes run, and the outputs of its first step.
+    """A stepper, the proof of its placement and precision, and the outputs of its first step.
 
-    A step that is to be a CUDA graph is proved in a session without one, which ends before the
-    other begins: a replayed graph leaves no profile.
+    A step for a CUDA graph is proved in an earlier session without one, since a replayed graph
+    leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -150,7 +150,7 @@ def main(job_file: str, measurement_file: str) -> int:
     except EpochcostError as error:
         emit(Message(failure=str(error)))
         return error.exit_code
-    except Exception as error:  # the last line of defence: the parent gets a reason in words
+    except Exception as error:  # the last line of defence: the parent gets the reason as a text
         traceback.print_exc()
         emit(Message(failure=_unexpected(error, Path(measurement_file).parent)))
         return CapabilityError.exit_code
@@ -173,7 +173,7 @@ def _unexpected(error: Exception, folder: Path) -> str:
 
 
 def _claim_standard_output() -> Emit:
-    """Keep standard output for messages and send what anyone else prints to standard error."""
+    """Keep standard output for messages and send all other output to standard error."""
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
 
@@ -192,10 +192,10 @@ def _end_with_standard_input() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """End this process; after a success at once, for what is left is in its file.
+    """End this process; after a success at once, since the measurement is in its file.
 
-    To take sessions, threads and libraries down in order takes a tenth of a second and more, and
-    serves nobody. After a failure last words may still be in some library's buffer.
+    Ending sessions, threads and libraries in order would take a tenth of a second and more. After a
+    failure the last lines may still be in a library's buffer.
     """
     if status == 0:
         sys.stderr.flush()

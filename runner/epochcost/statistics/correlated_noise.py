@@ -1,9 +1,9 @@
-"""How far the mean of a series may be from that of a process which slow wander is part of.
+"""Half width of a mean's interval when the process wanders slowly.
 
-Resampling a series shows only what the series has seen. A clock that wanders for seconds and a
-process that was placed well or badly move the mean by more than its samples tell; how much more
-depends on a memory that a short series cannot estimate. So nothing is estimated: all memories are
-tried, each counts by how well it explains the series, and the half width is that of the mixture.
+Resampling a series shows only the wander within it. A clock that wanders for seconds and a process
+that was placed well or badly move the mean by more than its samples tell; how much more depends on
+a memory that a short series cannot estimate. So nothing is estimated: all memories are tried, each
+counts by how well it explains the series, and the half width is that of the mixture.
 
 Means y of equal blocks are taken as normal, with the covariance s² (R + between · S):
 R = (1 - share) I + share exp(-lag / memory) within a round, and S, which is 1 within a round and 0
@@ -30,19 +30,19 @@ from epochcost.statistics.quantiles import student_quantile
 
 Series = NDArray[np.float64]
 
-# Blocks enough to tell a wander of a tenth of the series from noise; more change nothing.
+# Enough blocks to tell a wander of a tenth of the series from noise; more change nothing.
 _BLOCKS = 48
-# The prior: as likely as not there is no wander; if there is, its memory is anything from half a
-# block to twice the series, and its share of the variance of a block anything.
+# The prior: no wander has probability one half; else its memory is between half a block and twice
+# the series, and its share of a block's variance is any of these.
 _PLAIN = 0.5
 _SHARES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _MEMORIES = 6
 _SHORTEST_MEMORY, _LONGEST_MEMORY = 0.5, 2.0
-# Likewise for what differs between rounds, in variances of a block.
+# The same prior for the variance between rounds, in variances of a block.
 _BETWEEN = tuple(4.0**power for power in range(-3, 6))
 # Choices this much less likely than the best one move no digit.
 _NEGLIGIBLE = 1e-6
-# Newton's steps square the error: what such a step leaves is below 1e-9.
+# Newton's steps square the error: after a step this small it is below 1e-9.
 _SMALLEST_STEP = 1e-5
 _MOST_STEPS = 100
 
@@ -51,14 +51,13 @@ _MOST_STEPS = 100
 class _Choices:
     """All choices of the parameters for blocks of rounds, by position in each array.
 
-    What differs between rounds adds nothing across them, so V is made of one square for each round
-    and so is the inverse of its Cholesky factor: ``whitening`` holds those squares, each
-    (choices, b, b) for the b blocks of its round. One product of all choices would be large enough
-    for BLAS to wake a second thread, whose waiting takes longer than the product. ``unit``
-    (choices, K) is what whitening makes of a vector of ones, of length 1; the square of a single
-    round has no part along it any more.
-    ``weight`` is the logarithm of prior and determinants, ``variance`` that of the plain mean where
-    s is 1, both (choices,).
+    The variance between rounds adds nothing across them, so V consists of a square for each round,
+    and so does the inverse of its Cholesky factor: ``whitening`` holds those squares, each
+    (choices, b, b) for the b blocks of its round. A product of all choices at once would be large
+    enough for BLAS to wake a second thread, whose waiting takes longer than the product. ``unit``
+    (choices, K) is the whitened vector of ones, scaled to length 1; the square of a single round
+    has its part along ``unit`` removed. ``weight`` is the logarithm of prior and determinants,
+    ``variance`` that of the plain mean for s = 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -67,8 +66,8 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """The sum of squares that each choice leaves of the blocks' means less their best mean."""
-        # Less their own mean, which the best one takes away as well, with more rounding.
+        """The residual sum of squares of the blocks' means about their best mean, by choice."""
+        # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:
             end = begin + square.shape[-1]
@@ -88,18 +87,18 @@ def _squares(rows: Series) -> Series:
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     """Half the width of the interval of the mean of at least two times.
 
-    ``rounds`` are the counts of consecutive samples that each came from a process of its own.
+    ``rounds`` are the counts of consecutive samples that each came from a separate process.
     """
     choices = _choices(_blocks(tuple(rounds)))
     weights, residual = _weights(times, tuple(rounds))
-    kept = weights > _NEGLIGIBLE
+    plausible = weights > _NEGLIGIBLE
     degrees = choices.unit.shape[1] - 1
-    spreads = np.sqrt(residual[kept] / degrees * choices.variance[kept])
-    return _mixture_quantile(weights[kept] / weights[kept].sum(), spreads, degrees, level)
+    spreads = np.sqrt(residual[plausible] / degrees * choices.variance[plausible])
+    return _mixture_quantile(weights[plausible] / weights[plausible].sum(), spreads, degrees, level)
 
 
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """How well each choice explains the times, that of the best being 1; residuals' squares."""
+    """Likelihood of each choice over that of the best, and residual sums of squares."""
     begins, counts = _cuts(rounds)
     choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
@@ -111,14 +110,14 @@ def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
 
 @lru_cache(maxsize=4096)
 def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """How many blocks each round is cut into: in proportion to its samples, at least one."""
+    """Number of blocks of each round: in proportion to its samples, at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
 @lru_cache(maxsize=4096)
 def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
-    """Where each of all blocks begins, and how many samples it has."""
+    """Begin of each block, and its number of samples."""
     bounds, begin = [0], 0
     for count, number in zip(rounds, _blocks(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
@@ -126,15 +125,15 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-# Some hundred kilobytes each, besides the squares; as many as one round has numbers of blocks.
+# Some hundred kilobytes each, without the squares; a round has that many numbers of blocks.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Everything that does not depend on the times, of rounds of so many blocks."""
+    """Everything that does not depend on the times, for rounds of these numbers of blocks."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
-    ones = np.concatenate([square.ones for square in squares], axis=1)
-    information = np.einsum("cj,cj->c", ones, ones)
-    unit = ones / np.sqrt(information)[:, None]
+    whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
+    information = np.einsum("cj,cj->c", whitened_ones, whitened_ones)
+    unit = whitened_ones / np.sqrt(information)[:, None]
     priors = [
         wander * between
         for (_, wander), (_, between) in product(_wanders(total), _betweens(len(blocks)))
@@ -143,7 +142,7 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
     return _Choices(
         (_across(squares[0], unit),)
         if len(squares) == 1
-        else tuple(one.whitening for one in squares),
+        else tuple(square.whitening for square in squares),
         unit,
         np.log(priors) - determinant - np.log(information) / 2,
         np.sum([square.total for square in squares], axis=0) / total**2,
@@ -152,30 +151,31 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
 
 @dataclass(frozen=True)
 class _Square:
-    """What a round of b blocks adds, by choice.
+    """The part of a round of b blocks, by choice.
 
-    ``whitening`` is (choices, b, b), ``ones`` what it makes of ones (choices, b), ``determinant``
-    half the logarithm of that of its part of V, and ``total`` that part's sum, both (choices,).
+    ``whitening`` is (choices, b, b), ``whitened_ones`` its row sums (choices, b), ``determinant``
+    half the log-determinant of the round's part of V, and ``total`` that part's sum, both
+    (choices,).
     """
 
     whitening: Series
-    ones: Series
+    whitened_ones: Series
     determinant: Series
     total: Series
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """A square less its part along ``unit``, which saves doing so for each series."""
+    """A square less its part along ``unit``, subtracted once instead of for each series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
-    left = whitening - unit[:, :, None] * along[:, None, :]
-    return np.asarray(left, np.float64)
+    rest = whitening - unit[:, :, None] * along[:, None, :]
+    return np.asarray(rest, np.float64)
 
 
 # A square takes from some kilobytes to six megabytes, of several rounds.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """A round of ``number`` of ``total`` blocks in so many rounds."""
+    """A round of ``number`` of the ``total`` blocks of all rounds."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -202,18 +202,18 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _betweens(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds with their prior probability; one round shows none."""
+    """Variances between rounds with their prior probability; a single round shows none."""
     if rounds == 1:
         return [(0.0, 1.0)]
-    return [(0.0, _PLAIN), *((one, (1 - _PLAIN) / len(_BETWEEN)) for one in _BETWEEN)]
+    return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]
 
 
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
-    """Where a mixture of Student's t leaves ``1 - level`` outside, by Newton's method.
+    """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    The tail of each is taken as the normal one, stretched to meet Student's at the level. The root
-    of minus the logarithm of the whole tail is almost straight, and bends so that no step from
-    below goes too far; the first one, from the quantile of one normal distribution as wide as all,
+    Each tail is taken as a normal tail, stretched to meet Student's at the level. The root of minus
+    the logarithm of the whole tail is almost straight, and bends so that no step from below goes
+    too far; only the first step, from the quantile of a normal distribution as wide as the mixture,
     may come from above.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -221,16 +221,16 @@ def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: flo
     narrowness = 1 / (spreads * (widening * math.sqrt(2)))
     slopes = weights * narrowness * (2 / math.sqrt(math.pi))
     least = float(spreads.min()) * widening * z
-    found = math.sqrt(float(weights @ (spreads * spreads))) * widening * z
-    wanted = math.sqrt(-math.log(1 - level))
+    quantile = math.sqrt(float(weights @ (spreads * spreads))) * widening * z
+    target_root = math.sqrt(-math.log(1 - level))
     for _ in range(_MOST_STEPS):
-        places = found * narrowness
+        places = quantile * narrowness
         # NumPy has no erfc, and a polynomial by arrays takes longer.
         outside = float(weights @ np.array(list(map(math.erfc, places.tolist()))))
         slope = float(slopes @ np.exp(-places * places))
         root = math.sqrt(-math.log(outside))
-        step = (wanted - root) * 2 * root * outside / slope
-        found = max(found + step, least)
-        if abs(step) <= _SMALLEST_STEP * found:
+        step = (target_root - root) * 2 * root * outside / slope
+        quantile = max(quantile + step, least)
+        if abs(step) <= _SMALLEST_STEP * quantile:
             break
-    return found
+    return quantile

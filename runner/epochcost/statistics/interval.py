@@ -1,10 +1,9 @@
-"""Intervals: of the mean of dependent step times, and of how many times as large one mean is.
+"""Intervals of the mean of dependent step times, and of the ratio of two means.
 
-The interval of the mean is by circular block bootstrap: it gives the interval its shape, as runs of
-slow steps and rare long ones make it uneven about the mean. How wide it is comes from
-``correlated_noise``, which knows of what no resampling can see. Two measurements of one piece of
-work on one host differ where the interval of their ratio leaves out 1 and the size of the change
-matters.
+A circular block bootstrap gives the interval of the mean its shape: runs of slow steps and rare
+long steps make it uneven about the mean. ``correlated_noise`` gives its width, with wander that no
+resampling can see. Two measurements of the same work on a host differ if the interval of their
+ratio excludes 1 and the change is large enough to matter.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _BLOCK_PER_AUTOCORRELATION_TIME = 3
 _FEWEST_BLOCKS = 4
 # More blocks than this add nothing.
 _MOST_BLOCKS = 1000
-# Pairs of lags that are looked at one by one, before all are computed at once: most series forget
-# within a few steps, and a transform of all takes ten times as long.
+# Pairs of lags that are computed singly, before a transform computes all: most series forget within
+# a few steps, and the transform takes ten times as long.
 _FIRST_PAIRS = 6
 
 
@@ -47,13 +46,13 @@ def mean_interval(
 ) -> Interval:
     """Bound the mean of an ordered series of positive numbers.
 
-    The percentile interval of the block bootstrap's means (Politis & Romano 1992), as wide as
-    ``correlated_noise.half_width`` says. ``rounds`` are the counts of consecutive samples that came
-    from a process each; empty is one. One sample says nothing about its spread: the interval is
-    then all positive numbers, [0, inf].
+    The percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to the
+    width of ``correlated_noise.half_width``. ``rounds`` are the counts of consecutive samples from
+    a process each; empty is one round. A single sample has no spread: its interval is all positive
+    numbers, [0, inf].
 
-    Nothing is drawn. The quantiles of the means of all resamples are z + s (z² - 1) / 6 of their
-    deviations from the mean (Cornish & Fisher 1938), s being their skewness, which is known.
+    No resample is drawn. The quantiles of the means of all resamples are z + s (z² - 1) / 6 of
+    their deviations from the mean (Cornish & Fisher 1938), where their skewness s is known.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -92,7 +91,7 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """The positive sums of adjacent autocorrelations; None where there are more than a few."""
+    """The positive sums of adjacent autocorrelations; None if there are more than a few."""
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)
     pairs: list[float] = []
@@ -105,12 +104,12 @@ def _first_pairs(times: Series) -> Series | None:
 
 
 def block_length(count: int, tau: float) -> int:
-    """How many neighbouring samples to keep together, given the autocorrelation time ``tau``.
+    """Number of neighbouring samples in a block, given the autocorrelation time ``tau``.
 
     At least count^(1/3), the rate at which the best length grows (Künsch 1989).
     """
-    wanted = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
-    bounded = min(math.ceil(wanted), count // _FEWEST_BLOCKS)
+    length = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
+    bounded = min(math.ceil(length), count // _FEWEST_BLOCKS)
     return max(1, bounded, math.ceil(count / _MOST_BLOCKS))
 
 
@@ -128,7 +127,7 @@ def _autocorrelations(times: Series) -> Series:
 def _skewness_of_means(times: Series, length: int) -> float:
     """The skewness of the means of all series joined from blocks that start anywhere and wrap.
 
-    That of one block over the root of the number of blocks; -1 to 1, and 0 where all are equal.
+    The skewness of a block over the root of the number of blocks; -1 to 1, and 0 for equal times.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -146,7 +145,7 @@ def _skewness_of_means(times: Series, length: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A positive estimate between the ends of its interval, all in one unit; a low end may be 0."""
+    """A positive estimate between the ends of its interval in its unit; the low end may be 0."""
 
     low: float
     mean: float
@@ -157,8 +156,8 @@ def ratio(above: Bounded, below: Bounded) -> Bounded:
     """``above`` over ``below``, which were measured independently.
 
     The ends recover each side's variance from its own interval (MOVER, Zou & Donner 2008), on the
-    logarithmic scale, where a ratio is a difference and no end is negative. Beside an end at 0 the
-    ratio is not bounded: 0, or infinity.
+    logarithmic scale, where a ratio is a difference and no end is negative. With an end at 0 the
+    ratio is unbounded: 0, or infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))
@@ -170,15 +169,15 @@ def _log(larger: float, smaller: float) -> float:
     return math.log(larger / smaller) if smaller > 0 else math.inf
 
 
-# Smaller changes concern nobody's bill, and repeated measurements drift by a few percent.
+# Smaller changes matter for no bill, and repeated measurements drift by a few percent.
 LEAST_EFFECT = 0.05
-# One process cannot tell how another would have been placed: its interval is of itself alone.
+# A process does not show how another would have been placed: its interval covers itself alone.
 FEWEST_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class TimeChange:
-    """How many times as long the later measurement takes, and whether that can be said."""
+    """The later time over the earlier time, and whether the change is significant."""
 
     factor: Bounded
     significant: bool
@@ -187,10 +186,10 @@ class TimeChange:
 def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
     """Compare two means with their intervals; ``rounds`` are those of the side with fewer.
 
-    Said is a change whose interval leaves out 1, that is at least ``LEAST_EFFECT``, and of which
-    both sides were measured in ``FEWEST_ROUNDS`` processes at least.
+    A change is significant if its interval excludes 1, it is at least ``LEAST_EFFECT``, and both
+    sides have at least ``FEWEST_ROUNDS`` rounds.
     """
     factor = ratio(after, before)
-    apart = factor.low > 1 or factor.high < 1
+    distinct = factor.low > 1 or factor.high < 1
     large = abs(factor.mean - 1) >= LEAST_EFFECT
-    return TimeChange(factor, apart and large and rounds >= FEWEST_ROUNDS)
+    return TimeChange(factor, distinct and large and rounds >= FEWEST_ROUNDS)

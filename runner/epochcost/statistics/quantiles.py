@@ -1,7 +1,7 @@
-"""Quantiles and the interval of a share: the few of a statistics library that are needed.
+"""Quantiles and the interval of a share: the few functions of a statistics library that we need.
 
-NumPy's own quantiles cost a tenth of a millisecond each, more than all else that a stored result
-costs a page.
+NumPy's quantiles take a tenth of a millisecond each, longer than all other work of a page on a
+stored result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    """The quantiles of at least one value, linear between neighbours as NumPy's default is."""
+    """The quantiles of at least one value, linear between neighbours like NumPy's default."""
     ordered = np.sort(values)
     places = [share * (len(ordered) - 1) for share in shares]
     return [_between(ordered, place) for place in places]

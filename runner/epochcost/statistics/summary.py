@@ -1,7 +1,4 @@
-"""What a reader is shown of a series of times: mean with its interval, median, percentiles.
-
-And their outliers, which stay in every figure.
-"""
+"""Summary of a series of times: mean with its interval, median, percentiles, outliers."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from epochcost.statistics.quantiles import quantiles
 
 @dataclass(frozen=True)
 class Summary:
-    """What a reader is shown of a series of times, all in the unit of the samples."""
+    """Summary of a series of times, in the unit of the samples."""
 
     count: int
     mean: float
@@ -55,10 +52,10 @@ _LEAST_GAP = 0.1
 
 @dataclass(frozen=True)
 class Outliers:
-    """Samples beyond the upper fence: how many of how many, and the longest over the median.
+    """Samples beyond the upper fence: ``count`` of ``of`` samples, the longest over the median.
 
-    ``time_share`` is the part of all time by which they exceed the median: what the mean would
-    fall by without them.
+    ``time_share`` is the part of all time by which they exceed the median: without it the mean
+    would be smaller by that share.
     """
 
     count: int
@@ -68,18 +65,18 @@ class Outliers:
 
 
 def outliers(samples: Sequence[float]) -> Outliers | None:
-    """The slow samples that stand apart; None where there is none. They stay in every figure.
+    """The slow outliers, None if there are none; they stay in every figure.
 
-    Beyond the third quartile by three times the distance of the quartiles, and by a tenth of the
-    median, so that steps as regular as the timer have none.
+    Outliers exceed the third quartile by three times the distance of the quartiles, and the median
+    by a tenth, so that steps as regular as the timer have none.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None
     times = np.asarray(samples, dtype=np.float64)
     first, median, third = quantiles(times, (0.25, 0.5, 0.75))
     fence = max(third + _FENCE * (third - first), median * (1 + _LEAST_GAP))
-    beyond = times[times > fence]
-    if not len(beyond):
+    slow = times[times > fence]
+    if not len(slow):
         return None
-    excess = float((beyond - median).sum() / times.sum())
-    return Outliers(len(beyond), len(times), excess, float(beyond.max() / median))
+    excess = float((slow - median).sum() / times.sum())
+    return Outliers(len(slow), len(times), excess, float(slow.max() / median))
