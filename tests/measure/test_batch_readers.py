@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from epochcost.measure.batch_readers import PrefetchingReader, SequentialReader
 from epochcost.measure.job import JobError
 from epochcost.measure.stepping import Array
+from epochcost.measure.training import PrefetchingReader, SequentialReader
 
 
 class _Slow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.measure.power import GpuMeter
+from epochcost.measure.gpus import GpuMeter
 from epochcost.results.conditions import MeteredEnergy
 from fake_nvml import Device, FakeNvml
 

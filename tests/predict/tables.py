@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from epochcost.predict.rates import COLUMNS
-from epochcost.specs.device import Device
+from epochcost.specs.hardware import Device
 
 # Peak in TFLOP/s and bandwidth in GB/s of each, by generation: two chips in each of four.
 FACTS = {

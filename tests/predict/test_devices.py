@@ -9,8 +9,7 @@ import pytest
 
 from epochcost.predict.rates import read_rates
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.device import Device
-from epochcost.specs.hardware import Accelerator
+from epochcost.specs.hardware import Accelerator, Device
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]

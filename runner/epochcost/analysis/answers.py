@@ -48,7 +48,7 @@ from epochcost.cost.compare import (
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
-from epochcost.specs.api import ApiPrice
+from epochcost.specs.price import ApiPrice
 from epochcost.units import money, seconds
 
 Mode = Literal["training", "inference", "epoch"]

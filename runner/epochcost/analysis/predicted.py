@@ -42,8 +42,7 @@ from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.process import OF_CPUS, POOLED, Scales
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.device import Device
-from epochcost.specs.hardware import Hardware
+from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words

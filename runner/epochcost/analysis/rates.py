@@ -25,8 +25,7 @@ from epochcost.predict.learnt import placed, placed_tables
 from epochcost.predict.rates import without_repeats
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.device import Device
-from epochcost.specs.hardware import Hardware
+from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode, Provider
 

@@ -19,9 +19,8 @@ from epochcost.analysis.rows import mark_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import ceiling, maximum
-from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.price import Price
+from epochcost.specs.price import MILLION, ApiPrice, Price
 from epochcost.units import HOURS_PER_BILLED_MONTH
 
 _HOUR_SECONDS = Decimal(3600)

@@ -26,7 +26,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
-from epochcost.specs.api import ApiPrice
+from epochcost.specs.price import ApiPrice
 from epochcost.units import (
     money,
     money_range,

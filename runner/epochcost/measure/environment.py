@@ -1,7 +1,7 @@
 """The machine and its software: the environment that belongs to a stored figure.
 
 Each module reads a part; this module joins them. A part that cannot be read is None or absent,
-never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` and ``power`` watch
+never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` watches
 the machine while a trial runs.
 """
 

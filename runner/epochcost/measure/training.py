@@ -4,19 +4,27 @@ A training continues from any step as if it had never stopped. A session itself 
 masks of Dropout: on the CPU provider a node's generator starts at its seed and advances by one at
 each run, so that a session opened after n steps gets a seed larger by n. ``train.loop`` decides the
 inputs, and when to evaluate and to stop.
+
+While a GPU computes, a thread reads batches ahead, as loaders of frameworks do. If the CPU itself
+computes, batches are read in turn: a thread would take the CPU from the step for longer than the
+gathering needs. The device's waiting is counted.
 """
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 
-from epochcost.measure.batch_readers import Batches, PrefetchingReader, SequentialReader
 from epochcost.measure.job import CarriedValue, JobError
 from epochcost.measure.placement import executed_nodes, prove_placement
 from epochcost.measure.session import open_session
@@ -140,3 +148,88 @@ def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
             if is_standard(node, "Dropout") and attribute.name == "seed":
                 attribute.i += steps
     return later
+
+
+# Most batches that are ready: enough to bridge a slow read, few enough to stay in memory.
+_READ_AHEAD = 4
+_STOPPED_SECONDS = 0.1
+
+
+class Batches(Protocol):
+    """Batches that can be gathered singly, in any order."""
+
+    @property
+    def steps(self) -> int:
+        """Number of batches."""
+        ...
+
+    def gather(self, number: int) -> dict[str, Array]:
+        """A batch by graph input."""
+        ...
+
+
+class SequentialReader:
+    """Gives batches in order, each gathered on demand."""
+
+    def __init__(self, batches: Batches) -> None:
+        self.steps = batches.steps
+        self.waited_seconds = 0.0
+        self._batches = batches
+        self._numbers = iter(range(self.steps))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release nothing."""
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        return self
+
+    def __next__(self) -> Mapping[str, Array]:
+        """The next batch by graph input; waiting for it is counted."""
+        number = next(self._numbers)
+        begun = time.perf_counter()
+        batch = self._batch(number)
+        self.waited_seconds += time.perf_counter() - begun
+        return batch
+
+    def _batch(self, number: int) -> Mapping[str, Array]:
+        return self._batches.gather(number)
+
+
+class PrefetchingReader(SequentialReader):
+    """Gives batches in order from a thread that gathers ahead while the context is entered."""
+
+    def __init__(self, batches: Batches) -> None:
+        super().__init__(batches)
+        self._ready: queue.Queue[dict[str, Array] | Exception] = queue.Queue(_READ_AHEAD)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _batch(self, _number: int) -> Mapping[str, Array]:
+        batch = self._ready.get()
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+    def _read(self) -> None:
+        try:
+            for number in range(self.steps):
+                self._put(self._batches.gather(number))
+        except Exception as error:  # raised in the thread that waits for the batch
+            self._put(error)
+
+    def _put(self, batch: dict[str, Array] | Exception) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._ready.put(batch, timeout=_STOPPED_SECONDS)
+                return

@@ -2,7 +2,7 @@
 
 Nothing is added to the timed steps: the parent reads a few counters ten times a second if a GPU
 works, else once a second. This module finds the devices and the meters, and knows from the worker's
-progress when sampling begins and ends. ``host``, ``gpus`` and ``power`` interpret the counters.
+progress when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from typing import Self
 import psutil
 import pynvml
 
-from epochcost.measure.gpus import VISIBLE_DEVICES, DeviceWatch, Library, open_nvml, visible_gpus
+from epochcost.measure.gpus import (
+    VISIBLE_DEVICES,
+    DeviceWatch,
+    GpuMeter,
+    Library,
+    open_nvml,
+    visible_gpus,
+)
 from epochcost.measure.host import (
     HostChange,
     HostCounters,
@@ -29,7 +36,6 @@ from epochcost.measure.host import (
 )
 from epochcost.measure.job import Progress
 from epochcost.measure.kernel_files import ControlGroups
-from epochcost.measure.power import GpuMeter
 from epochcost.results.conditions import Conditions, Energy, MeteredEnergy, Throttle
 from epochcost.results.records import Measurement, Pinning
 from epochcost.specs.study import Provider

@@ -19,7 +19,7 @@ import numpy as np
 from epochcost.graphs.profile import Profile
 from epochcost.predict.process import Design, Labels, Matrix, Vector
 from epochcost.predict.rates import Rate
-from epochcost.specs.device import Device
+from epochcost.specs.hardware import Device
 
 # Texts of sources that mean products on tensor cores in 16 bits, or in TF32.
 _SIXTEEN_BITS = ("fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "half")

@@ -48,7 +48,7 @@ from epochcost.predict.process import (
 )
 from epochcost.predict.rates import Rate
 from epochcost.results.kept import Keep
-from epochcost.specs.device import Device
+from epochcost.specs.hardware import Device
 from epochcost.specs.study import Mode
 
 _OURS = "epochcost"
@@ -97,7 +97,7 @@ class Forecast:
 _KEPT = Keep(
     "forecasts",
     TypeAdapter(tuple[str, tuple[Forecast, ...]]),
-    ("graphs/profile.py", "predict", "specs/device.py"),
+    ("graphs/profile.py", "predict", "specs/hardware.py"),
 )
 
 

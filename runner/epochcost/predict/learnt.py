@@ -31,7 +31,7 @@ from epochcost.predict.process import (
 from epochcost.predict.rates import Rate, read_profiles, read_rates, without_repeats
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.observation import ObservationTable
+from epochcost.specs.published import ObservationTable
 
 Profiles = Mapping[tuple[str, str], Profile]
 _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")

@@ -1,11 +1,11 @@
-"""TOML specs: what may stand in them, what is wrong with them, and the catalogue they make.
+"""TOML specs: their schema, their faults, and the catalogue that they form.
 
-    loader ─ document    a file's text and table, and where its keys stand
-           ─ findings    a table by itself                ─ wording     how a fault reads
-           ─ references  a table beside the others
+    loader ─ document    a file's text and table, and the positions of its keys
+           ─ findings    faults of a table                ─ wording     texts of faults
+           ─ references  faults between tables
            ─ catalogue   all specs, by kind and id
 
-The schema is ``base``, ``terms`` and a module for each kind: ``hardware``, ``price``, ``model``,
-``study``, ``published`` and so on, the small ones in ``reference_data``; ``KINDS`` of ``catalogue``
-says which folder holds which. ``prices`` makes specs of price lists that others publish.
+The schema is ``base``, ``terms`` and the modules of the kinds: ``hardware``, ``price``, ``model``,
+``study``, ``published``, ``reference_data`` and ``replay``; ``KINDS`` of ``catalogue`` maps folders
+to kinds. ``prices`` makes specs of price lists that others publish.
 """

@@ -12,14 +12,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from epochcost.errors import InputError
-from epochcost.specs.api import ApiPrice
 from epochcost.specs.base import NamedSpec, Spec
-from epochcost.specs.device import Device
-from epochcost.specs.hardware import Hardware
+from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.observation import ObservationTable
-from epochcost.specs.price import PLAN_KINDS, Price
-from epochcost.specs.published import Published
+from epochcost.specs.price import PLAN_KINDS, ApiPrice, Price
+from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob
 from epochcost.specs.study import Study

@@ -14,7 +14,7 @@ from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
 from epochcost.report.charts.figure import Chart, Figure, ends
 from epochcost.report.escape import one_line
-from epochcost.specs.api import ApiPrice
+from epochcost.specs.price import ApiPrice
 
 # Shares of what one machine does at most, beyond which a second one begins.
 _SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.9999)

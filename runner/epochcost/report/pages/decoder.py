@@ -41,10 +41,10 @@ from epochcost.report.charts.tokens import cost_by_rate, pace_chart, waiting_cha
 from epochcost.report.escape import one_line
 from epochcost.report.pages.model import AboutModel, ModelView
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
-from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
+from epochcost.specs.price import MILLION, ApiPrice
 
 _FOLDER = "data/calculator/tokens"
 Json = dict[str, Any]
