@@ -29,7 +29,7 @@ from epochcost.execute.assignment import (
     Swept,
     Waiting,
 )
-from epochcost.execute.sizes import SizeProgress
+from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.units import seconds
@@ -110,7 +110,7 @@ def kept_words(event: Failed) -> str:
 
 
 @contextlib.contextmanager
-def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
+def counting(console: Console) -> Iterator[OnCounted]:
     """A bar over the models whose sizes are counted; nothing where nobody watches."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
@@ -118,13 +118,8 @@ def counting(console: Console) -> Iterator[Callable[[SizeProgress], None]]:
     ) as progress:
         task = progress.add_task("counting the models")
 
-        def show(counted: SizeProgress) -> None:
-            progress.update(
-                task,
-                completed=counted.counted,
-                total=counted.total,
-                description=f"{counted.model} is counted",
-            )
+        def show(counted: int, total: int, model: str) -> None:
+            progress.update(task, completed=counted, total=total, description=f"{model} is counted")
 
         yield show
 

@@ -109,21 +109,14 @@ def _key(query: SizeQuery) -> object:
 _FEW_BYTES = 2**15
 
 SizeOrError = ModelSize | EpochcostError
-
-
-@dataclass(frozen=True)
-class SizeProgress:
-    """Number of counted models of all, and the latest."""
-
-    counted: int
-    total: int
-    model: str
+# Called with the number of counted models, that of all, and the latest model.
+OnCounted = Callable[[int, int, str], None]
 
 
 def model_sizes(
     catalogue: Catalogue,
     models: Iterable[str],
-    on_counted: Callable[[SizeProgress], None] = lambda _: None,
+    on_counted: OnCounted = lambda *_: None,
 ) -> Mapping[str, SizeOrError]:
     """The size of each model at its declared batch sizes by id, or the error of counting it.
 
@@ -138,7 +131,7 @@ def model_sizes(
     sizes: dict[str, SizeOrError] = {}
     for query, size in _answers(queries):
         sizes[query.model.id] = size
-        on_counted(SizeProgress(len(sizes), len(queries), query.model.id))
+        on_counted(len(sizes), len(queries), query.model.id)
     return {model.id: sizes[model.id] for model in chosen if model.id in sizes}
 
 

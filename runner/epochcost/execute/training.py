@@ -27,7 +27,7 @@ from epochcost.specs.reference_data import Dataset
 from epochcost.specs.study import Provider
 from epochcost.train.batches import example_fields, step_targets
 from epochcost.train.datasets import load_examples
-from epochcost.train.loop import Recipe, TrainingDiverged, Watch, train
+from epochcost.train.loop import Arrays, Recipe, TrainingDiverged, Watch, train
 from epochcost.train.pipeline import Examples, Feed, fitting_input, require_fitting
 from epochcost.train.state import Progress, SavedState, digest, read_state, refusal, write_state
 from onnxstep import TrainingStep, evaluation_graph
@@ -141,47 +141,32 @@ def run_repeat(
     None: it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be saved;
     both leave the state that was saved before.
     """
+    path, identity = state_path(folder), f"{prepared.id}-{seed}"
+
+    def save(progress: Progress, carried: Arrays) -> None:
+        write_state(path, SavedState(identity, progress, carried))
+
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
         remove_leftovers(folder)
-        return _run_repeat(prepared, seed, folder, on_step, stopped)
+        first = materialise(prepared.graph, seed)
+        state = read_state(path, identity) or SavedState(identity, Progress(), {})
+        progress = replace(state.progress, sessions=state.progress.sessions + 1)
+        state = replace(state, progress=progress, values={**first, **state.values})
+        if progress.ending is None:
+            watch = Watch(save, on_step, stopped, prepared.request.save_seconds)
+            state = _go_on(prepared, seed, state, watch, folder)
+        if state.progress.ending is None:
+            return None
+        weights = {name: state.values[name] for name in first}
+        exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
+        write_atomically(folder / "model.onnx", exported, refusal)
+    return _record(seed, state.progress, digest(weights))
 
 
 def state_path(folder: Path) -> Path:
     """The file of a repeat's saved state."""
     return folder / "state.zip"
-
-
-def _run_repeat(
-    prepared: PreparedTraining,
-    seed: int,
-    folder: Path,
-    on_step: OnStep,
-    stopped: Callable[[], bool],
-) -> Repeat | None:
-    path, identity = state_path(folder), f"{prepared.id}-{seed}"
-    first = materialise(prepared.graph, seed)
-    state = read_state(path, identity) or SavedState(identity, Progress(), {})
-    progress = replace(state.progress, sessions=state.progress.sessions + 1)
-    state = replace(state, progress=progress, values={**first, **state.values})
-    if progress.ending is None:
-        watch = Watch(
-            lambda progress, carried: write_state(path, SavedState(identity, progress, carried)),
-            on_step,
-            stopped,
-            prepared.request.save_seconds,
-        )
-        try:
-            state = _go_on(prepared, seed, state, watch, folder)
-        except TrainingDiverged as error:
-            note = f"; the last saved state is kept in {path}" if path.exists() else ""
-            raise TrainingDiverged(f"{error}{note}") from None
-        if state.progress.ending is None:
-            return None
-    weights = {name: state.values[name] for name in first}
-    exported = with_values(prepared.graph, weights).SerializeToString(deterministic=True)
-    write_atomically(folder / "model.onnx", exported, refusal)
-    return _record(seed, state.progress, digest(weights))
 
 
 def _go_on(
@@ -191,7 +176,12 @@ def _go_on(
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
-    progress = train(prepared.recipe, feed, session, state.progress, watch)
+    try:
+        progress = train(prepared.recipe, feed, session, state.progress, watch)
+    except TrainingDiverged as error:
+        path = state_path(folder)
+        note = f"; the last saved state is kept in {path}" if path.exists() else ""
+        raise TrainingDiverged(f"{error}{note}") from None
     values = {**state.values, **session.carried_values()}
     return replace(state, progress=progress, values=values)
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -229,7 +230,7 @@ def sort_rows(
                 contradicted.add(price.key)
                 faults.append(_fault(row, _contradiction(first, row)))
     sound = [prices[key] for key in sorted(prices) if key not in contradicted]
-    matches, late_faults = _beside_catalogue(sound, machines)
+    matches, late_faults = _compared(sound, machines)
     if not matches and not faults and not late_faults:
         raise InputError(_nothing(unmatched))
     return ImportResult(matches, MappingProxyType(unmatched), (*faults, *late_faults))
@@ -270,37 +271,31 @@ def amount_of(text: str) -> Decimal:
     return _PRINTED.plus(amount)
 
 
-def _beside_catalogue(
+def _compared(
     rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
     """Rows with the price in force on their day, from the catalogue and from earlier rows."""
-    series: dict[tuple[str, ...], list[tuple[dt.date, Decimal, str]]] = {}
-    placed: list[MatchedPrice] = []
+    matches: list[MatchedPrice] = []
     faults: list[Fault] = []
-    for row in rows:
-        key = row.key
-        if key[:3] not in series:
-            series[key[:3]] = [
-                (price.as_of, price.amount, price.id)
-                for price in machines.prices[key.hardware, key.plan]
-                if price.amount is not None and (price.region or "") in {key.region, ""}
-            ]
-        dated = series[key[:3]]
-        dated.sort()
-        earlier = [entry for entry in dated if entry[0] <= key.as_of]
-        if not dated:
-            dated.append((key.as_of, row.amount, "this import"))
-            placed.append(row)
-            continue
-        day, amount, identifier = earlier[-1] if earlier else dated[0]
-        if amount != row.amount and day == key.as_of:
-            demand = f"expected the {amount} of {identifier} of the same day"
-            faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
-            continue
-        if amount != row.amount:
-            dated.append((key.as_of, row.amount, "this import"))
-        placed.append(replace(row, previous=amount, previous_id=identifier))
-    return tuple(placed), faults
+    for (hardware, plan, region), series in groupby(rows, lambda row: row.key[:3]):
+        dated = [
+            (price.as_of, price.amount, price.id)
+            for price in machines.prices[hardware, plan]
+            if price.amount is not None and (price.region or "") in {region, ""}
+        ]
+        for row in series:
+            day = row.key.as_of
+            earlier = (entry for entry in dated if entry[0] <= day)
+            in_force = max(earlier, default=min(dated, default=None))
+            since, amount, identifier = in_force or (None, None, None)
+            if amount != row.amount and since == day:
+                demand = f"expected the {amount} of {identifier} of the same day"
+                faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
+                continue
+            if amount != row.amount:
+                dated.append((day, row.amount, "this import"))
+            matches.append(replace(row, previous=amount, previous_id=identifier))
+    return tuple(matches), faults
 
 
 def new_specs(
