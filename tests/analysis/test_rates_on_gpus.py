@@ -53,8 +53,5 @@ def test_plain_trials_of_other_models_move_predictions(inputs: Inputs) -> None:
     assert plain is not None
     assert slowed is not None
     assert slowed.mean > 1.5 * float(plain.mean)
-    for other in (
-        with_trial(inputs, "cpu"),
-        with_trial(inputs, "cuda", precision="fp16"),
-    ):
-        assert predicted(other, "inference").step == plain
+    other = with_trial(inputs, "cuda", precision="fp16")
+    assert predicted(other, "inference").step == plain

@@ -14,6 +14,7 @@ from cuda_stages import STAGES, Asked
 from epochcost.specs.loader import load_catalogue
 from usable_providers import usable_providers
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 

@@ -20,6 +20,7 @@ from foreign.slopes import Question, compare
 
 from graph_text import model_of_text
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 LIMITS = pool.Limits(seconds=2, megabytes=2048)
 _DENSE = "g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1,2,3,4,5,6}> { y = MatMul(x, w) }"

@@ -119,29 +119,28 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
     assert not names & {*_HEAVY, "epochcost.cli.run", "epochcost.cli.diff"}
 
 
-@pytest.mark.parametrize("missing", [_SITE, _RUN], ids=["without-the-site", "without-the-runtime"])
 @pytest.mark.parametrize(
     "arguments",
     [
-        "break-even --own assumed-workstation-1x-a6000",
         "cheapest --model mnist-cnn",
         "check specs/grids",
-        "check --budgets",
         "diff HEAD HEAD",
-        "estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07",
+        pytest.param("break-even --own assumed-workstation-1x-a6000", marks=pytest.mark.slow),
+        pytest.param("check --budgets", marks=pytest.mark.slow),
+        pytest.param(
+            "estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07",
+            marks=pytest.mark.slow,
+        ),
         "new price --help",
         "prices import --help",
-        "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
         "schema --help",
     ],
 )
-def test_what_neither_measures_nor_builds_needs_no_package_for_it(
-    arguments: str, missing: Sequence[str]
-) -> None:
-    """In an environment for the site, and in one for measuring."""
-    done, names = imported(arguments, missing)
+def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str) -> None:
+    """Neither those of the site nor those of the runtime are there."""
+    done, names = imported(arguments, (*_SITE, *_RUN))
     assert done.returncode == 0, done.stderr
-    assert not names & set(missing)
+    assert not names & {*_SITE, *_RUN}
 
 
 @pytest.mark.parametrize("arguments", ["plan", "run", "ceilings", "new hardware --detect"])

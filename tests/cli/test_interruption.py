@@ -36,8 +36,10 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
-@pytest.mark.parametrize("module", ["typer", "pydantic", "epochcost.specs.loader"])
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [("typer", "SIGINT"), ("pydantic", "SIGTERM"), ("epochcost.specs.loader", "SIGHUP")],
+)
 def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> None:
     """In its first second, before a command has begun and while one loads what it needs."""
     with heeded_signals():
@@ -84,7 +86,14 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_a_library_that_never_returns_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """Its loop would hear no signal, but it is in a copy of the process, which goes too."""
     model = model_of_text(

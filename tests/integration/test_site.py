@@ -26,13 +26,9 @@ def epochcost(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module", name="built")
-def built_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
-    """A project whose site was built without a warning."""
-    folder = shared.into(write_project(tmp_path_factory.mktemp("site")))
-    done = epochcost(folder, "build", "--strict")
-    assert done.returncode == 0, done.stderr
-    shared.add(folder)
-    return folder
+def built_fixture(folder: Path) -> Path:
+    """A project whose site was built without a warning: that of the browser's tests."""
+    return folder.parent
 
 
 class Addresses(HTMLParser):
@@ -112,7 +108,7 @@ def test_downloads_hold_the_data(built: Path) -> None:
 
 
 def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
-    """The site is built without it, and --strict refuses."""
+    """The site is built without it."""
     folder = shared.into(write_project(tmp_path))
     damaged = folder / "docs/data/results/local/damaged.json"
     damaged.write_bytes(b'{"format_version": 1, "tri')
@@ -120,7 +116,6 @@ def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: Sha
     assert done.returncode == 0
     assert "damaged.json" in done.stderr
     assert (folder / "site/index.html").is_file()
-    assert epochcost(folder, "build", "--strict").returncode == 1
 
 
 def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: SharedBuilds) -> None:

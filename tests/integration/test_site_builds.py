@@ -45,12 +45,7 @@ def build(folder: Path, *options: str) -> Built:
     command = [*_COMMAND, "build", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    files = [path for path in sorted((folder / "site").rglob("*")) if path.is_file()]
-    names = [path.relative_to(folder / "site").as_posix() for path in files]
-    return Built(
-        dict(zip(names, (path.read_bytes() for path in files), strict=True)),
-        done.stderr,
-    )
+    return Built(files_of(folder), done.stderr)
 
 
 def small(folder: Path, shared: SharedBuilds) -> Path:
@@ -58,18 +53,41 @@ def small(folder: Path, shared: SharedBuilds) -> Path:
     return shared.into(write_project(folder / "project", [make_result()]))
 
 
+@pytest.fixture(scope="module", name="original")
+def original_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
+    """A project whose site is built."""
+    folder = small(tmp_path_factory.mktemp("built"), shared)
+    build(folder)
+    return folder
+
+
+@pytest.fixture(name="copy")
+def copy_fixture(original: Path, tmp_path: Path) -> Path:
+    """A copy of the built project that a test may change."""
+    return shutil.copytree(original, tmp_path / "project", symlinks=True)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of the project's site."""
+    site = folder / "site"
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in sorted(site.rglob("*"))
+        if path.is_file()
+    }
+
+
 def test_a_build_with_drawings_is_the_same_as_one_from_nothing(
-    tmp_path: Path, shared: SharedBuilds
+    copy: Path, shared: SharedBuilds
 ) -> None:
     """Byte for byte; an edited price leaves most drawings as they are."""
-    folder = small(tmp_path, shared)
-    first = build(folder)
+    folder, former = copy, files_of(copy)
     price = folder / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
     drawings = folder / ".cache/epochcost/charts/drawings"
     drawn = {path.name: path.stat().st_mtime_ns for path in drawings.iterdir()}
     changed = build(folder)
-    assert changed.files["prices.html"] != first.files["prices.html"]
+    assert changed.files["prices.html"] != former["prices.html"]
     now = {path.name: path.stat().st_mtime_ns for path in drawings.iterdir()}
     assert len(now.items() & drawn.items()) > len(now) / 2
     shutil.rmtree(folder / ".cache")
@@ -169,12 +187,9 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
     assert process.returncode == (130 if number is signal.SIGINT else -number)
 
 
-def test_a_killed_build_leaves_the_former_site_and_is_repeated(
-    tmp_path: Path, shared: SharedBuilds
-) -> None:
+def test_a_killed_build_leaves_the_former_site_and_is_repeated(copy: Path) -> None:
     """By the same command, which also removes what the killed one left beside the site."""
-    folder = small(tmp_path, shared)
-    former = build(folder)
+    folder, former = copy, files_of(copy)
     price = folder / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
     with subprocess.Popen([*_COMMAND, "build"], cwd=folder, stderr=subprocess.DEVNULL) as process:
@@ -182,18 +197,14 @@ def test_a_killed_build_leaves_the_former_site_and_is_repeated(
             assert process.poll() is None, "the build ended before it wrote a page"
             time.sleep(0.01)
         process.kill()
-    now = {name: (folder / "site" / name).read_bytes() for name in former.files}
-    assert now == dict(former.files)
-    assert build(folder).files["prices.html"] != former.files["prices.html"]
+    assert files_of(folder) == former
+    assert build(folder).files["prices.html"] != former["prices.html"]
     assert not list(folder.glob(".site.*"))
 
 
-def test_a_strict_build_that_fails_leaves_the_former_site(
-    tmp_path: Path, shared: SharedBuilds
-) -> None:
+def test_a_strict_build_that_fails_leaves_the_former_site(copy: Path) -> None:
     """Where its only fault is a warning, and where it cannot be built at all."""
-    folder = small(tmp_path, shared)
-    former = build(folder)
+    folder, former = copy, files_of(copy)
     for path, text in (("docs/linking.md", "[nowhere](nowhere.md)"), ("specs/prices/a.toml", "a")):
         (folder / path).write_text(text, encoding="utf-8")
         command = [*_COMMAND, "build", "--strict"]
@@ -201,6 +212,5 @@ def test_a_strict_build_that_fails_leaves_the_former_site(
         assert done.returncode == 1, done.stderr
         assert "Traceback" not in done.stderr
         (folder / path).unlink()
-    now = {name: (folder / "site" / name).read_bytes() for name in former.files}
-    assert now == dict(former.files)
+    assert files_of(folder) == former
     assert not list(folder.glob(".site.*"))

@@ -59,7 +59,7 @@ def assert_readable(faults: tuple[Fault, ...], name: Path, contents: bytes) -> N
             assert 1 <= fault.line <= lines
 
 
-NO_DEADLINE = settings(deadline=None, max_examples=40)
+NO_DEADLINE = settings(deadline=None, max_examples=12)
 
 
 @NO_DEADLINE

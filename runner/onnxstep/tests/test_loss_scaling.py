@@ -96,15 +96,6 @@ def test_a_power_of_two_changes_nothing_in_fp32() -> None:
         np.testing.assert_array_equal(one.carried[name], value)
 
 
-def test_the_defaults_are_those_of_pytorch() -> None:
-    """GradScaler begins at 65536, doubles after 2000 good steps and halves after a bad one."""
-    assert LossScaling() == LossScaling(2.0**16, 2.0, 0.5, 2000)
-    fills = {
-        c.input: c.fill for c in training_step(perceptron(), StepOptions(precision="fp16")).carried
-    }
-    assert (fills["loss_scale"], fills["loss_scale.good_steps"]) == (65536.0, 0.0)
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_has_the_range_of_fp32_is_not_scaled(precision: str) -> None:
     """Nothing more is carried, and nothing is skipped."""

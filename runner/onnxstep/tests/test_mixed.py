@@ -155,19 +155,3 @@ def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
     exact = op.Cast(total, to=FP32)
     assert exact.elem_type == FP32
     assert operators(op) == ["Cast", "ReduceSum", "Cast"]
-
-
-def test_half_numbers_are_multiplied_as_they_are(op: MixedBuilder) -> None:
-    """No cast stands before a product, and fp32 numbers are summed without one."""
-    x, y = op.input("x", (4, 3), FP16), op.input("y", (4, 3), FP32)
-    assert (x * x).elem_type == FP16
-    op.ReduceSum(y, keepdims=0)
-    assert operators(op) == ["Mul", "ReduceSum"]
-
-
-def test_a_value_is_cast_once(op: MixedBuilder) -> None:
-    """Two sums of one value share its cast."""
-    x = op.input("x", (4, 3), BF16)
-    op.ReduceSum(x, keepdims=0)
-    op.ReduceMean(x, keepdims=0)
-    assert operators(op).count("Cast") == 3

@@ -26,13 +26,6 @@ def test_the_tables_name_operators_of_onnx() -> None:
     assert known >= WIDE_IN_TRAINING > WIDE
 
 
-def test_products_are_in_neither_table() -> None:
-    """What a GPU's tensor cores are for computes in half."""
-    assert WIDE_IN_TRAINING.isdisjoint(
-        {"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "Einsum"}
-    )
-
-
 def test_the_schema_of_the_opset_decides() -> None:
     """Convolution knows bfloat16 from opset 22 on, fp16 always."""
     node = helper.make_node("Conv", ["x", "w", "b"], ["y"])

@@ -88,22 +88,3 @@ def test_chunks_do_not_show(count: int, distribution: str) -> None:
         patch.setattr(module, "_CHUNK", 8)
         patch.setattr(module, "_BLOCK", 3)
         np.testing.assert_array_equal(draw(Initial(distribution, 1.0, 0), (count,), FLOAT), whole)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 100))
-def test_normal_values_are_of_one_sequence_of_words(count: int) -> None:
-    """Each chunk has the words that follow those before, half radii and half angles."""
-    initial, (chunk, block) = Initial("normal", 0.5, 3), (12, 5)
-    words = np.random.Philox(key=np.array([3, 1], np.uint64))
-    expected: list[float] = []
-    while len(expected) < count:
-        pairs = (min(chunk, count - len(expected)) + 1) // 2
-        one, other = (words.random_raw(2 * pairs) >> np.uint64(11)).reshape(2, -1) * 2.0**-53
-        radius, angle = np.sqrt(-2 * np.log(1 - one)), 2 * np.pi * other
-        expected += [*(0.5 * radius * np.cos(angle)), *(0.5 * radius * np.sin(angle))]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CHUNK", chunk)
-        patch.setattr(module, "_BLOCK", block)
-        drawn = draw(initial, (count,), np.dtype(np.float64), seed=1)
-    np.testing.assert_allclose(drawn, expected[:count], rtol=1e-12)

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import onnx
 import pytest
@@ -115,13 +114,6 @@ def test_an_exception_of_a_line_is_raised_here() -> None:
 
     with pytest.raises(ValueError, match="ours"):
         computed_in_copies([lambda: b"a", fail])
-
-
-def test_two_ellipses_are_refused_before_onnx_reads_them() -> None:
-    """Its inference would not end; the node is named with its equation."""
-    data = (Path(__file__).parents[1] / "faults" / "einsum_two_ellipses.onnx").read_bytes()
-    with pytest.raises(ModelError, match=r"\(Einsum\): expected .* at most one ellipsis"):
-        load_model_bytes(data)
 
 
 def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
