@@ -48,6 +48,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
     """Without a name that of the studies is fetched; the failure is said without a traceback."""
     done = run(project, "engine")

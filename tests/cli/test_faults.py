@@ -159,6 +159,7 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
     assert rounds_stored(project) == [1]
 
 
+@pytest.mark.slow
 def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: object) -> None:
     """Two real runs on one folder: the later one ends at once, the earlier one with all results."""
     assert callable(begin)
@@ -202,6 +203,7 @@ echo "writable: $?"
 """
 
 
+@pytest.mark.slow
 def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
     """Exit 3 with what to do; results of before stay, and count again when the folder is back."""
     done = script(project, _READ_ONLY)
@@ -225,6 +227,7 @@ echo "elsewhere: $?"
 """
 
 
+@pytest.mark.slow
 def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
     """What trials write does not fit: failures say which room lacks; elsewhere all is measured."""
     done = script(project, _FULL_SCRATCH)

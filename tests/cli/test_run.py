@@ -187,6 +187,7 @@ ls -A docs/data/results/local | wc -l
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
     """A disk that fills while a trial runs: exit 3 with the remedy; then --resume does the rest."""
     _skip_without_private_mounts()

@@ -59,10 +59,8 @@ def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assig
     return Assignment(catalogue, [], "local", store_of, sweeps=[sweep], memory_bytes=memory_bytes)
 
 
-@pytest.mark.parametrize(
-    ("mode", "first"),
-    [("inference", 8192), pytest.param("training", 2048, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "first"), [("inference", 8192), ("training", 2048)])
 def test_memory_ends_in_earnest(
     mode: Mode, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

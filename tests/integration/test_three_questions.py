@@ -54,6 +54,7 @@ def answer(page: Page, words: str) -> str:
     return " ".join(page.locator(".ec-calculated").inner_text().split())
 
 
+@pytest.mark.slow
 def test_three_questions_are_answered_in_two_clicks(asked: Path) -> None:
     """Machine and cost a month; which of two, in which software; load and cost."""
     with served(asked) as address, chromium() as browser:

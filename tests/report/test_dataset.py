@@ -89,6 +89,7 @@ def test_the_committed_dictionary_is_in_step() -> None:
     assert committed == dictionary_page(), "run: make schemas"
 
 
+@pytest.mark.slow
 def test_the_documented_example_redoes_a_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

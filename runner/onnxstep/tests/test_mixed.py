@@ -44,7 +44,7 @@ def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
     assert 0 < np.abs(half / exact - 1).max() < 0.02
 
 
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.parametrize("precision", ["fp16", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) -> None:
     """The same with convolutions, batch statistics and pooling."""
     exact = losses("fp32", convolutional(), "sgd", 0.02)
