@@ -34,8 +34,9 @@ def test_every_spec_on_the_page_passes_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page's files, each in the folder of its kind, are a project without a fault."""
-    tagger, recurrent, dataset = blocks("toml")
+    study, tagger, recurrent, dataset = blocks("toml")
     files = {
+        "studies/tagger": study,
         "models/tagger": tagger,
         "models/recurrent-example": recurrent,
         "datasets/example-text": dataset,
@@ -51,4 +52,4 @@ def test_every_spec_on_the_page_passes_the_check(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["check"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert "4 files checked, 0 faults" in done.output
+    assert "5 files checked, 0 faults" in done.output
