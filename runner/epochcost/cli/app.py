@@ -76,19 +76,19 @@ def load_command(name: str) -> Any:
 
     if name in _PREDICTING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    own = name.replace("-", "_")
-    module, function = _PLACES.get(name, (own, own))
+    identifier = name.replace("-", "_")
+    module, function = _PLACES.get(name, (identifier, identifier))
     # What a module defines stays: searches for cycles would walk over it in vain.
     gc.disable()
-    found = getattr(import_module(f"epochcost.cli.{module}"), function)
+    command = getattr(import_module(f"epochcost.cli.{module}"), function)
     gc.freeze()
     gc.enable()
     gc.set_threshold(_MANY_OBJECTS)
     program = typer.Typer(rich_markup_mode=None)
-    if isinstance(found, typer.Typer):
-        program.add_typer(found, name=name)
+    if isinstance(command, typer.Typer):
+        program.add_typer(command, name=name)
     else:
-        program.command(name)(found)
+        program.command(name)(command)
     _show_examples(program, PlainCommand)
     return typer.main.get_group(program).commands[name]
 
@@ -130,8 +130,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"epochcost {__version__}")
         raise typer.Exit
 

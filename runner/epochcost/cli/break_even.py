@@ -69,28 +69,28 @@ def _number(text: str | None, name: str) -> Decimal | None:
 
 
 def _rents(
-    catalogue: Catalogue, own: Price, named: Sequence[str], speed: Decimal | None
+    catalogue: Catalogue, owned: Price, named: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
     """The named plans, or all current ones of the same kind; each with its speed."""
     if speed is not None and not named:
         raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
-    rents = [rent_at(catalogue, own, identifier, speed) for identifier in named]
-    rents = rents or list(rents_alike(catalogue, own))
+    rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
+    rents = rents or list(rents_alike(catalogue, owned))
     if not rents:
         raise InputError(
-            f"{own.id}: expected a rented plan of a machine with the same accelerators, found "
+            f"{owned.id}: expected a rented plan of a machine with the same accelerators, found "
             "none: name one with --rent, and its --speed"
         )
     return rents
 
 
 def _as_json(comparison: Comparison) -> dict[str, Any]:
-    own, month, hours = comparison.own, comparison.month, comparison.hours
+    owned, month, hours = comparison.own, comparison.month, comparison.hours
     return {
-        "own": own.id,
-        "currency": own.currency,
-        "assumed": own.assumed,
-        "as_of": own.as_of,
+        "own": owned.id,
+        "currency": owned.currency,
+        "assumed": owned.assumed,
+        "as_of": owned.as_of,
         "hours_per_month": hours,
         "fixed_per_month": month.at(Decimal(0)),
         "per_hour": month.per_hour,
@@ -118,21 +118,21 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _show(comparison: Comparison, *, wide: bool) -> None:
-    own, month, hours = comparison.own, comparison.month, comparison.hours
-    assumed = ", assumed" if own.assumed else ""
+    owned, month, hours = comparison.own, comparison.month, comparison.hours
+    assumed = ", assumed" if owned.assumed else ""
     say(
-        f"{own.id} ({own.provider}, {own.as_of}{assumed}): "
-        f"{money(month.at(Decimal(0)), own.currency)} a month unused and "
-        f"{money(month.per_hour, own.currency)} more for each hour of use.\n"
+        f"{owned.id} ({owned.provider}, {owned.as_of}{assumed}): "
+        f"{money(month.at(Decimal(0)), owned.currency)} a month unused and "
+        f"{money(month.per_hour, owned.currency)} more for each hour of use.\n"
     )
     header = ("rented plan", "an hour", "buying is cheaper", f"{hours:.4g} h a month", "pays back")
-    bought = (own.id, "-", "-", money(month.at(hours), own.currency), "-")
+    bought = (owned.id, "-", "-", money(month.at(hours), owned.currency), "-")
     rows = [
         (
             rented.rent.price.id,
-            money(rented.month.per_hour, own.currency),
+            money(rented.month.per_hour, owned.currency),
             rented.crossing.words,
-            money(rented.month.at(hours), own.currency),
+            money(rented.month.at(hours), owned.currency),
             rented.payback.words,
         )
         for rented in comparison.alternatives

@@ -70,13 +70,13 @@ def _show(measured: Ceilings) -> None:
         print_table(
             ("threads", "precision", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
             [
-                (str(one.threads), one.precision, _words(one.flops), _words(one.copy_bytes))
-                for one in measured.ceilings
+                (str(rate.threads), rate.precision, _text(rate.flops), _text(rate.copy_bytes))
+                for rate in measured.ceilings
             ],
         )
 
 
-def _words(rate: MeasuredRate) -> str:
+def _text(rate: MeasuredRate) -> str:
     """In thousands of millions a second: the median, the lowest and the highest."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -121,16 +121,17 @@ def _budget(text: str | None) -> tuple[Decimal | None, str]:
 
 
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
-    demand, shown = answer.demand, answer.ordered
+    demand, listed = answer.demand, answer.ordered
     order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     if not show_all:
         places: dict[object, Candidate[Offer]] = {}
         for candidate in filter(demand.met_by, answer.ordered):
             places.setdefault(place_of(candidate), candidate)
-        shown = tuple(places.values())[:_MOST_SHOWN]
-    left_out = print_table(_HEADER, [_row(one, answer) for one in shown], drop=_DROP, wide=wide)
-    more = "; ".join(_more(len(answer.ordered) - len(shown), left_out))
+        listed = tuple(places.values())[:_MOST_SHOWN]
+    rows = [_row(candidate, answer) for candidate in listed]
+    left_out = print_table(_HEADER, rows, drop=_DROP, wide=wide)
+    more = "; ".join(_more(len(answer.ordered) - len(listed), left_out))
     say(f"  … {more}\n" if more else "")
     say("\n".join((*_explanation(answer), "", *_groups(answer, show_all=show_all))))
 
@@ -184,14 +185,14 @@ def _explanation(answer: CheapestAnswer) -> Iterator[str]:
     limit = demand.limits.get("budget" if demand.fastest else "deadline", "")
     best = f"{'Fastest' if demand.fastest else 'Cheapest'} {limit}".rstrip()
     yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
-    for other in answer.other_stacks:
-        yield f"In {_software(other)}: {_cost(other)}, {name_of(other)}."
+    for candidate in answer.other_stacks:
+        yield f"In {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
     yield _next_best(answer)
     yield f"How sure: {'; '.join(_doubts(answer))}."
     yield from _confirmed(answer)
     yield from _odds(answer)
-    own = [turn.switch for turn in answer.switch_points if turn.changed is choice]
-    nearest = sorted(own, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
+    switches = [turn.switch for turn in answer.switch_points if turn.changed is choice]
+    nearest = sorted(switches, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
     if nearest:
         yield f"It stays cheapest unless {' or '.join(map(_turn, nearest))}."
     if demand.mode == "training":
@@ -209,13 +210,13 @@ def _software(candidate: Candidate[Offer]) -> str:
 
 
 def _next_best(answer: CheapestAnswer) -> str:
-    other = answer.runner_up
-    if other is None:
+    runner_up = answer.runner_up
+    if runner_up is None:
         return "Nothing else can be compared with it."
-    gap = other.cost.mean - answer.choice.cost.mean
-    place = f"{other.key.row.observed.machine.name}, {other.key.job.price.plan}"
+    gap = runner_up.cost.mean - answer.choice.cost.mean
+    place = f"{runner_up.key.row.observed.machine.name}, {runner_up.key.job.price.plan}"
     amount = money(abs(gap), answer.choice.cost.currency)
-    return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(other)}."
+    return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(runner_up)}."
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
@@ -247,7 +248,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
     """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.fastest:
-        confirmed = (one for one in answer.alternatives if not one.key.job.price.unconfirmed_words)
+        confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
         least = next(confirmed, None)
         if least is not None and least.cost.mean <= choice.cost.high:
             yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
@@ -259,31 +260,33 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
     limits = {"both": "both", **demand.limits}
     if demand.budget is not None:
         limits["budget"] = f"within {money(demand.budget, demand.currency)}"
-    kept = demand.chances(answer.choice)
+    by_limit = demand.chances(answer.choice)
     first, *more = [
-        f"{limits[name]} in {scenarios(share)}" for name, share in kept.items() if share is not None
+        f"{limits[name]} in {scenarios(share)}"
+        for name, share in by_limit.items()
+        if share is not None
     ] or [""]
     if first:
         yield "; ".join([f"{first[0].upper()}{first[1:]} scenarios", *more]) + "."
     if len(chances.shares) == 1:
         return
-    among = "machines within the limits" if kept else "machines"
+    among = "machines within the limits" if by_limit else "machines"
     yield odds_sentence(chances, demand.quantity, among)
     if chances.rivals:
         near = chances.rivals[0]
         low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
         better = "faster" if demand.fastest else "cheaper"
-        others = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
+        rivals = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
         yield (
             f"Nearest is {near.name} at {middle} times the {demand.quantity} "
-            f"(likely {low} to {high}){others}."
+            f"(likely {low} to {high}){rivals}."
         )
 
 
 def _batches(answer: CheapestAnswer) -> Iterator[str]:
     """The accuracy of the batch sizes that are compared, as far as it is published."""
     batch = answer.batch
-    if len({one.key.row.observed.batch_size for one in answer.offers.candidates}) < 2:
+    if len({candidate.key.row.observed.batch_size for candidate in answer.offers.candidates}) < 2:
         return
     if batch.demanded is None:
         yield (
@@ -346,8 +349,8 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
             ],
         },
         "candidates": [
-            _candidate(one) | {"on_frontier": id(one) in best, "within": demand.chances(one)}
-            for one in listed
+            _candidate(row) | {"on_frontier": id(row) in best, "within": demand.chances(row)}
+            for row in listed
         ],
         "changes_at": [
             {"candidate": place[id(turn.changed)], "against": place[id(turn.rival)]}
@@ -359,7 +362,7 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
             "demanded_percent": answer.batch.demanded,
             "unknown_batch_sizes": answer.batch.unknown,
         },
-        "in_other_software": [_candidate(one) for one in answer.other_stacks],
+        "in_other_software": [_candidate(candidate) for candidate in answer.other_stacks],
         "without_time": answer.without,
         "unpriced": [
             {"machine": row.observed.machine.name, "plan": row.plan, "reason": reason}

@@ -105,7 +105,7 @@ def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
     """Why an ONNX file cannot be read with its data, or is not of the form of its decoder."""
     try:
         external_files(path)
-        return next((Finding(*one) for one in file_misfits(path, table.get("decoder"))), None)
+        return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)
     except ModelError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return Finding(("graph",), f"{display_path(path)}: {reason}")
@@ -157,14 +157,14 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
     inputs = read_inputs(own_catalogue(), [results], DOCS)
     for problem in inputs.problems:
         typer.echo(problem, err=True)
-    found = verdicts(inputs)
+    judged = verdicts(inputs)
     if as_json:
-        print_json({"budgets": found})
+        print_json({"budgets": judged})
     else:
-        typer.echo("".join(f"{verdict.place}\n" for verdict in found), nl=False)
-    counts = Counter(verdict.state for verdict in found)
+        typer.echo("".join(f"{verdict.place}\n" for verdict in judged), nl=False)
+    counts = Counter(verdict.state for verdict in judged)
     states = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-    checked = f"{count_words(len(found), 'budget')} checked"
+    checked = f"{count_words(len(judged), 'budget')} checked"
     typer.echo(f"{checked}: {states}" if states else checked, err=True)
     if counts.keys() - {"kept"}:
         raise typer.Exit(1)

@@ -65,7 +65,7 @@ def hardware(
     Example: epochcost new hardware --detect --id workstation
     """
     detected = _detected() if detect_environment else {}
-    given = {
+    options = {
         "id": identifier,
         "name": name,
         "provider": provider,
@@ -75,8 +75,8 @@ def hardware(
         "cores": cores,
         "source": source,
     }
-    texts = {key: str(value) for key, value in detected.items() if key in given}
-    values = spec_values("hardware", {key: text or texts.get(key) for key, text in given.items()})
+    texts = {key: str(value) for key, value in detected.items() if key in options}
+    values = spec_values("hardware", {key: text or texts.get(key) for key, text in options.items()})
     if gpu is not None:
         values["accelerators"] = [_known_gpu(gpu, gpus)]
     _write(
@@ -115,7 +115,7 @@ def price(
     require(needed if plan == "owned" else needed | {"amount": amount})
     assert hardware is not None
     day = as_of or dt.datetime.now(dt.UTC).date().isoformat()
-    given = {
+    options = {
         "id": identifier or f"{hardware}-{plan}-{day[:7]}",
         "hardware": hardware,
         "plan": plan,
@@ -129,10 +129,10 @@ def price(
         "as_of": day,
     }
     if plan == "owned":
-        values = spec_values("prices", {**given, "billing": "prorated"})
+        values = spec_values("prices", {**options, "billing": "prorated"})
         values["owned"] = _owned_values(owned or [])
     else:
-        values = spec_values("prices", given)
+        values = spec_values("prices", options)
     _write("prices", values)
 
 
@@ -173,14 +173,14 @@ def model(
             f"{graph}: expected a graph without a cache, got a decoder's: declare its form in a "
             "table [decoder], as docs/tokens.md says"
         )
-    given = {
+    options = {
         "id": identifier or graph.stem.lower().replace("_", "-"),
         "name": name or graph.stem,
         "task": task,
         "example": example,
         "source": source,
     }
-    values = spec_values("models", given)
+    values = spec_values("models", options)
     values |= _declared_inputs(loaded, inputs, dim or [], vocabulary or [])
     values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
     values["inference"] = {"batch_sizes": [1, 8, 32]}
@@ -219,12 +219,12 @@ def _provider_of(machine: str) -> str | None:
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
-    given = pairs("--owned", options, "years=4")
+    texts = pairs("--owned", options, "years=4")
     keys = schema_of("prices")["properties"]["owned"]["properties"]
-    missing = [key for key in _OWNED if key not in given]
+    missing = [key for key in _OWNED if key not in texts]
     if missing:
         raise UsageError(f"missing: {', '.join(f'--owned {key}=NUMBER' for key in missing)}")
-    return {key: typed(text, keys.get(key, {})) for key, text in given.items()}
+    return {key: typed(text, keys.get(key, {})) for key, text in texts.items()}
 
 
 def _detected() -> dict[str, Any]:
@@ -287,28 +287,28 @@ def _declared_inputs(
 
 
 def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
-    given = pairs(option, texts, "sequence=128")
-    for name, size in given.items():
+    numbers = pairs(option, texts, "sequence=128")
+    for name, size in numbers.items():
         if not size.isdecimal() or not int(size):
             raise InputError(f"{option}: expected a whole number, {name}=128, got {name}={size}")
-    return {name: int(size) for name, size in given.items()}
+    return {name: int(size) for name, size in numbers.items()}
 
 
 def _sizes(
-    loaded: ModelProto, inputs: Sequence[DataInput], given: dict[str, int]
+    loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
     """The sizes of the symbolic dimensions other than the batch, which comes first."""
     batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
-    for name in given:
+    for name in sizes:
         if name not in names:
             raise InputError(f"--dim: expected one of {', '.join(names) or 'none'}, got {name}")
-    _require_sizes("dim", names, given)
-    return {name: given[name] for name in names}
+    _require_sizes("dim", names, sizes)
+    return {name: sizes[name] for name in names}
 
 
-def _require_sizes(option: str, names: Sequence[str], given: Mapping[str, int]) -> None:
-    missing = [f"--{option} {name}=SIZE" for name in names if name not in given]
+def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) -> None:
+    missing = [f"--{option} {name}=SIZE" for name in names if name not in sizes]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
 
@@ -349,12 +349,12 @@ def _copied(graph: Path) -> list[Path]:
 
     Raises InputError, and copies nothing, where another file has the name of one.
     """
-    wanted = [
+    copies = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
     ]
     new = [
         (file, copy)
-        for file, copy in wanted
+        for file, copy in copies
         if not (copy.exists() and cmp(copy, file, shallow=False))
     ]
     for file, copy in new:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 
 from epochcost.analysis.answers import rows_of
@@ -43,13 +44,13 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardwa
         [_outcome_row(outcome) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
-    kept = len(measured)
-    say(f"{kept} of {len(outcomes)} results are in {results / hardware}")
+    count = len(measured)
+    say(f"{count} of {len(outcomes)} results are in {results / hardware}")
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     wide = sum(map(is_imprecise, measured))
     if wide:
-        trials = f"{wide} of {kept} are" if wide > 1 else f"1 of {kept} is"
+        trials = f"{wide} of {count} are" if wide > 1 else f"1 of {count} is"
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{trials} not as precise as asked: {more}")
     show_outliers(measured)
@@ -104,18 +105,18 @@ def show_agreements(results: Iterable[Result]) -> None:
 
 def show_doubts(results: Sequence[Result]) -> None:
     """List contradictions and instabilities; a remedy once for all results that need it."""
-    for contradiction in dict.fromkeys(one for each in results for one in each.contradictions):
-        say(f"measured as is: {contradiction}", err=True)
+    for words in dict.fromkeys(chain.from_iterable(each.contradictions for each in results)):
+        say(f"measured as is: {words}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
-        for found in instabilities(result.measurement, result.environment):
-            titles = remedies.setdefault(found.remedy, {}).setdefault(found.seen, [])
+        for instability in instabilities(result.measurement, result.environment):
+            titles = remedies.setdefault(instability.remedy, {}).setdefault(instability.seen, [])
             titles.append(result.trial.title)
     if remedies:
         say("unstable:", err=True)
-    for remedy, seen in remedies.items():
+    for remedy, doubts in remedies.items():
         lines = []
-        for doubt, titles in seen.items():
+        for doubt, titles in doubts.items():
             many = len(titles) > _MOST_NAMED
             lines += [f"  {f'{len(titles)} trials' if many else '; '.join(titles)}: {doubt}"]
         say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
@@ -124,11 +125,11 @@ def show_doubts(results: Sequence[Result]) -> None:
 def show_outliers(results: Sequence[Result]) -> None:
     """List the slow steps that add more than a percent to a mean; all of them stay in it."""
     for result in results:
-        found = outliers(result.measurement.samples_seconds)
-        if found is not None and found.time_share >= _LEAST_TIME_SHARE:
+        slow = outliers(result.measurement.samples_seconds)
+        if slow is not None and slow.time_share >= _LEAST_TIME_SHARE:
             say(
-                f"outliers: {result.trial.title}: {found.count} of {found.of} samples add "
-                f"{found.time_share:.1%} to the mean, the longest {found.longest:.1f} medians; "
+                f"outliers: {result.trial.title}: {slow.count} of {slow.of} samples add "
+                f"{slow.time_share:.1%} to the mean, the longest {slow.longest:.1f} medians; "
                 "they stay in the mean",
                 err=True,
             )
@@ -141,17 +142,16 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
         count = len(served.runs)
         return f"no rate {bound_words(trial.work)}, {count} run{'s' * (count > 1)} of LoadGen"
     if run.tokens is not None:
-        first, further = (
-            seconds(one.p90_nanoseconds / 1e9) for one in (run.tokens.first, run.tokens.further)
-        )
+        latencies = (run.tokens.first, run.tokens.further)
+        first, further = (seconds(each.p90_nanoseconds / 1e9) for each in latencies)
         return (
             f"{run.samples_per_second:.3g} requests/s, 90 % of first tokens within {first} and of "
             f"further ones within {further}"
         )
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
-    kept = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
-    return f"{run.samples_per_second:,.0f} samples/s{kept}, latency {p50} (p99 {p99})"
+    bound = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
+    return f"{run.samples_per_second:,.0f} samples/s{bound}, latency {p50} (p99 {p99})"
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
@@ -194,10 +194,10 @@ def limit_words(limit: BatchLimit) -> str:
     """How a sweep ended, in one line."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
-    said = f", {trial.variant}" if trial.variant else ""
+    variant = f", {trial.variant}" if trial.variant else ""
     largest = limit.largest_that_ran
     ran = "no batch ran" if largest is None else f"largest batch that ran {largest:,}"
-    return f"{work}{said}: {ran}; ended by {limit.cause}: {limit.reason}"
+    return f"{work}{variant}: {ran}; ended by {limit.cause}: {limit.reason}"
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
@@ -205,11 +205,11 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
     measured = _measured(outcomes)
     if not measured:
         return
-    known = dict.fromkeys(one.trial.model for one in measured)
-    decoders = [model for model in known if catalogue.model(model).decoder is not None]
-    models = [model for model in known if model not in decoders]
+    names = dict.fromkeys(result.trial.model for result in measured)
+    decoders = [model for model in names if catalogue.model(model).decoder is not None]
+    models = [model for model in names if model not in decoders]
     # What was measured as the machine at hand may be declared under another name.
-    hosts = {one.environment.fingerprint for one in measured}
+    hosts = {result.environment.fingerprint for result in measured}
     rows = rows_of(inputs_to_read(results, catalogue), models) if models else ()
     say("\nWhat it costs:")
     for model in models:
@@ -219,7 +219,7 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    noisy = sum(bool(instabilities(one.measurement, one.environment)) for one in measured)
+    noisy = sum(bool(instabilities(result.measurement, result.environment)) for result in measured)
     if noisy:
         say(
             f"{noisy} of {len(measured)} results are noisy, as said above: the same run without "
@@ -229,10 +229,10 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
 
 
 def _goals(here: Sequence[Row]) -> Iterator[Goal]:
-    known = {goal for row in here for goal in row.observed.goals if row.time(goal)}
-    if known & {"full", "epoch"}:
-        yield "full" if "full" in known else "epoch"
-    if "million" in known:
+    goals = {goal for row in here for goal in row.observed.goals if row.time(goal)}
+    if goals & {"full", "epoch"}:
+        yield "full" if "full" in goals else "epoch"
+    if "million" in goals:
         yield "million"
 
 
@@ -241,9 +241,9 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
     endless = Decimal("Infinity")
-    own, _ = min(timed, key=lambda pair: (costs.get(id(pair[0]), endless), pair[1]))
-    yield f"  {own.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(own, goal)}"
-    same = [row for row in rows if row.observed.stack == own.observed.stack]
+    best, _ = min(timed, key=lambda pair: (costs.get(id(pair[0]), endless), pair[1]))
+    yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
+    same = [row for row in rows if row.observed.stack == best.observed.stack]
     listed = answer([row for row in same if row.price and not row.price.reservation], goal)
     if listed is None or listed.cheapest is None:
         yield "    no time on a machine with a list price is known"

@@ -124,7 +124,7 @@ def _cpu_counts(text: str | None) -> tuple[int, ...]:
         return ()
     parts = [part.strip() for part in text.split(",")]
     counts = [int(part) if part.isdecimal() and len(part) < 5 else 0 for part in parts]
-    if len(set(counts)) < len(counts) or not all(1 <= one <= MOST_CPUS for one in counts):
+    if len(set(counts)) < len(counts) or not all(1 <= count <= MOST_CPUS for count in counts):
         raise InputError(
             f"--vcpus: expected different counts of CPUs from 1 to {MOST_CPUS}, such as 1,2,4, "
             f"got {text!r:.40}"
@@ -206,7 +206,7 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     # Requests are asked until their rate is proved, however long that takes.
     bound = "about" if any(isinstance(trial.work, Requests) for trial in plan.trials) else "at most"
     trials = count_words(len(plan.trials), "trial")
-    words = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
+    extent = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
     if price is not None and plan.trials:
         whole = Time.exact(Decimal(repr(timing + _START_SECONDS * starts)))
@@ -214,8 +214,8 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
         if isinstance(cost, Estimate):
             amount = money(cost.mean, cost.currency)
             counted = count_words(starts, "process start")
-            words += f"; with {counted} about {amount} ({price.plan_words})"
-    say(words)
+            extent += f"; with {counted} about {amount} ({price.plan_words})"
+    say(extent)
 
 
 def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> None:
@@ -225,8 +225,8 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         print_table(
             ("trial", "rounds", "budget", "id"),
             [
-                (one.title, str(plan.rounds.get(one.id, 1)), f"{one.expected_seconds} s", one.id)
-                for one in plan.trials
+                (row.title, str(plan.rounds.get(row.id, 1)), f"{row.expected_seconds} s", row.id)
+                for row in plan.trials
             ],
             drop=("id",),
             wide=wide,
@@ -235,9 +235,9 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         budget = seconds(float(sweep.trial.expected_seconds))
         rounds = f" in {sweep.rounds} rounds" if sweep.rounds > 1 else ""
         say(f"sweep {sweep.id}, {budget} a size{rounds}: {sweep.title}")
-    for reason in dict.fromkeys(left.reason for left in plan.left_out):
-        what = [left.what for left in plan.left_out if left.reason == reason]
-        say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in what)]))
+    for reason in dict.fromkeys(omission.reason for omission in plan.left_out):
+        names = [omission.what for omission in plan.left_out if omission.reason == reason]
+        say("\n".join([f"left out, because {reason}:", *(f"  {name}" for name in names)]))
 
 
 def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> None:
@@ -272,8 +272,8 @@ def _decoder_lines(size: DecoderSize) -> Iterator[str]:
         f"{scientific(size.decode_flops_per_token)} to write one, which moves {moved} "
         f"({moved_int4} in int4); {memory(size.cache_bytes_per_token)} of cache a token"
     )
-    held = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
-    yield f"{size.model} by sequences of {size.length} tokens: {', '.join(held)}"
+    amounts = (f"{count}: {memory(size.memory_bytes(count, size.length))}" for count in _SEQUENCES)
+    yield f"{size.model} by sequences of {size.length} tokens: {', '.join(amounts)}"
 
 
 def _size_row(model: Model, sizes: _Sizes) -> tuple[str, ...]:

@@ -103,9 +103,9 @@ def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None
         header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")
         print_table(header, rows, drop=("spec", "region", "day"), wide=wide)
     for reason, names in result.unmatched.items():
-        shown = ", ".join(map(shown_sku, [*names][:_MOST_NAMES]))
+        examples = ", ".join(map(shown_sku, [*names][:_MOST_NAMES]))
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        typer.echo(f"unmatched, {names.total():,}: {reason}: {shown}{more}")
+        typer.echo(f"unmatched, {names.total():,}: {reason}: {examples}{more}")
 
 
 def _amount(amount: Decimal, currency: str) -> str:

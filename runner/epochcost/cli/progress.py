@@ -66,7 +66,7 @@ class TimeLeft:
         if measured:
             self._ratios.append((self._clock() - self._started) / expected)
         if given_up:
-            self._waiting = [(other, seconds) for other, seconds in self._waiting if other != name]
+            self._waiting = [visit for visit in self._waiting if visit[0] != name]
 
     @property
     def seconds(self) -> float:
@@ -74,15 +74,15 @@ class TimeLeft:
         if not self._waiting:
             return 0.0
         pace = sum(self._ratios) / len(self._ratios) if self._ratios else 1.0
-        first, *others = (expected for _, expected in self._waiting)
+        first, *later = (expected for _, expected in self._waiting)
         current = first * pace - (self._clock() - self._started)
-        return max(0.0, current) + sum(others) * pace
+        return max(0.0, current) + sum(later) * pace
 
     @property
     def words(self) -> str:
         """The same for people: an estimate, in whole seconds or minutes."""
-        left = self.seconds
-        return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"
+        remaining = self.seconds
+        return f"{remaining:.0f} s left" if remaining < 120 else f"{remaining / 60:.0f} min left"
 
 
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
@@ -97,10 +97,10 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
         return stored + served_words(event.trial, measurement.served)
     summary = summary_of(measurement)
     rounds = round_count(measurement)
-    taken = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
+    extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"
-    return f"{stored}{seconds(summary.mean)} {width} a step, {taken} ({why})"
+    return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
 
 def kept_words(event: Failed) -> str:
@@ -165,9 +165,9 @@ class Display:
             case Swept():
                 self._say(limit_words(event.limit))
             case Waiting():
-                words = f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
-                self._progress.update(self._task, description=words)
-                self._say("" if self._live else f"    {words}")
+                line = f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
+                self._progress.update(self._task, description=line)
+                self._say("" if self._live else f"    {line}")
             case _:
                 measured = isinstance(event, Finished | RoundStored)
                 self._left.end(measured=measured, given_up=isinstance(event, Failed))
@@ -192,8 +192,8 @@ class Display:
         counted = f", {progress.samples} steps{precision}" if progress.samples else ""
         self._describe(f"{progress.phase}{counted}")
 
-    def _describe(self, words: str) -> None:
-        description = f"{self._doing}: {words}"
+    def _describe(self, activity: str) -> None:
+        description = f"{self._doing}: {activity}"
         self._progress.update(self._task, description=description, left=self._left.words)
 
     def _say(self, line: str) -> None:

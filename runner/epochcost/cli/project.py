@@ -35,10 +35,10 @@ def init(
     place = folder.resolve()
     try:
         # Beside its place: where this is killed, the same command does it again.
-        with workplace(place.parent, f".{place.name[:64]}.making-") as beside:
-            _write_project(beside / "project", origin)
+        with workplace(place.parent, f".{place.name[:64]}.making-") as workspace:
+            _write_project(workspace / "project", origin)
             place.mkdir(exist_ok=True)
-            for path in (beside / "project").iterdir():
+            for path in (workspace / "project").iterdir():
                 path.rename(place / path.name)
     except (OSError, shutil.Error) as error:
         raise CapabilityError(f"{folder}: cannot be written: {error}") from None

@@ -140,7 +140,7 @@ def _require_consistent(used: UsageOptions, paid: PriceOptions, energy: EnergyOp
         "--price ID or --rate AMOUNT": paid.price or paid.rate,
         f"--billing: {', '.join(BILLING_RULES)}": paid.billing if paid.rate else "a price's",
     }
-    missing = [option for option, given in needed.items() if given is None]
+    missing = [option for option, value in needed.items() if value is None]
     if missing:
         raise UsageError(f"quote: missing {'; '.join(missing)}")
     if paid.price is None and used.vcpus is not None:
@@ -253,10 +253,10 @@ def _notes(bill: _Bill) -> Iterator[str]:
     if bill.price is not None:
         yield from _interruption_words(bill.price, quoted, usage)
     if quoted.credit_left is not None:
-        before, left = quoted.before_credit, quoted.credit_left
+        before, rest = quoted.before_credit, quoted.credit_left
         yield (
             f"Before the credit: {money(before, quoted.currency)}. "
-            f"Left of the credit: {money(left, quoted.currency)}."
+            f"Left of the credit: {money(rest, quoted.currency)}."
         )
     if bill.energy is not None:
         yield from _energy_words(bill.energy)

@@ -23,29 +23,29 @@ class PlainCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer does; raises its UsageError in our words."""
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
-        asks_for_help = ctx.resilient_parsing or given.get("help")
+        values, _, _ = self.make_parser(ctx).parse_args(list(args))
+        asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]
-        missing = [param for param in required if given.get(param.name) is None]
+        missing = [param for param in required if values.get(param.name) is None]
         if len(missing) > 1 and not asks_for_help:
             ctx.fail(f"missing: {', '.join(max(param.opts, key=len) for param in missing)}")
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = _plain_message(error, given)
+            error.message = _plain_message(error, values)
             raise
 
 
-def _plain_message(error: typer.BadParameter, given: Mapping[str, Any]) -> str:
+def _plain_message(error: typer.BadParameter, values: Mapping[str, Any]) -> str:
     param: Any = error.param
-    got = given.get(param.name)
+    got = values.get(param.name)
     choices = [str(choice) for choice in param.type_descriptor.choices or ()]
     if choices and isinstance(got, str):
-        meant = closest(got, choices)
-        if meant is not None:
-            return f"unknown {got!r}; did you mean {meant!r}?"
+        near = closest(got, choices)
+        if near is not None:
+            return f"unknown {got!r}; did you mean {near!r}?"
         return f"expected one of {', '.join(choices)}, got {got!r}"
-    wanted = re.fullmatch(r"Input should be (a valid )?(.+?)(, unable to .*)?", error.message)
-    if wanted:
-        return f"expected {_NOUNS.get(wanted[2], f'a number {wanted[2]}')}, got {got!r}"
+    demand = re.fullmatch(r"Input should be (a valid )?(.+?)(, unable to .*)?", error.message)
+    if demand:
+        return f"expected {_NOUNS.get(demand[2], f'a number {demand[2]}')}, got {got!r}"
     return error.message.removeprefix("Value error, ")

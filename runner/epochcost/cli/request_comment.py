@@ -83,8 +83,8 @@ class Comment:
 def part(rows: Iterable[Sequence[str]]) -> Part:
     """Rows cut to the limits; each row has a text for each column."""
     every = list(rows)
-    kept = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
-    return Part(kept, min(len(every) - len(kept), MOST_COUNTED))
+    first_rows = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
+    return Part(first_rows, min(len(every) - len(first_rows), MOST_COUNTED))
 
 
 def faults_part(output: str) -> Part:
@@ -94,9 +94,9 @@ def faults_part(output: str) -> Part:
 
 def bounded(text: str) -> str:
     """The text as `plain` has it, cut to the limit."""
-    shown = plain(text).strip()
-    cut = len(shown) > MOST_CHARACTERS
-    return f"{shown[: MOST_CHARACTERS - 1]}…" if cut else shown
+    line = plain(text).strip()
+    cut = len(line) > MOST_CHARACTERS
+    return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
 
 
 def write_comment(comment: Comment) -> bytes:
@@ -192,16 +192,16 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
     """As many rows as fit behind the text, and the number of the others."""
-    kept: list[str] = []
+    fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:
         room -= _size(row)
         if room < 0:
             more += 1
         else:
-            kept.append(row)
+            fitting.append(row)
     last = f"\nand {more:,} more: `epochcost diff` lists them all\n" if more else ""
-    return "".join(kept) + last
+    return "".join(fitting) + last
 
 
 def _size(text: str) -> int:

@@ -35,6 +35,7 @@ from epochcost.execute.assignment import (
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan
+from epochcost.results.records import Result
 from epochcost.results.store import ResultStore
 from epochcost.specs.study import Provider
 
@@ -65,7 +66,7 @@ def run(
     catalogue, hardware = own_catalogue(), selection.hardware
     planned = plan_run(catalogue, selection.request())
     if not planned.trials and not planned.sweeps:
-        reasons = "".join(f"\n  {left.what}: {left.reason}" for left in planned.left_out)
+        reasons = "".join(f"\n  {trial.what}: {trial.reason}" for trial in planned.left_out)
         raise InputError(f"expected at least one trial to run, found none{reasons}")
     if output == "text":
         show_extent(planned, catalogue, hardware)
@@ -82,7 +83,7 @@ def run(
     )
     outcomes = _watched(assignment, planned)
     if output == "json":
-        print_json([_failure(one) if isinstance(one, Failed) else one.result for one in outcomes])
+        print_json([_answer(outcome) for outcome in outcomes])
     else:
         show_outcomes(outcomes, planned, results, hardware)
     if ceilings and not selection.quick:
@@ -94,7 +95,9 @@ def run(
     _exit_with_failures(outcomes)
 
 
-def _failure(outcome: Failed) -> Mapping[str, str]:
+def _answer(outcome: Outcome) -> Result | Mapping[str, str]:
+    if not isinstance(outcome, Failed):
+        return outcome.result
     return {"trial": outcome.trial.id, "error": str(outcome.error)}
 
 
@@ -108,7 +111,7 @@ def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
     """Run with a display; an interruption says what is kept and how to go on."""
     # The latest event of each trial that has a result, by id.
-    kept: dict[str, Event] = {}
+    latest: dict[str, Event] = {}
     try:
         with (
             interrupted_by_signals() as interruption,
@@ -117,24 +120,24 @@ def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
 
             def on_event(event: Event) -> None:
                 if isinstance(event, Finished | Skipped | RoundStored):
-                    kept[event.trial.id] = event
+                    latest[event.trial.id] = event
                 with contextlib.suppress(OSError):  # a full disk under its log costs no trial
                     display(event)
                 interruption.require_none()
 
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {_kept_words(kept, len(plan.trials))}", err=True)
+        typer.echo(f"interrupted: {_kept_words(latest, len(plan.trials))}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _kept_words(kept: Mapping[str, Event], total: int) -> str:
-    parts = sum(isinstance(event, RoundStored) for event in kept.values())
-    others = f", {parts} more in some of their rounds" if parts else ""
-    finished = len(kept) - parts
+def _kept_words(latest: Mapping[str, Event], total: int) -> str:
+    parts = sum(isinstance(event, RoundStored) for event in latest.values())
+    unfinished = f", {parts} more in some of their rounds" if parts else ""
+    finished = len(latest) - parts
     # A sweep finds its trials while it goes, so their number is not known.
-    of_all = f" of {total}" if total and len(kept) <= total else ""
-    return f"{finished}{of_all} trials are measured and kept{others}; add --resume to go on"
+    of_all = f" of {total}" if total and len(latest) <= total else ""
+    return f"{finished}{of_all} trials are measured and kept{unfinished}; add --resume to go on"
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:

@@ -42,11 +42,11 @@ def ids(kind: str) -> Callable[[str], list[str]]:
     A kind is named by its folder, and an id is the name of its file, so nothing is read.
     """
 
-    def known(incomplete: str) -> list[str]:
+    def complete(incomplete: str) -> list[str]:
         stems = (path.stem for path in Path(FOLDER, kind).rglob("*.toml"))
         return sorted(stem for stem in stems if stem.startswith(incomplete))
 
-    return known
+    return complete
 
 
 Format = Literal["text", "json"]
@@ -88,9 +88,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command, eval_str=True)
     parameters = signature.parameters.items()
-    groups: dict[str, Any] = {
-        name: one.annotation for name, one in parameters if is_dataclass(one.annotation)
-    }
+    kinds = {name: parameter.annotation for name, parameter in parameters}
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
 
     @functools.wraps(command)
     def with_options(**options: Any) -> None:
@@ -101,8 +100,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     flat = [
         option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, one in parameters
-        for option in (_options(groups[name]) if name in groups else (one,))
+        for name, parameter in parameters
+        for option in (_options(groups[name]) if name in groups else (parameter,))
     ]
     # typer reads what options there are from here.
     with_options.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
@@ -113,17 +112,17 @@ def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
     return inspect.signature(group, eval_str=True).parameters.values()
 
 
-def pairs(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
     """What a repeatable option of the form name=value says; InputError unless each name is new."""
-    found: dict[str, str] = {}
-    for text in given:
+    values: dict[str, str] = {}
+    for text in texts:
         name, _, value = text.partition("=")
         if not name or not value:
             raise InputError(f"{option}: expected name=value, such as {example}, got {text!r}")
-        if name in found:
+        if name in values:
             raise InputError(f"{option}: expected each name once, got {name!r} twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def say(text: str = "", *, err: bool = False) -> None:
@@ -147,8 +146,8 @@ def _broken(line: str, width: int) -> str:
 def price_words(price: Price) -> str:
     """A price as the heading of what it costs: who asks it where, since when, and how old it is."""
     place = f", {price.region}" if price.region else ""
-    said = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
-    return ", ".join(filter(None, (said, price_age(price.as_of))))
+    heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
+    return ", ".join(filter(None, (heading, price_age(price.as_of))))
 
 
 def print_table(
@@ -168,17 +167,17 @@ def print_table(
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
     widths = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
     left_out = [] if wide else _too_many(widths, drop, console.width)
-    shown = [name for name in columns if name not in left_out]
+    names = [name for name in columns if name not in left_out]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    room = console.width - _whole({name: widths[name] for name in shown[1:]}) - _GAP
-    for position, name in enumerate(shown):
+    room = console.width - _whole({name: widths[name] for name in names[1:]}) - _GAP
+    for position, name in enumerate(names):
         table.add_column(
             name,
             justify="right" if position else "left",
-            no_wrap=wide or (position > 0 and room >= min(_LEAST_WIDTH, widths[shown[0]])),
+            no_wrap=wide or (position > 0 and room >= min(_LEAST_WIDTH, widths[names[0]])),
             overflow="fold",
         )
-    for row in zip(*(columns[name] for name in shown), strict=True):
+    for row in zip(*(columns[name] for name in names), strict=True):
         table.add_row(*row)
     console.width = max(console.width, _whole(widths)) if wide else console.width
     console.print(table)
@@ -189,7 +188,7 @@ def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list
     """The first of ``drop`` without which the others fit."""
     left_out = []
     for name in drop:
-        if _whole({kept: widths[kept] for kept in widths if kept not in left_out}) <= room:
+        if _whole({name: widths[name] for name in widths if name not in left_out}) <= room:
             break
         left_out.append(name)
     return left_out

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -68,8 +69,8 @@ def tokens(
 
     Example: epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 --output 100
     """
-    asked = Requests(_rate(requests), prompt, output, _bound(ttft, "ttft"), _bound(tpot, "tpot"))
-    answer = token_answer(inputs_to_read(results), model, asked)
+    traffic = Requests(_rate(requests), prompt, output, _bound(ttft, "ttft"), _bound(tpot, "tpot"))
+    answer = token_answer(inputs_to_read(results), model, traffic)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -78,8 +79,8 @@ def tokens(
 
 def _rate(text: str) -> Decimal:
     """Requests a second; raises InputError where the text says none."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
-    rate = parse_decimal(found[1], "requests") / _PER_SECOND[found[2]] if found else Decimal(0)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
+    rate = parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
     if rate <= 0:
         raise InputError(
             f"requests: expected a rate above 0, such as 0.5/s, 30/min or 2000/d, got {text!r:.80}"
@@ -90,26 +91,26 @@ def _rate(text: str) -> Decimal:
 def _bound(text: str | None, name: str) -> Decimal | None:
     if text is None:
         return None
-    found = re.fullmatch(r"\s*([0-9.]+)\s*ms\s*", text)
-    if found:
-        return parse_decimal(found[1], name) / 1000
+    match = re.fullmatch(r"\s*([0-9.]+)\s*ms\s*", text)
+    if match:
+        return parse_decimal(match[1], name) / 1000
     return parse_duration_seconds(text)
 
 
 def _show(answer: TokenAnswer, *, wide: bool) -> None:
-    asked = answer.requests
+    traffic = answer.requests
     say(
-        f"{answer.model}, {plain(asked.per_second.normalize())} requests a second, each "
-        f"{asked.prompt:,} tokens read and {asked.output:,} written"
+        f"{answer.model}, {plain(traffic.per_second.normalize())} requests a second, each "
+        f"{traffic.prompt:,} tokens read and {traffic.output:,} written"
     )
     if answer.offers:
-        print_table(_HEADER, [_row(one) for one in answer.offers], drop=_DROP, wide=wide)
+        print_table(_HEADER, [_row(offer) for offer in answer.offers], drop=_DROP, wide=wide)
     for line in _lines(answer):
         say(line)
-    for (software, load), group in groupby(answer.served, lambda one: (one.software, one.requests)):
+    for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_words}:")
         for served in group:
-            expected = "; ".join(_expected(served, asked.per_second))
+            expected = "; ".join(_expected(served, traffic.per_second))
             say(f"{served.machine.name}, {served.precision}: {expected}")
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
@@ -139,19 +140,19 @@ def _amount(cost: Cost) -> str:
 
 
 def _lines(answer: TokenAnswer) -> Iterator[str]:
-    asked = answer.requests
+    traffic = answer.requests
     for reason in answer.refused:
         yield f"left out: {reason}"
     for api in answer.apis:
-        prices = api_per_million(api, asked), api.input_per_million, api.output_per_million
-        cost, read, written = (money(one, api.currency) for one in prices)
+        prices = api_per_million(api, traffic), api.input_per_million, api.output_per_million
+        cost, read, written = (money(price, api.currency) for price in prices)
         ended = f", ended {api.valid_until}" if api.valid_until else ""
-        apart = f"{read} read and {written} written"
+        rates = f"{read} read and {written} written"
         since = f"prices of {api.as_of}{ended}"
-        yield f"API: {api.provider}, {api.name}: {cost} a million, {apart}, {since}"
+        yield f"API: {api.provider}, {api.name}: {cost} a million, {rates}, {since}"
         for offer in answer.offers[:1]:
             machine = offer.decoder.machine.name
-            rate = break_even_per_second(offer, api, asked)
+            rate = break_even_per_second(offer, api, traffic)
             if rate is None:
                 yield f"  cheaper than {machine} at any rate that one of it does"
             else:
@@ -181,15 +182,15 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
     """What a machine does at a rate, by the measurements below and above it."""
     load = served.requests
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
-    kept = "{} % of first tokens within {} and further ones within {}".format(
+    bound = "{} % of first tokens within {} and further ones within {}".format(
         load.percentile, *bounds
     )
     first = served.first_seconds(per_second, load.percentile)
     further = served.further_seconds(per_second, load.percentile)
     if served.highest is None:
-        yield f"no rate keeps {kept}"
+        yield f"no rate keeps {bound}"
     else:
-        yield f"one machine keeps {kept} up to {float(served.highest.per_second):.3g}/s"
+        yield f"one machine keeps {bound} up to {float(served.highest.per_second):.3g}/s"
         if first is not None and further is not None:
             yield (
                 f"at {float(per_second):.3g}/s {load.percentile} % of first tokens come within "
@@ -202,15 +203,15 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
 
 
 def _as_json(answer: TokenAnswer) -> dict[str, Any]:
-    asked = answer.requests
+    traffic = answer.requests
     return {
         "model": answer.model,
-        "requests_per_second": asked.per_second,
-        "prompt_tokens": asked.prompt,
-        "output_tokens": asked.output,
-        "machines": [_offer(offer, answer.apis, asked) for offer in answer.offers],
+        "requests_per_second": traffic.per_second,
+        "prompt_tokens": traffic.prompt,
+        "output_tokens": traffic.output,
+        "machines": [_offer(offer, answer.apis, traffic) for offer in answer.offers],
         "apis": [
-            {"per_million_tokens": api_per_million(api, asked)} | api.model_dump(mode="json")
+            {"per_million_tokens": api_per_million(api, traffic)} | api.model_dump(mode="json")
             for api in answer.apis
         ],
         "left_out": answer.refused,
@@ -218,7 +219,7 @@ def _as_json(answer: TokenAnswer) -> dict[str, Any]:
     }
 
 
-def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], asked: Requests) -> dict[str, Any]:
+def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], traffic: Requests) -> dict[str, Any]:
     capacity = offer.capacity
     return {
         "hardware": offer.decoder.machine.hardware,
@@ -237,7 +238,7 @@ def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], asked: Requests) -> di
         "per_million_input_tokens_never_idle": offer.full_by_kind.input,
         "per_million_output_tokens_never_idle": offer.full_by_kind.output,
         "cheaper_than_api_from_requests_per_second": {
-            api.id: break_even_per_second(offer, api, asked) for api in apis
+            api.id: break_even_per_second(offer, api, traffic) for api in apis
         },
     }
 

@@ -34,7 +34,7 @@ _LINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class What:
+class WorkOptions:
     """The options that say what is trained, and until when."""
 
     model: Annotated[str, typer.Option(help="A model's id.", autocompletion=ids("models"))]
@@ -76,7 +76,7 @@ class What:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class PlaceOptions:
     """The options that say on what of this machine, at which price, and where things are kept."""
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
@@ -102,8 +102,8 @@ class Where:
 
 @with_option_groups
 def train(
-    what: What,
-    where: Where,
+    work: WorkOptions,
+    place: PlaceOptions,
     output: terminal.OutputFormat = "text",
 ) -> None:
     """Train a model on real data to an accuracy, and price that.
@@ -111,8 +111,8 @@ def train(
     Example: epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3
     """
     catalogue = own_catalogue()
-    request = _request(what, where, catalogue)
-    price = catalogue.price(where.price) if where.price else None
+    request = _request(work, place, catalogue)
+    price = catalogue.price(place.price) if place.price else None
     with noted_signals() as stopped:
         lines = _Lines(request, stopped)
         trainings = run_repeats(request, lines.follower)
@@ -121,52 +121,52 @@ def train(
     if trainings is not None:
         chosen = tuple(each for each in trainings.repeats if each.seed in request.seeds)
         training = request.prepared.request
-        done = AccuracyTraining(
+        outcome = AccuracyTraining(
             trainings.model_copy(update={"repeats": chosen}),
             training.model,
             training.dataset,
             request.hardware,
-            price or usual_price(catalogue, where.hardware),
+            price or usual_price(catalogue, place.hardware),
         )
         if output == "json":
-            print_json(_answer(done))
+            print_json(_answer(outcome))
         else:
-            _show(done, request)
+            _show(outcome, request)
     if stopped():
         raise typer.Exit(INTERRUPTED)
 
 
-def _request(what: What, where: Where, catalogue: Catalogue) -> RepeatsRequest:
+def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> RepeatsRequest:
     machine, model, recipe = (
-        catalogue.machine(where.hardware),
-        catalogue.model(what.model),
-        what.recipe(catalogue),
+        catalogue.machine(place.hardware),
+        catalogue.model(work.model),
+        work.recipe(catalogue),
     )
-    require_plausible(machine, detect_environment(), as_is=where.as_is)
-    if where.provider == "cuda":
+    require_plausible(machine, detect_environment(), as_is=place.as_is)
+    if place.provider == "cuda":
         require_cuda()
     assert model.training is not None, "a recipe was made of it"
-    name = what.dataset or model.dataset
+    name = work.dataset or model.dataset
     if name is None:
         raise InputError(f"model {model.id}: expected --dataset, since its spec names none")
     request = TrainingRequest(
         model,
         model.training,
         catalogue.dataset(name),
-        what.batch_size or model.training.batch_sizes[0],
-        where.provider,
-        SessionSettings(threads=where.threads),
-        what.evaluate_every,
-        where.save_seconds,
+        work.batch_size or model.training.batch_sizes[0],
+        place.provider,
+        SessionSettings(threads=place.threads),
+        work.evaluate_every,
+        place.save_seconds,
     )
     return RepeatsRequest(
-        prepare(request, recipe, catalogue, where.data),
+        prepare(request, recipe, catalogue, place.data),
         machine,
-        range(what.seed, what.seed + what.repeats),
-        what.aim,
-        where.to,
-        where.results,
-        where.anew,
+        range(work.seed, work.seed + work.repeats),
+        work.aim,
+        place.to,
+        place.results,
+        place.anew,
     )
 
 
@@ -213,9 +213,9 @@ class _Lines:
         )
 
 
-def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
+def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
     """A row for each repeat, then the means of all that reached the aim."""
-    record = done.record
+    record = run.record
     rows = [
         (
             str(each.seed),
@@ -223,7 +223,7 @@ def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
             f"{each.steps:,}",
             f"{each.steps / record.epoch_steps:.1f}",
             seconds(each.seconds),
-            _dollars(done, float(done.cost_of(each.seconds))) if done.price else "no price",
+            _dollars(run, float(run.cost_of(each.seconds))) if run.price else "no price",
             f"{each.curve[-1].loss:.4g}",
             f"{each.curve[-1].accuracy:.2%}",
         )
@@ -233,33 +233,33 @@ def _show(done: AccuracyTraining, request: RepeatsRequest) -> None:
     print_table(header, rows, drop=("epochs", "loss"))
     reached = sum(each.ending == "reached" for each in record.repeats)
     counted = f"{reached} of {len(record.repeats)} reached it; " if reached else ""
-    say(f"{record.aim}: {counted}time {_interval(done.seconds, seconds)}")
-    if done.cost is not None and done.price is not None:
-        assumed = ", an assumed price" if done.price.assumed else ""
-        cost = _interval(done.cost, lambda value: _dollars(done, value))
-        say(f"cost {cost} at {done.price.id}{assumed}")
-    say(f"accuracy {_interval(done.accuracy, lambda value: f'{value:.2%}')}")
+    say(f"{record.aim}: {counted}time {_interval(run.seconds, seconds)}")
+    if run.cost is not None and run.price is not None:
+        assumed = ", an assumed price" if run.price.assumed else ""
+        cost = _interval(run.cost, lambda value: _dollars(run, value))
+        say(f"cost {cost} at {run.price.id}{assumed}")
+    say(f"accuracy {_interval(run.accuracy, lambda value: f'{value:.2%}')}")
     waiting = sum(each.waiting_seconds for each in record.repeats)
     say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
-    say(f"weights: {repeat_folder(request, done.counted[0].seed) / 'model.onnx'}")
+    say(f"weights: {repeat_folder(request, run.counted[0].seed) / 'model.onnx'}")
 
 
-def _dollars(done: AccuracyTraining, amount: float) -> str:
-    assert done.price is not None, "an amount is of a price"
-    return money(Decimal(repr(amount)), done.price.currency)
+def _dollars(run: AccuracyTraining, amount: float) -> str:
+    assert run.price is not None, "an amount is of a price"
+    return money(Decimal(repr(amount)), run.price.currency)
 
 
-def _interval(spread: Spread, words: Callable[[float], str]) -> str:
+def _interval(spread: Spread, text: Callable[[float], str]) -> str:
     if spread.half_width is None:
-        return words(spread.mean)
-    return f"{words(spread.mean)} ± {words(spread.half_width)} (95 %)"
+        return text(spread.mean)
+    return f"{text(spread.mean)} ± {text(spread.half_width)} (95 %)"
 
 
-def _answer(done: AccuracyTraining) -> dict[str, Any]:
+def _answer(run: AccuracyTraining) -> dict[str, Any]:
     """The stored record with its time and its cost, each with its spread over the repeats."""
     return {
-        "price": None if done.price is None else done.price.id,
-        "time": done.seconds,
-        "cost": done.cost,
-        "training": done.record,
+        "price": None if run.price is None else run.price.id,
+        "time": run.seconds,
+        "cost": run.cost,
+        "training": run.record,
     }

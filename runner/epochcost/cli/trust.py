@@ -16,21 +16,21 @@ def trust() -> None:
     Example: epochcost trust
     """
     path = DOCS / TRUST_FILE
-    found = trust_of(own_catalogue(), _say)
-    if found is None:
+    trust_values = trust_of(own_catalogue(), _say)
+    if trust_values is None:
         raise InputError(
             "specs/observations: expected rates on priced devices to withhold, found none"
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(as_text(found), encoding="utf-8")
+        path.write_text(as_text(trust_values), encoding="utf-8")
     except OSError as error:
         raise CapabilityError(f"{path}: cannot write: {error.strerror}") from error
-    for withheld in found.all:
-        if one := headline(found, withheld):
+    for withheld in trust_values.all:
+        if line := headline(trust_values, withheld):
             typer.echo(
-                f"each {withheld} withheld: half of {one.rows:,} predictions within "
-                f"x{one.factor:.2f}, {one.coverage:.0%} of intervals held the truth"
+                f"each {withheld} withheld: half of {line.rows:,} predictions within "
+                f"x{line.factor:.2f}, {line.coverage:.0%} of intervals held the truth"
             )
     typer.echo(f"written to {path}")
 

@@ -23,16 +23,16 @@ def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx
     whole = copied(model)
     graph = whole.graph
     fed = next(value for value in graph.input if value.name == tokens)
-    told = next(value for value in graph.output if value.name == scores)
+    output = next(value for value in graph.output if value.name == scores)
     length = fed.type.tensor_type.shape.dim[_SEQUENCE]
-    if told.type.tensor_type.shape.dim[_SEQUENCE] == length:
+    if output.type.tensor_type.shape.dim[_SEQUENCE] == length:
         return model
     by_output = {name: node for node in graph.node for name in node.output}
     product = by_output[scores]
-    taken = by_output.get(product.input[0])
-    if taken is None or not is_standard(taken, "Slice"):
+    slicing = by_output.get(product.input[0])
+    if slicing is None or not is_standard(slicing, "Slice"):
         return model
-    product.input[0] = taken.input[0]
-    graph.node.remove(taken)
-    told.type.tensor_type.shape.dim[_SEQUENCE].CopyFrom(length)
+    product.input[0] = slicing.input[0]
+    graph.node.remove(slicing)
+    output.type.tensor_type.shape.dim[_SEQUENCE].CopyFrom(length)
     return whole

@@ -37,8 +37,8 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
     """
     try:
         graph = load_model(path)
-        ones = dict.fromkeys(symbolic_dimensions(graph), 1)
-        bound = bind_dimensions(graph, {**ones, **dimensions})
+        sizes = dict.fromkeys(symbolic_dimensions(graph), 1)
+        bound = bind_dimensions(graph, {**sizes, **dimensions})
         examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
         shapes = static_shapes(bound)
         forward = flops(bound, shapes) / int(examples)
@@ -53,14 +53,14 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 def _looked_up(graph: onnx.ModelProto) -> int:
     """The parameters that are nothing but the tables of Gather."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
-    others = {
+    read_whole = {
         name
         for node in graph.graph.node
         for at, name in enumerate(node.input)
         if node.op_type != "Gather" or at > 0
     }
-    only = tables - others
-    return sum(math.prod(one.shape) for one in parameters(graph) if one.name in only)
+    only = tables - read_whole
+    return sum(math.prod(table.shape) for table in parameters(graph) if table.name in only)
 
 
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
@@ -75,7 +75,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
     shapes, moving = shapes or static_shapes(bound), one_hot_kernels(bound)
     trained = parameters(bound)
     live = {data.name for data in fed}
-    total = matrices = recurrent = moved = grouped = others = products = 0
+    total = matrices = recurrent = moved = grouped = moved_by_others = products = 0
     for node in bound.graph.node:
         if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
             continue
@@ -91,7 +91,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
             recurrent += of_node if node.op_type in _RECURRENT else 0
             grouped += size if node.op_type in _GROUPED and _groups(node) > 1 else 0
         elif node.op_type not in _FREE:
-            others += size
+            moved_by_others += size
     if not products:
         raise ModelError("expected a model with products of matrices or convolutions, found none")
     return Profile(
@@ -99,8 +99,8 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
         matrix_flops=matrices / examples,
         moved=moved / examples,
         moved_by_grouped=grouped / examples,
-        moved_by_others=others / examples,
-        parameters=sum(math.prod(one.shape) for one in trained),
+        moved_by_others=moved_by_others / examples,
+        parameters=sum(math.prod(parameter.shape) for parameter in trained),
         products=products,
         recurrent_flops=recurrent / examples,
     )

@@ -113,16 +113,16 @@ def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _products(model: onnx.ModelProto) -> Iterator[_Product]:
-    held = {each.name: each for each in parameters(model) if each.initial is not None}
+    by_name = {each.name: each for each in parameters(model) if each.initial is not None}
     turned = {
-        node.output[0]: held[node.input[0]]
+        node.output[0]: by_name[node.input[0]]
         for node in model.graph.node
-        if is_standard(node, "Transpose") and node.input[0] in held
+        if is_standard(node, "Transpose") and node.input[0] in by_name
     }
     for node in model.graph.node:
         if not is_standard(node, "MatMul"):
             continue
-        weight = held.get(node.input[1]) or turned.get(node.input[1])
+        weight = by_name.get(node.input[1]) or turned.get(node.input[1])
         if weight is not None and len(weight.shape) == 2:
             product = _Product(node, weight, turned=node.input[1] in turned)
             if product.inner % BLOCK == 0:
@@ -134,8 +134,8 @@ def _replace(product: _Product, accuracy_level: int) -> None:
     node.op_type, node.domain = "MatMulNBits", DOMAIN
     node.input[1] = f"{name}.codes"
     node.input.append(f"{name}.scales")
-    said = {"K": product.inner, "N": product.features, "bits": _BITS, "block_size": BLOCK}
-    for key, value in (said | {"accuracy_level": accuracy_level}).items():
+    attributes = {"K": product.inner, "N": product.features, "bits": _BITS, "block_size": BLOCK}
+    for key, value in (attributes | {"accuracy_level": accuracy_level}).items():
         node.attribute.append(helper.make_attribute(key, value))
 
 
@@ -147,9 +147,9 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
         name: drawn[name] | {"bits": _BITS, "shape": product.weight.shape, "turned": product.turned}
         for name, product in weights.items()
     }
-    kept = {name: entry for name, entry in drawn.items() if name in read}
+    floats = {name: entry for name, entry in drawn.items() if name in read}
     helper.set_model_props(
-        model, listed | {METADATA_KEY: json.dumps(kept), _KEY: json.dumps(codes)}
+        model, listed | {METADATA_KEY: json.dumps(floats), _KEY: json.dumps(codes)}
     )
 
 
@@ -169,15 +169,15 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
 
     Scales are of the type that the model reads.
     """
-    kinds = {one.name: one.type.tensor_type.elem_type for one in model.graph.input}
-    found: dict[str, NDArray[Any]] = {}
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, entry in _listed_codes(model).items():
         first = Initial(entry["distribution"], entry["scale"], entry["seed"])
         weights = draw(first, tuple(entry["shape"]), np.dtype(np.float32), seed)
         codes, scales = quantise(weights if entry["turned"] else weights.T)
         kind = helper.tensor_dtype_to_np_dtype(kinds[f"{name}.scales"])
-        found |= {f"{name}.codes": codes, f"{name}.scales": scales.astype(kind)}
-    return found
+        arrays |= {f"{name}.codes": codes, f"{name}.scales": scales.astype(kind)}
+    return arrays
 
 
 def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:

@@ -60,18 +60,18 @@ def _without_values(model: onnx.ModelProto) -> onnx.ModelProto:
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     lists = {METADATA_KEY: parameters(model), STATE_KEY: state(model)}
     texts = {entry.key: entry.value for entry in model.metadata_props}
-    for key, held in lists.items():
-        tensors = [stored[one.name] for one in held]
+    for key, entries in lists.items():
+        tensors = [stored[entry.name] for entry in entries]
         if tensors:
-            drawn = {one.name: {**_first(one), "seed": at} for at, one in enumerate(tensors)}
+            drawn = {each.name: {**_first(each), "seed": at} for at, each in enumerate(tensors)}
             texts[key] = json.dumps(drawn, separators=(",", ":"))
         for tensor in tensors:
             value = helper.make_tensor_value_info(tensor.name, tensor.data_type, [*tensor.dims])
             model.graph.input.append(value)
-    taken = {one.name for held in lists.values() for one in held}
-    kept = [tensor for name, tensor in stored.items() if name not in taken]
+    drawn_names = {entry.name for entries in lists.values() for entry in entries}
+    rest = [tensor for name, tensor in stored.items() if name not in drawn_names]
     del model.graph.initializer[:]
-    model.graph.initializer.extend(kept)
+    model.graph.initializer.extend(rest)
     helper.set_model_props(model, texts)
     return model
 

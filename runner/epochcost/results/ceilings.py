@@ -85,13 +85,13 @@ class Ceilings(Sidecar):
     @property
     def highest_flops(self) -> MeasuredRate:
         """FLOP/s in fp32 with the number of threads that does most."""
-        single = [one for one in self.ceilings if one.precision == "fp32"]
-        return _highest(single, lambda one: one.flops)
+        single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
+        return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
         """Bytes a second with the number of threads that does most."""
-        return _highest(self.ceilings, lambda one: one.copy_bytes)
+        return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Ceilings:
@@ -100,8 +100,8 @@ class Ceilings(Sidecar):
             raise ValueError(f"ceilings_version should be {got}")
         if self.provider == "cpu" and not self.ceilings:
             raise ValueError("ceilings of a CPU should be there")
-        for precision in {one.precision for one in self.ceilings} | {"fp32"}:
-            threads = [one.threads for one in self.ceilings if one.precision == precision]
+        for precision in {ceiling.precision for ceiling in self.ceilings} | {"fp32"}:
+            threads = [each.threads for each in self.ceilings if each.precision == precision]
             if self.ceilings and not threads:
                 raise ValueError("ceilings should have one of fp32")
             if threads != sorted(set(threads)):
@@ -113,11 +113,11 @@ def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
     """Those stored of this host under this runtime; None where there are none, or damaged."""
-    wanted = (hardware, provider, environment.fingerprint, environment.runtime)
-    for one in load_sidecars(folder, Ceilings).records.values():
-        host = one.environment
-        if (one.hardware, one.provider, host.fingerprint, host.runtime) == wanted:
-            return one
+    key = (hardware, provider, environment.fingerprint, environment.runtime)
+    for record in load_sidecars(folder, Ceilings).records.values():
+        host = record.environment
+        if (record.hardware, record.provider, host.fingerprint, host.runtime) == key:
+            return record
     return None
 
 
@@ -127,4 +127,4 @@ def _rate(amount: int, seconds: Sequence[float]) -> MeasuredRate:
 
 
 def _highest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], MeasuredRate]) -> MeasuredRate:
-    return max((rate(one) for one in ceilings), key=lambda one: one.median)
+    return max(map(rate, ceilings), key=lambda highest: highest.median)

@@ -88,10 +88,10 @@ def _host(claim: Claim) -> str | None:
 
 
 def another_machine(
-    hardware: Hardware, environment: Environment, said: tuple[str, ...]
+    hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
     """How a host contradicts the declared machine beyond what a record says itself."""
-    unsaid = [words for words in contradictions(hardware, environment) if words not in said]
+    unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 
 
@@ -271,7 +271,7 @@ def why_unwatched(result: Result) -> str | None:
 
 def review_remarks(result: Result) -> Iterator[str]:
     """What a reviewer should look at, though it may well be true."""
-    yield from (f"measured as is: {words}" for words in result.contradictions)
+    yield from (f"measured as is: {contradiction}" for contradiction in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):
         yield f"unstable: {instability.seen}"

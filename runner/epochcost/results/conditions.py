@@ -76,9 +76,9 @@ class Energy(Record):
     @property
     def watts(self) -> float | None:
         """The mean power in watts that all meters read together; None where none could."""
-        return sum(one.watts for one in self.readings) if self.readings else None
+        return sum(reading.watts for reading in self.readings) if self.readings else None
 
     @property
     def meter(self) -> str:
         """The names of the meters that read."""
-        return " + ".join(one.meter for one in self.readings)
+        return " + ".join(reading.meter for reading in self.readings)

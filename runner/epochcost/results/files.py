@@ -60,21 +60,21 @@ def is_full(error: Exception) -> bool:
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
     """The words for a folder that does not take a file, and what to do about it."""
-    kept = "results finished so far are kept; then continue with `epochcost run --resume`"
+    remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
             f"{folder}: expected room for a result, got {error.strerror}: free some space, "
-            f"or name another folder with --results; {kept}"
+            f"or name another folder with --results; {remainder}"
         )
     if error.errno in _NO_RIGHT:
         return CapabilityError(
             f"{folder}: expected the right to write a result, got {error.strerror}: "
-            f"change the folder's rights, or name another folder with --results; {kept}"
+            f"change the folder's rights, or name another folder with --results; {remainder}"
         )
     reason = error.strerror or str(error)
     return CapabilityError(
         f"{folder}: expected a folder for results, got {reason}: "
-        f"name another folder with --results; {kept}"
+        f"name another folder with --results; {remainder}"
     )
 
 
@@ -143,15 +143,15 @@ def workplace(root: Path, prefix: str) -> Iterator[Path]:
     ``prefix`` begins the folder's name; folders of this prefix whose processes died are removed.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as kept:
+    with contextlib.ExitStack() as resources:
         # Between the making of a folder and its lock it would be taken for a dead process's.
         with locked(root):
             _remove_remains(root, prefix)
             making = tempfile.TemporaryDirectory(
                 prefix=prefix, dir=root, ignore_cleanup_errors=True
             )
-            folder = Path(kept.enter_context(making))
-            kept.enter_context(locked(folder))
+            folder = Path(resources.enter_context(making))
+            resources.enter_context(locked(folder))
         yield folder
 
 

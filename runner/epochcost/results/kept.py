@@ -101,16 +101,16 @@ def _write(file: Path, data: str) -> None:
 @functools.cache
 def _make_room(folder: Path) -> None:
     """Forget the oldest half of too many values, once in a process."""
-    kept = list(folder.glob("*-*.json"))
-    if len(kept) > _MOST_KEPT:
-        for path in sorted(kept, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
+    files = list(folder.glob("*-*.json"))
+    if len(files) > _MOST_KEPT:
+        for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:
             path.unlink(missing_ok=True)
 
 
 @functools.cache
 def _code_digest(places: tuple[str, ...]) -> str:
-    found = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
+    digest = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
     for place in map(_ROOT.joinpath, places):
         for source in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            found.update(source.name.encode() + source.read_bytes())
-    return found.hexdigest()
+            digest.update(source.name.encode() + source.read_bytes())
+    return digest.hexdigest()

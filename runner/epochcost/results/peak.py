@@ -79,8 +79,8 @@ def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
 def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
     """The most FLOP/s of a product of matrices on the fastest of these GPUs."""
     single = precision == "fp32"
-    known = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
-    return _fastest(known, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
+    peaks = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
+    return _fastest(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
@@ -101,5 +101,5 @@ def gpus_of(
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
     """The highest peak; that of the fastest GPU there is where one of them is unknown."""
-    known = [float(peak) * unit for peak in peaks if peak is not None]
-    return max(known) if known and len(known) == len(peaks) else any_gpu
+    rates = [float(peak) * unit for peak in peaks if peak is not None]
+    return max(rates) if rates and len(rates) == len(peaks) else any_gpu

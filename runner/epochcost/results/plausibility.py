@@ -30,12 +30,12 @@ _MADE_UP = "gcp-"
 
 def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bool = False) -> None:
     """Raise InputError where spec and machine contradict each other, unless taken ``as_is``."""
-    found = contradictions(hardware, environment)
-    if found and not as_is:
+    differences = contradictions(hardware, environment)
+    if differences and not as_is:
         raise InputError(
             f"--hardware {hardware.id}: expected {hardware.name}; this machine has "
-            f"{'; '.join(found)}: run on that machine, leave --hardware out to measure this one as "
-            "`local`, or add --as-is to store its results with these contradictions beside them"
+            f"{'; '.join(differences)}: run on that machine, leave --hardware out to measure this "
+            "one as `local`, or add --as-is to store its results with these contradictions"
         )
 
 
@@ -55,9 +55,9 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
     """By its maker, and by family and model where both sides give them."""
     names = (hardware.cpu or "", environment.cpu or "")
-    makers = [set(_words(name)) & _MAKERS for name in names]
+    makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
-    if any(all(told) and told[0] != told[1] for told in (makers, kinds)):
+    if any(all(pair) and pair[0] != pair[1] for pair in (makers, kinds)):
         yield f"a CPU {environment.cpu}, not {hardware.cpu}"
 
 
@@ -69,19 +69,19 @@ def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
         yield f"a quota of {quota:.3g} CPUs, not {hardware.vcpus}"
     cores = environment.physical_cores
     # A hypervisor that hides threads shows each as a core: equal counts tell nothing.
-    told = cores is not None and cores < logical
-    if hardware.cores is not None and told and cores != hardware.cores:
+    tells_threads = cores is not None and cores < logical
+    if hardware.cores is not None and tells_threads and cores != hardware.cores:
         yield f"{cores} cores, not {hardware.cores}"
 
 
 def _memory(hardware: Hardware, environment: Environment) -> Iterator[str]:
     limits = (environment.memory_bytes, environment.memory_limit_bytes)
-    known = [limit for limit in limits if limit is not None]
-    if hardware.memory_gib is None or not known:
+    sizes = [limit for limit in limits if limit is not None]
+    if hardware.memory_gib is None or not sizes:
         return
-    found = min(known) / _GIB
-    if not _about(found, float(hardware.memory_gib)):
-        yield f"{found:.1f} GiB of memory, not {plain(hardware.memory_gib)}"
+    memory_gib = min(sizes) / _GIB
+    if not _about(memory_gib, float(hardware.memory_gib)):
+        yield f"{memory_gib:.1f} GiB of memory, not {plain(hardware.memory_gib)}"
 
 
 def _about(found_gib: float, declared_gib: float) -> bool:
@@ -90,14 +90,14 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
     """One line for the count, or for each kind of device that is another."""
-    demanded = [one for one in hardware.accelerators for _ in range(one.count)]
-    found = environment.gpus
-    if len(found) != len(demanded):
-        yield f"{len(found)} GPUs, not {len(demanded)}"
+    demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
+    gpus = environment.gpus
+    if len(gpus) != len(demanded):
+        yield f"{len(gpus)} GPUs, not {len(demanded)}"
         return
-    demanded.sort(key=lambda one: one.name)
-    pairs = zip(sorted(found, key=lambda gpu: str(gpu.name)), demanded, strict=True)
-    yield from dict.fromkeys(words for gpu, chip in pairs for words in _gpu(gpu, chip))
+    demanded.sort(key=lambda chip: chip.name)
+    pairs = zip(sorted(gpus, key=lambda gpu: str(gpu.name)), demanded, strict=True)
+    yield from dict.fromkeys(difference for gpu, chip in pairs for difference in _gpu(gpu, chip))
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
@@ -105,9 +105,9 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
-        found = gpu.memory_bytes / _GIB
-        if not _about(found, float(chip.memory_gib)):
-            yield f"a GPU of {found:.1f} GiB, not of {plain(chip.memory_gib)}"
+        memory_gib = gpu.memory_bytes / _GIB
+        if not _about(memory_gib, float(chip.memory_gib)):
+            yield f"a GPU of {memory_gib:.1f} GiB, not of {plain(chip.memory_gib)}"
 
 
 def same_chip(driver_name: str, spec_name: str) -> bool:
@@ -116,11 +116,11 @@ def same_chip(driver_name: str, spec_name: str) -> bool:
     Form factors and memory sizes are spelled in too many ways to be held against a name: ``NVIDIA
     A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
-    numbers = [word for word in _words(spec_name) if any(letter.isdigit() for letter in word)]
-    return not numbers or numbers[0] in _words(driver_name)
+    numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
+    return not numbers or numbers[0] in _parts(driver_name)
 
 
-def _words(name: str) -> list[str]:
+def _parts(name: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", name.lower())
 
 

@@ -101,7 +101,7 @@ class Agreement(Record):
     @property
     def words(self) -> str:
         """The output that is farthest off, in a line for people."""
-        worst = max(self.outputs, key=lambda one: one.relative_to_norm or 0.0)
+        worst = max(self.outputs, key=lambda output: output.relative_to_norm or 0.0)
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
         parts = (
@@ -169,15 +169,15 @@ class Measurement(Record):
     @property
     def samples_by_round(self) -> tuple[int, ...]:
         """How many of the samples, in order, each round took."""
-        return tuple(one.samples for one in self.rounds) or (len(self.samples_seconds),)
+        return tuple(turn.samples for turn in self.rounds) or (len(self.samples_seconds),)
 
     @model_validator(mode="after")
     def _rounds_add_up(self) -> Measurement:
         """No sample without a round, none counted twice."""
-        taken, warmup = sum(self.samples_by_round), sum(one.warmup_steps for one in self.rounds)
-        if taken != len(self.samples_seconds):
+        samples, warmup = sum(self.samples_by_round), sum(turn.warmup_steps for turn in self.rounds)
+        if samples != len(self.samples_seconds):
             demanded = len(self.samples_seconds)
-            raise ValueError(f"rounds should have {demanded} samples in all, not {taken}")
+            raise ValueError(f"rounds should have {demanded} samples in all, not {samples}")
         if self.rounds and warmup != len(self.warmup_seconds):
             demanded = len(self.warmup_seconds)
             raise ValueError(f"rounds should have {demanded} steps of warm-up in all, not {warmup}")
@@ -214,23 +214,24 @@ class Result(Record):
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:
         """A figure of one provider can be neither stored nor read under the name of another."""
-        asked, ran = EXECUTION_PROVIDERS[self.trial.provider], self.measurement.placement.provider
-        if asked != ran:
-            raise ValueError(f"a trial on {asked} should have run there, not on {ran}")
+        demanded = EXECUTION_PROVIDERS[self.trial.provider]
+        ran = self.measurement.placement.provider
+        if demanded != ran:
+            raise ValueError(f"a trial on {demanded} should have run there, not on {ran}")
         return self
 
     @model_validator(mode="after")
     def _ran_under_the_runtime_asked(self) -> Result:
         """No figure of one runtime is stored or read under the name of another."""
         if self.trial.runtime != self.environment.runtime:
-            asked, ran = self.trial.runtime, self.environment.runtime
-            raise ValueError(f"a trial of {asked} should have run under it, not under {ran}")
+            demanded, ran = self.trial.runtime, self.environment.runtime
+            raise ValueError(f"a trial of {demanded} should have run under it, not under {ran}")
         return self
 
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
         """Latencies under load are never read as times of full batches, nor the reverse."""
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
-            asked = f"a trial of the scenario {self.trial.work.scenario}"
-            raise ValueError(f"{asked} should have runs of LoadGen if and only if it asks for them")
+            trial = f"a trial of the scenario {self.trial.work.scenario}"
+            raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")
         return self

@@ -38,14 +38,14 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
         dict(new)
         | {
             "started_at": parts[0].started_at,
-            "wall_seconds": sum(one.wall_seconds for one in parts),
-            "warmup_seconds": tuple(each for one in parts for each in one.warmup_seconds),
-            "samples_seconds": tuple(each for one in parts for each in one.samples_seconds),
-            "steps_taken": sum(one.steps_taken for one in parts),
-            "peak_memory_bytes": _known(max, (one.peak_memory_bytes for one in parts)),
+            "wall_seconds": sum(part.wall_seconds for part in parts),
+            "warmup_seconds": tuple(each for part in parts for each in part.warmup_seconds),
+            "samples_seconds": tuple(each for part in parts for each in part.samples_seconds),
+            "steps_taken": sum(part.steps_taken for part in parts),
+            "peak_memory_bytes": _join(max, (part.peak_memory_bytes for part in parts)),
             "agreement": parts[0].agreement or new.agreement,
-            "conditions": _conditions([one.conditions for one in rounds if one.conditions]),
-            "energy": _energy([one.energy for one in rounds if one.energy]),
+            "conditions": _conditions([turn.conditions for turn in rounds if turn.conditions]),
+            "energy": _energy([turn.energy for turn in rounds if turn.energy]),
             "rounds": rounds,
         }
     )
@@ -71,7 +71,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
     """Precise as a whole; else that time was short in a round, else that rounds differ or lack."""
     if summary_of(joined).relative_half_width <= demanded:
         return "precise"
-    short = any(one.stop_reason == "budget" for one in joined.rounds)
+    short = any(turn.stop_reason == "budget" for turn in joined.rounds)
     return "budget" if short else "rounds"
 
 
@@ -79,46 +79,46 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
     """Shares as means over time, stops as sums, memory as the most of any round."""
     if not watched:
         return None
-    fullest = max(watched, key=lambda one: one.device_memory_bytes or 0)
-    throttles = [one.throttles for one in watched]
+    fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
+    throttles = [conditions.throttles for conditions in watched]
     return Conditions(
-        seconds=sum(one.seconds for one in watched),
+        seconds=sum(conditions.seconds for conditions in watched),
         others_cpus=_mean(watched, "others_cpus"),
         steal_share=_mean(watched, "steal_share"),
-        frozen_seconds=_known(sum, (one.frozen_seconds for one in watched)),
+        frozen_seconds=_join(sum, (conditions.frozen_seconds for conditions in watched)),
         throttles=None if None in throttles else _distinct(throttles),
         devices=_devices(watched),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
-        unknown={name: why for one in watched for name, why in one.unknown.items()},
+        unknown={name: why for conditions in watched for name, why in conditions.unknown.items()},
     )
 
 
 def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
     """Those of any round; None where a round does not know."""
-    devices = [one.devices for one in watched]
+    devices = [conditions.devices for conditions in watched]
     return None if None in devices else _distinct(devices)
 
 
 def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
-    return tuple(dict.fromkeys(each for one in lists for each in one or ()))
+    return tuple(dict.fromkeys(each for part in lists for each in part or ()))
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:
     """The mean over time; None where a round does not know."""
-    values = [getattr(one, name) for one in watched]
+    values = [getattr(conditions, name) for conditions in watched]
     if None in values:
         return None
-    seconds = [one.seconds for one in watched]
+    seconds = [conditions.seconds for conditions in watched]
     weighted = sum(value * weight for value, weight in zip(values, seconds, strict=True))
     return float(weighted) / sum(seconds)
 
 
-def _known(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
+def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
     """All values joined; None where one is not known."""
     every = list(values)
-    known = [value for value in every if value is not None]
-    return join(known) if len(known) == len(every) else None
+    present = [value for value in every if value is not None]
+    return join(present) if len(present) == len(every) else None
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
@@ -126,18 +126,18 @@ def _energy(metered: Sequence[Energy]) -> Energy | None:
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
-    for reading in (each for one in metered for each in one.readings):
+    for reading in (each for energy in metered for each in energy.readings):
         key = reading.meter, reading.of
         totals[key] = _sum(totals[key], reading) if key in totals else reading
     read = {meter for meter, _ in totals}
-    unknown = {name: why for one in metered for name, why in one.unknown.items()}
+    unknown = {name: why for energy in metered for name, why in energy.unknown.items()}
     silent = {name: why for name, why in unknown.items() if name not in read}
     return Energy(readings=tuple(totals.values()), unknown=silent)
 
 
-def _sum(one: MeteredEnergy, other: MeteredEnergy) -> MeteredEnergy:
-    joules, seconds = one.joules + other.joules, one.seconds + other.seconds
-    return one.model_copy(update={"joules": joules, "seconds": seconds})
+def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
+    joules, seconds = first.joules + second.joules, first.seconds + second.seconds
+    return first.model_copy(update={"joules": joules, "seconds": seconds})
 
 
 # Of the measurements that are alive, by their ids: many pages show one, and each takes
@@ -147,9 +147,9 @@ _summaries: dict[int, Summary] = {}
 
 def summary_of(measurement: Measurement) -> Summary:
     """Summarise the samples, of which there must be some: none under LoadGen."""
-    known = _summaries.get(id(measurement))
-    if known is None:
-        known = summarise(measurement.samples_seconds, measurement.samples_by_round)
-        _summaries[id(measurement)] = known
+    summary = _summaries.get(id(measurement))
+    if summary is None:
+        summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
+        _summaries[id(measurement)] = summary
         weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
-    return known
+    return summary

@@ -33,8 +33,8 @@ class Latency(Record):
 
     def percentile(self, percent: Literal[50, 90, 99]) -> int:
         """One of the percentiles, in nanoseconds."""
-        found = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
-        return found[percent]
+        percentiles = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
+        return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
         """Raise ValueError where raw latencies, if there are any, have other percentiles."""

@@ -40,8 +40,8 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
         for path, record in loaded.records.items():
             if message := next(_messages(catalogue, record, now), None):
                 faults[path] = Fault(path, 1, 1, message)
-            elif path != (own := record.path(root)):
-                message = f"expected the name {own.name}, got {path.name!r:.120}"
+            elif path != (expected := record.path(root)):
+                message = f"expected the name {expected.name}, got {path.name!r:.120}"
                 faults[path] = Fault(path, 1, 1, message)
         for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
             try:
@@ -57,7 +57,7 @@ def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[t
     ``hosts`` are the machines, and their fingerprints, that have results.
     """
     for path, record in load_sidecars(root, Ceilings).records.items():
-        yield from ((f"measured as is: {words}", path) for words in record.contradictions)
+        yield from ((f"measured as is: {each}", path) for each in record.contradictions)
         if (record.hardware, record.environment.fingerprint) not in hosts:
             yield f"ceilings of {record.hardware} from a host without a result", path
 

@@ -90,11 +90,11 @@ def _cpus_of(measurement: Measurement, environment: Environment) -> int:
 
 
 def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
-    others = watched.others_cpus
-    if others is not None and others > MOST_OTHERS_SHARE * cpus:
+    other_cpus = watched.others_cpus
+    if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         yield Instability(
             "others",
-            f"other programs kept {others:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'} busy",
+            f"other programs kept {other_cpus:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'} busy",
             "end them, or measure when the machine is idle",
         )
     steal = watched.steal_share

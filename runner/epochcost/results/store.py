@@ -91,8 +91,8 @@ def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
 def load_all(folder: Path) -> Loaded:
     """Every result under ``folder``, ordered by file name; a missing folder is empty."""
     read = dict(load_each(folder))
-    results = {path: one for path, one in read.items() if isinstance(one, Result)}
-    faults = (one for one in read.values() if isinstance(one, Fault))
+    results = {path: content for path, content in read.items() if isinstance(content, Result)}
+    faults = (content for content in read.values() if isinstance(content, Fault))
     return Loaded(tuple(results.values()), tuple(faults), tuple(results))
 
 
@@ -110,8 +110,8 @@ def newest(results: Iterable[Result]) -> tuple[Result, ...]:
     latest: dict[tuple[str, str, str], Result] = {}
     for result in results:
         key = (result.hardware, result.environment.fingerprint, result.trial_id)
-        known = latest.setdefault(key, result)
-        if result.measurement.started_at > known.measurement.started_at:
+        former = latest.setdefault(key, result)
+        if result.measurement.started_at > former.measurement.started_at:
             latest[key] = result
     return tuple(latest.values())
 

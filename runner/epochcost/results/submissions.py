@@ -120,60 +120,60 @@ def check_results(
     project = _Project(catalogue, moment, bool(paths), summarised or bool(paths))
     if paths:
         _meet_others(project, root, files)
-    others = Counter(project.hosts)
+    before = Counter(project.hosts)
     sound: list[tuple[Submission, _Host]] = []
     faults: list[Fault] = []
     for path in files:
         result = _read(path, root)
-        found = result if isinstance(result, Fault) else _judged(path, result, project)
-        if isinstance(found, Fault):
-            faults.append(found)
+        judged = result if isinstance(result, Fault) else _judged(path, result, project)
+        if isinstance(judged, Fault):
+            faults.append(judged)
         elif isinstance(result, Result):
-            sound.append((found, _host(result)))
-    known = _known(others, 1) if paths else _known(project.hosts, 2)
-    submissions = [_introduced(one, host, known) for one, host in sound]
-    beside: tuple[tuple[str, Path], ...] = ()
+            sound.append((judged, _host(result)))
+    met = _met(before, 1) if paths else _met(project.hosts, 2)
+    submissions = [_introduced(submission, host, met) for submission, host in sound]
+    remarks: tuple[tuple[str, Path], ...] = ()
     if not paths:
-        faults += [_shown(one) for one in sidecar_faults(project.catalogue, root, project.now)]
-        beside = tuple(ceiling_remarks(root, project.hosts))
-    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), beside)
+        faults += map(_displayed, sidecar_faults(project.catalogue, root, project.now))
+        remarks = tuple(ceiling_remarks(root, project.hosts))
+    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), remarks)
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
     """Know whose samples and which hosts stand in the folder beside the files that were named."""
-    asked = {path.resolve() for path in named}
-    for path, one in load_each(root):
-        if isinstance(one, Result) and path.resolve() not in asked:
-            project.copied_from(one)
-            project.hosts[_host(one)] += 1
+    own = {path.resolve() for path in named}
+    for path, content in load_each(root):
+        if isinstance(content, Result) and path.resolve() not in own:
+            project.copied_from(content)
+            project.hosts[_host(content)] += 1
 
 
 def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault:
     copied = project.copied_from(result)
     project.hosts[_host(result)] += 1
-    found = next(_faults(result, project, copied), None)
-    if found is None:
+    message = next(_faults(result, project, copied), None)
+    if message is None:
         return _submission(path, result, project)
-    return Fault(display_path(path), 1, 1, found)
+    return Fault(display_path(path), 1, 1, message)
 
 
-def _known(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
+def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
     """The hosts, and the machines by their ids, that have so many results."""
     machines = Counter[str]()
     for (machine, _), count in hosts.items():
         machines[machine] += count
-    known = {host for host, count in hosts.items() if count >= results}
-    return frozenset(known | {name for name, count in machines.items() if count >= results})
+    met = {host for host, count in hosts.items() if count >= results}
+    return frozenset(met | {name for name, count in machines.items() if count >= results})
 
 
-def _introduced(one: Submission, host: _Host, known: frozenset[_Host | str]) -> Submission:
+def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
     """With a remark where no other result is of its machine, or of its host."""
-    if host in known:
-        return one
+    if host in met:
+        return submission
     machine, fingerprint = host
-    said = f"the first result of {machine}"
-    words = f"{said} on the host {fingerprint[:4]}" if machine in known else said
-    return replace(one, remarks=(*one.remarks, words))
+    remark = f"the first result of {machine}"
+    remark_of_host = f"{remark} on the host {fingerprint[:4]}" if machine in met else remark
+    return replace(submission, remarks=(*submission.remarks, remark_of_host))
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -196,7 +196,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
     try:
         result = parse_result(read_plain(path, root), path)
     except DamagedResultError as error:
-        return _shown(error.fault)
+        return _displayed(error.fault)
     name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
     if path.parent.name != result.hardware:
         expected = f"expected hardware {path.parent.name!r}, got {result.hardware!r}"
@@ -207,7 +207,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
     return Fault(display_path(path), 1, 1, expected)
 
 
-def _shown(fault: Fault) -> Fault:
+def _displayed(fault: Fault) -> Fault:
     return Fault(display_path(fault.path), fault.line, fault.column, fault.message)
 
 
@@ -251,8 +251,8 @@ def _works(result: Result, project: _Project) -> tuple[str, str]:
 
 def _submission(path: Path, result: Result, project: _Project) -> Submission:
     measured = result.measurement
-    asked = project.summarised and measured.samples_seconds
-    summary = summary_of(measured) if asked else None
+    summarised = project.summarised and measured.samples_seconds
+    summary = summary_of(measured) if summarised else None
     remarks = tuple(_remarks(result, project))
     return Submission(path, result.trial.title, result.hardware, summary, remarks)
 
@@ -261,5 +261,5 @@ def _remarks(result: Result, project: _Project) -> Iterator[str]:
     yield from review_remarks(result)
     if not project.named:
         yield from filter(None, [why_unwatched(result)])
-        for words in _of_other_work(result, project):
-            yield f"stale: {words}"
+        for message in _of_other_work(result, project):
+            yield f"stale: {message}"
