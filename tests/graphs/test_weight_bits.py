@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import (
     BLOCK,
     BYTES_PER_WEIGHT,
-    dequantise,
     draw_codes,
     in_few_bits,
     quantise,
@@ -19,6 +19,13 @@ from onnxstep.graphs.parameters import materialise, parameters
 from tiny_decoders import VOCABULARY, Runner, tiny_decoder
 
 PROMPT = np.random.default_rng(3).integers(0, VOCABULARY, (1, 12))
+
+
+def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The weights [features, inner] that codes and scales stand for."""
+    codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
+    steps = codes.astype(np.float32) - 8
+    return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**31))

@@ -61,7 +61,7 @@ def test_each_condition_is_named(
     """With what was seen, and what to do."""
     (found,) = judged(**conditions)
     assert found.cause == cause
-    assert seen in found.seen
+    assert seen in found.phrase
     assert found.remedy
 
 
@@ -78,7 +78,7 @@ def test_samples_that_are_few_or_short_are_named(
     """One warning each, with its figure."""
     (found,) = judged(samples)
     assert found.cause == cause
-    assert seen in found.seen
+    assert seen in found.phrase
 
 
 def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeResult) -> None:
@@ -89,7 +89,7 @@ def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeR
         update={"conditions": CALM.model_copy(update={"others_cpus": 0.5}), "pinning": pinned}
     )
     large = result.environment.model_copy(update={"logical_cpus": 64})
-    found = [one.seen for one in instabilities(busy, large) if one.cause == "others"]
+    found = [one.phrase for one in instabilities(busy, large) if one.cause == "others"]
     assert found == ["other programs kept 0.5 of 2 CPUs busy"]
     unpinned = busy.model_copy(update={"pinning": None})
     assert not [one for one in instabilities(unpinned, large) if one.cause == "others"]
@@ -102,7 +102,7 @@ def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
         pinned = Pinning(cpus=(0, 1), threads=threads)
         crowded = result.measurement.model_copy(update={"pinning": pinned})
         found = instabilities(crowded, result.environment)
-        assert [one.seen for one in found if one.cause == "threads"] == expected
+        assert [one.phrase for one in found if one.cause == "threads"] == expected
 
 
 @pytest.fixture(name="in_rounds")
@@ -127,7 +127,7 @@ def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any)
     """One warning, by the slowest and the fastest, wherever they stand."""
     (found,) = in_rounds(*means)
     assert found.cause == "rounds"
-    assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.seen)
+    assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.phrase)
     assert "--rounds" in found.remedy
 
 

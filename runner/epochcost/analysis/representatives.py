@@ -64,7 +64,7 @@ def doubts_about(result: Result) -> tuple[str, ...]:
     symptoms = instabilities(result.measurement, result.environment)
     return (
         *(f"measured as is: {contradiction}" for contradiction in result.contradictions),
-        *(f"unstable: {symptom.seen}" for symptom in symptoms),
+        *(f"unstable: {symptom.phrase}" for symptom in symptoms),
         *_fed(result.trial),
     )
 

@@ -1,6 +1,6 @@
 """The `epochcost` program: its commands, how they are found, and how an error ends them.
 
-A command's module is imported when the command is asked for: no command waits for the packages of
+A command's module is imported when the command runs: no command waits for the packages of
 another, or needs them. Every expected failure is an EpochcostError: its message goes to standard
 error, its exit code to the shell, and a traceback never to a person.
 """
@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "prices": "Take over price tables of others as specs.",
     }
 )
-# The module and the function or app of those whose own name does not tell it.
+# The module and the function or app of commands with another name.
 _PLACES = {
     "data": ("data", "app"),
     "init": ("project", "init"),
@@ -107,7 +107,7 @@ def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
 
 
 class _LazyGroup(TyperGroup):
-    """Lists every command by its name and line, and loads only the one that is asked for."""
+    """Lists every command by its name and line, and loads only the one that runs."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -123,7 +123,7 @@ class _LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=_LazyGroup,
     name="epochcost",
-    help="What a model costs to train and to serve, on which machine, at which price.",
+    help="Show what a model costs to train and to serve, on which machine, at which price.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -142,7 +142,7 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
     ] = False,
 ) -> None:
-    """What a model costs to train and to serve, on which machine, at which price."""
+    """Show what a model costs to train and to serve, on which machine, at which price."""
 
 
 def main() -> None:
@@ -178,7 +178,7 @@ def _warning_line(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """One line for a person where a model is in doubt, Python's own form of other warnings."""
+    """A line for a warning about a model; Python's own form for other warnings."""
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
     return _standard_warning(message, category, filename, lineno, line)
@@ -195,7 +195,7 @@ def _without_package(error: ModuleNotFoundError) -> str:
 
 
 def _print_in_any_encoding() -> None:
-    """Where a terminal knows no ± or µ, a question mark stands for it."""
+    """Print a question mark for ± or µ if the terminal's encoding lacks them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

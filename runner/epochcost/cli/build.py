@@ -82,9 +82,9 @@ def _require_site_packages() -> None:
 
 
 def _config() -> Path:
-    """What configures the site: of the current folder, or of the project that we bring.
+    """The configuration of the site: of the current folder, else of the bundled project.
 
-    That one may lie where nothing can be written, and within a repository of somebody else.
+    The bundled project may lie in a read-only folder, or in another repository.
     Raises InputError in a project without a configuration.
     """
     if _CONFIG.is_file():

@@ -1,7 +1,7 @@
-"""Which project a command is about: the current folder, or else the one that the package brings.
+"""The project of a command: the current folder, else the one that the package brings.
 
-Whoever only installs the package has our specs, models and published results to ask; what writes
-into a project needs one of its own.
+Without a project, commands read our specs, models and published results; commands that write need
+a project.
 """
 
 from __future__ import annotations
@@ -78,5 +78,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """Where results are read: in the folder that a person named, else in the project."""
+    """The folder of results to read: the one that a person named, else the project's."""
     return project_to_read() / folder if folder == RESULTS else folder

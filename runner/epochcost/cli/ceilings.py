@@ -53,7 +53,7 @@ def ceilings(
 def measure_missing_ceilings(
     machine: Hardware, results: Path, provider: Provider, device: int
 ) -> None:
-    """At the end of a run, and said in a line; that they cannot be measured fails no trial."""
+    """Measure ceilings at the end of a run and print a line; a failure fails no trial."""
     try:
         measured, new = ceilings_here(machine, results, provider, again=False, device=device)
     except (EpochcostError, OSError) as error:
@@ -77,6 +77,6 @@ def _show(measured: Ceilings) -> None:
 
 
 def _text(rate: MeasuredRate) -> str:
-    """In thousands of millions a second: the median, the lowest and the highest."""
+    """The median, the lowest and the highest rate, in thousands of millions a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -84,7 +84,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
 
 def _origin(dataset: Dataset) -> str:
-    """Where the examples come from that nobody has to fetch; empty for any other."""
+    """The origin of examples that need no fetching; empty for other data sets."""
     if dataset.data is None:
         return "made up from a seed"
     package = (dataset.data.package or "").partition("/")[0]

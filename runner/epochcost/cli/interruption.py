@@ -1,6 +1,6 @@
 """Signals that end a run: Ctrl-C, a machine's notice that it ends, a lost connection.
 
-What a command then says, and what is kept, is left to the command.
+Commands decide what they then print and keep.
 """
 
 from __future__ import annotations

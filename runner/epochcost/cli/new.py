@@ -200,7 +200,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """With what specs/devices/ says of it, of ours where the project has none."""
+    """Fill the accelerator table from specs/devices (the project's, else the bundled one)."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
@@ -228,7 +228,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """What the machine at hand tells of itself, by the keys of a spec."""
+    """The facts that are read on this machine, by the keys of a spec."""
     # Nothing else here needs the packages that measure.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 

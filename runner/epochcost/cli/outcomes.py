@@ -110,7 +110,7 @@ def show_doubts(results: Sequence[Result]) -> None:
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for instability in instabilities(result.measurement, result.environment):
-            titles = remedies.setdefault(instability.remedy, {}).setdefault(instability.seen, [])
+            titles = remedies.setdefault(instability.remedy, {}).setdefault(instability.phrase, [])
             titles.append(result.trial.title)
     if remedies:
         say("unstable:", err=True)

@@ -103,7 +103,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """What they ask for; raises InputError where one says what cannot be."""
+        """The request that the options make; raises InputError for an impossible value."""
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),
@@ -119,7 +119,7 @@ class Selection:
 
 
 def _cpu_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of ``--vcpus``; raises InputError where one is none, or comes twice."""
+    """The counts of ``--vcpus``; raises InputError for a count that is none or comes twice."""
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -133,7 +133,7 @@ def _cpu_counts(text: str | None) -> tuple[int, ...]:
 
 
 def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
-    """What ``--batch-size`` asks for; raises InputError where it is neither."""
+    """The value of ``--batch-size``; raises InputError if it is neither auto nor a size."""
     if text is None:
         return None
     if text == "auto":
@@ -203,7 +203,7 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
-    # Requests are asked until their rate is proved, however long that takes.
+    # Requests are sent until their rate is proved, however long that takes.
     bound = "about" if any(isinstance(trial.work, Requests) for trial in plan.trials) else "at most"
     trials = count_words(len(plan.trials), "trial")
     extent = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"

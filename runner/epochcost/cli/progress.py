@@ -1,4 +1,4 @@
-"""What a person sees while trials run: a live line on a terminal, plain lines anywhere else.
+"""The display while trials run: a live line on a terminal, plain lines anywhere else.
 
 Everything goes to standard error, so that standard output holds the result and nothing else.
 """
@@ -86,7 +86,7 @@ class TimeLeft:
 
 
 def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
-    """What became of a trial, in one line."""
+    """The outcome of a trial, in one line."""
     if isinstance(event, Exhausted):
         return "out of memory, which bounds the sweep"
     if isinstance(event, Failed):
@@ -104,7 +104,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """What is kept of a trial that failed in a later round; nothing to say where nothing is."""
+    """The rounds kept of a trial that failed in a later one; empty if there are none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 

@@ -1,6 +1,6 @@
-"""How a wrong line is refused: all missing options at once, and what a value should have been.
+"""Refusals of wrong options: all missing options at once, and what a value should have been.
 
-The words of typer and of what it checks values with are put into ours here.
+Messages of typer and pydantic are reworded here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
 class PlainCommand(TyperCommand):
-    """A command that says all that is missing at once, and of a wrong value what was expected."""
+    """A command that names all missing options at once, and what a wrong value should be."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer does; raises its UsageError in our words."""
+        """Parse as typer does; raise its UsageError in our words."""
         values, _, _ = self.make_parser(ctx).parse_args(list(args))
         asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]

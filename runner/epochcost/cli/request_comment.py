@@ -68,7 +68,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What a comment says; all empty if nothing changes and no check fails.
+    """The data of a comment; all empty if nothing changes and no check fails.
 
     ``failed`` is the check with faults, or empty; ``parts`` are named as in TITLES, and ``faults``.
     """
@@ -191,7 +191,7 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """As many rows as fit behind the text, and the number of the others."""
+    """Rows that fit behind the text, and the number of the others."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:

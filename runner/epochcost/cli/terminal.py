@@ -1,6 +1,6 @@
-"""What commands share at a terminal: options that several take, tables and JSON.
+"""Shared parts of commands: options that several take, tables, sentences and JSON.
 
-What an option says is read here where several commands read it; what it means is left to them.
+Options of several commands are parsed here; their meaning is the commands'.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from epochcost.units import plain, price_age
 DOCS = Path("docs")
 RESULTS = DOCS / "data/results"
 _GAP = 2
-# What the first column of a table gets at least before all of them are broken into lines.
+# The least width of a table's first column before all columns are broken into lines.
 _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """What a shell completes: the ids of a kind of spec that begin as a person has typed.
+    """A completion for shells: the ids of a kind of spec that begin with the typed text.
 
     A kind is named by its folder, and an id is the name of its file, so nothing is read.
     """
@@ -113,7 +113,7 @@ def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 
 def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
-    """What a repeatable option of the form name=value says; InputError unless each name is new."""
+    """The values of a repeatable option name=value; InputError unless each name is new."""
     values: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

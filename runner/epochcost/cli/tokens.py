@@ -179,7 +179,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
-    """What a machine does at a rate, by the measurements below and above it."""
+    """Sentences on a machine at a rate, by the measurements below and above it."""
     load = served.requests
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
     bound = "{} % of first tokens within {} and further ones within {}".format(

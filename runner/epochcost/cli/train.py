@@ -71,13 +71,13 @@ class WorkOptions:
 
     @property
     def aim(self) -> str:
-        """In words, for the record."""
+        """The aim in words, for the record."""
         return self.target or "all epochs"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """The options that say on what of this machine, at which price, and where things are kept."""
+    """The options of the machine, the price and the folders."""
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
     hardware: terminal.HardwareId = "local"

@@ -1,1 +1,1 @@
-"""What costs need to know of ONNX graphs: arithmetic, few bits per weight, weightless files."""
+"""Facts of ONNX graphs for costs: arithmetic, few bits per weight, weightless files."""

@@ -1,8 +1,7 @@
-"""What a graph asks of a machine for one example: arithmetic by kind, and numbers moved.
+"""The work of a graph for an example: arithmetic by kind, and numbers moved.
 
-As a prediction of time needs it: two graphs that ask for the same take about the same time on one
-machine. Which time that is stands in no graph; ``predict`` learns it. Graphs are counted in
-``profiling``: whoever knows a profile needs no onnx.
+Two graphs of the same work take about the same time on a machine; ``predict`` learns which time.
+Graphs are counted in ``profiling``; readers of a profile need no onnx.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Of one example's forward pass.
+    """The work of an example's forward pass.
 
     ``flops`` counts two operations for each multiply and add in ``products`` (the nodes that
     compute them), ``matrix_flops`` the part in plain products of matrices. ``moved`` are the

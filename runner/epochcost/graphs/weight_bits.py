@@ -205,10 +205,3 @@ def _rounded(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[n
     steps = blocks / np.where(scales > 0, scales, 1)[:, :, None]
     codes = (np.rint(steps) + _ZERO).astype(np.uint8)
     return codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4), scales
-
-
-def dequantise(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The weights [features, inner] that codes and scales stand for."""
-    codes = np.stack([codes & 15, codes >> 4], axis=3).reshape(*codes.shape[:2], BLOCK)
-    steps = codes.astype(np.float32) - _ZERO
-    return np.asarray((steps * scales[:, :, None]).reshape(len(codes), -1), np.float32)

@@ -38,7 +38,7 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """What so many threads do at most in a precision; a GPU has one thread, that of its host.
+    """The peak rates of a number of threads in a precision; a GPU has one thread, its host's.
 
     ``product_seconds`` are times of the product of two square matrices of ``matrix_side``, and
     ``copy_seconds`` of one pass that reads ``copied_bytes`` and writes as many elsewhere.
@@ -112,7 +112,7 @@ class Ceilings(Sidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """Those stored of this host under this runtime; None where there are none, or damaged."""
+    """The stored ceilings of this host under this runtime; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

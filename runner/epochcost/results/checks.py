@@ -2,8 +2,7 @@
 
 They are for honest mistakes: a file under another machine's name, an edited number, a unit taken
 for another, a clock that is not set. A careful forgery passes; only measuring again tells. The
-form of a file is judged by ``format`` and ``submissions``, records beside results by
-``sidecar_faults``.
+form of a file is judged by ``format`` and ``submissions``, sidecars by ``sidecar_faults``.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """What a check is called, the mistake that it catches, and its message about a claim."""
+    """A check: its name, the mistake that it catches, and its message about a claim."""
 
     name: str
     catches: str
@@ -90,7 +89,7 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """How a host contradicts the declared machine beyond what a record says itself."""
+    """How a host contradicts the declared machine, beyond the record's own contradictions."""
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 
@@ -270,11 +269,11 @@ def why_unwatched(result: Result) -> str | None:
 
 
 def review_remarks(result: Result) -> Iterator[str]:
-    """What a reviewer should look at, though it may well be true."""
+    """Remarks for a reviewer on facts that may well be true."""
     yield from (f"measured as is: {contradiction}" for contradiction in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):
-        yield f"unstable: {instability.seen}"
+        yield f"unstable: {instability.phrase}"
     if environment.modified:
         yield "measured by a checkout with changes that no commit has"
     samples = measurement.samples_seconds

@@ -1,7 +1,6 @@
-"""What happened on the machine while a trial was sampled: others, clocks, energy. Frozen.
+"""Conditions on the machine while a trial was sampled: others, clocks, energy. Frozen.
 
-How it is watched is left to ``measure.watch`` and ``measure.power``, the warnings that follow from
-it to ``results.stability``.
+``measure.watch`` and ``measure.power`` record them; ``results.stability`` warns of them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "
 
 
 class Conditions(Record):
-    """What happened on the machine during the sampling phase, and what the trial held by then.
+    """Conditions on the machine during the sampling phase, and the trial's device memory.
 
     ``others_cpus``: how many CPUs' worth of time other programs took; ``steal_share``: the
     part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
@@ -50,7 +49,7 @@ class Conditions(Record):
 
 
 class MeteredEnergy(Record):
-    """What one meter counted over ``seconds`` of the sampling phase; ``meter`` names it.
+    """A meter's reading over ``seconds`` of the sampling phase; ``meter`` names it.
 
     ``of`` is the part of the machine that it covers: the CPU's package (its cores and what is on
     the die), the memory, or one GPU with its memory.

@@ -88,7 +88,7 @@ class Environment(Record):
 
 
 class Software(Record):
-    """What a worker ran with: the runtime as ``package==version``, Python, and other packages.
+    """A worker's software: the runtime as ``package==version``, Python, and other packages.
 
     The names are those of ``Environment``, which is where a result keeps them.
     """

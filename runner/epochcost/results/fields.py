@@ -1,4 +1,4 @@
-"""What a value of a stored record may be: bounds that every machine and clock of ours keeps.
+"""Types of the values of stored records, with bounds that every machine and clock keeps.
 
 They let no number through that a sum, a product or a date further on could not hold. Whether the
 figures of one record fit each other is left to ``checks``.

@@ -1,4 +1,4 @@
-"""What ended a sweep of batch sizes: the record, its versioned JSON form, and where it is stored.
+"""The end of a sweep of batch sizes: the record, its versioned JSON form, and its file.
 
 The sizes that ran are ordinary results, each with its times and its memory. A limit is
 ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``: a folder of its own, into which

@@ -1,4 +1,4 @@
-"""Whether the machine at hand can be the one that it is said to be.
+"""Whether the machine at hand can be the declared one.
 
 A figure stored under another machine's name would be priced wrongly for ever; what a kernel, a
 driver and a metadata service can tell is therefore compared with the spec before anything is
@@ -40,7 +40,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """What this machine has that the spec has not, in words; ``detected`` fits any machine."""
+    """Differences of this machine from the spec, in words; ``detected`` fits any machine."""
     if hardware.detected:
         return ()
     return (
@@ -53,7 +53,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """By its maker, and by family and model where both sides give them."""
+    """Compare the maker, and family and model if both sides give them."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -89,7 +89,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """One line for the count, or for each kind of device that is another."""
+    """A line for the count, or for each kind of device that differs."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -101,7 +101,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """By its name, and by its memory, in which namesakes differ."""
+    """Compare the name, and the memory, in which namesakes differ."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:

@@ -1,4 +1,4 @@
-"""What a measurement leaves behind: raw samples, why it stopped, what happened meanwhile. Frozen.
+"""Records of a measurement: raw samples, why it stopped, what happened meanwhile. Frozen.
 
 Statistics are derived from the samples by readers and never stored. The machine is described in
 ``environment``, what LoadGen leaves in ``served``.
@@ -88,7 +88,7 @@ class OutputDifference(Record):
 
 
 class Agreement(Record):
-    """One batch computed in the trial's precision and in fp32, from the same parameters and inputs.
+    """A batch computed in the trial's precision and in fp32, from the same parameters and inputs.
 
     ``examples`` is the size of that batch, the first of the trial's. It is about arithmetic:
     parameters drawn at random have no accuracy that could be lost.
@@ -112,7 +112,7 @@ class Agreement(Record):
 
 
 class Round(Record):
-    """One of several turns of a trial, each in a process of its own.
+    """A turn of a trial that takes several, each in a new process.
 
     Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; everything else
     is as in a measurement, of this round alone.
@@ -134,13 +134,12 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
-    ``software`` is the worker's own word; a result keeps it in its environment.
+    ``software`` is what the worker reports; a result keeps it in its environment.
     At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
     (``served``), whose times are latencies. For training,
     ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
     worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
-    nothing watched it. ``epochs`` are whole ones, run where asked for. ``agreement`` is with fp32,
-    for trials in another precision. ``rounds``:
+    nothing watched it. ``agreement`` is with fp32, for trials in another precision. ``rounds``:
     none where one process took all samples; else the times and sums here are of all rounds, the
     losses and the placement of the last. ``pinning`` is None where the worker might run on every
     CPU.
@@ -195,7 +194,7 @@ class Measurement(Record):
 
 
 class Result(Record):
-    """One trial measured on one machine; ``trial_id`` and ``hardware`` name what and where.
+    """A trial measured on a machine; ``trial_id`` and ``hardware`` name both.
 
     ``contradictions`` are what the machine has that ``hardware`` has not, measured all the same
     because the user asked for it. ``spec_files`` are the SHA-256 of the TOML files of model and

@@ -21,7 +21,7 @@ Joined = Callable[[Sequence[ValueT]], ValueT]
 
 
 def round_count(measurement: Measurement) -> int:
-    """In how many rounds it was measured, each in a process of its own."""
+    """The number of rounds of a measurement, each in a new process."""
     return max(1, len(measurement.rounds))
 
 
@@ -95,7 +95,7 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
 
 
 def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
-    """Those of any round; None where a round does not know."""
+    """The devices of any round; None if a round does not know."""
     devices = [conditions.devices for conditions in watched]
     return None if None in devices else _distinct(devices)
 
@@ -115,14 +115,14 @@ def _mean(watched: Sequence[Conditions], name: str) -> float | None:
 
 
 def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
-    """All values joined; None where one is not known."""
+    """The join of all values; None if a value is unknown."""
     every = list(values)
     present = [value for value in every if value is not None]
     return join(present) if len(present) == len(every) else None
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """What each meter counted in the rounds in which it read; silent is what never did."""
+    """Sums of each meter over the rounds; meters that never read are silent."""
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}

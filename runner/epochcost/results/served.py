@@ -1,4 +1,4 @@
-"""What a scenario of LoadGen leaves behind: its runs, its own words, and raw latencies.
+"""Records of a scenario of LoadGen: its runs, its summaries and raw latencies.
 
 Percentiles are LoadGen's: the latency at rank ``floor(count × share)``, counted from zero, of the
 sorted latencies (mlcommons/inference, loadgen/results.cc).
@@ -32,7 +32,7 @@ class Latency(Record):
     maximum_nanoseconds: NonNegativeInt
 
     def percentile(self, percent: Literal[50, 90, 99]) -> int:
-        """One of the percentiles, in nanoseconds."""
+        """A percentile, in nanoseconds."""
         percentiles = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
         return percentiles[percent]
 
@@ -48,7 +48,7 @@ class Latency(Record):
 
 
 class TokenRun(Record):
-    """What LoadGen tells of the tokens of one run whose requests a decoder answers.
+    """LoadGen's statistics of the tokens of a run whose requests a decoder answers.
 
     ``first`` is from a request's arrival to its first token, ``further`` the mean time of each
     other token of an answer. ``read`` and ``written`` count tokens. Raw, in the order of arrival,
@@ -73,7 +73,7 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """Of all requests those that kept both bounds; None where only statistics were kept."""
+        """The share of requests that kept both bounds; None if only statistics were kept."""
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:
             return None
@@ -92,7 +92,7 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """One run of LoadGen; one for the capacity asks for all samples at once, as offline does.
+    """A run of LoadGen; a run for the capacity sends all samples at once, as offline does.
 
     ``asked_samples_per_second`` is the rate of arrivals of the scenario server and None elsewhere,
     as is ``kept_bound``. ``samples_per_second`` are those completed. ``valid`` is LoadGen's verdict

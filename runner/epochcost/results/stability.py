@@ -44,19 +44,20 @@ _FEWEST_TIMER_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """What was seen, in a phrase with its figure, and what would remedy it."""
+    """A symptom, in a phrase with its figure, and what would remedy it."""
 
     cause: Cause
-    seen: str
+    phrase: str
     remedy: str
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
     """Every reason to distrust a measurement; none is good news, as far as was watched."""
-    watched = measurement.conditions
+    watched, pinned = measurement.conditions, measurement.pinning
+    cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (
-        *_crowded(measurement.pinning),
-        *(_surroundings(watched, _cpus_of(measurement, environment)) if watched else ()),
+        *_crowded(pinned),
+        *(_surroundings(watched, cpus) if watched else ()),
         *(_samples(measurement, environment) if measurement.samples_seconds else ()),
         *_alone(measurement),
     )
@@ -81,12 +82,6 @@ def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
             f"{pinning.threads} threads on {len(pinning.cpus)} vCPU",
             "leave `threads` out",
         )
-
-
-def _cpus_of(measurement: Measurement, environment: Environment) -> int:
-    """How many CPUs were watched."""
-    pinned = measurement.pinning
-    return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
 
 
 def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
@@ -147,17 +142,14 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
     grain = environment.timer_step_seconds
     # The shortest tells of nearly all measurements that the median need not be looked for.
     if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
-        yield from _grainy(median(samples), grain)
+        step = median(samples)
+        if step < _FEWEST_TIMER_STEPS * grain:
+            yield Instability(
+                "timer",
+                f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
+                "take a larger batch",
+            )
     yield from _rounds_apart(measurement)
-
-
-def _grainy(step: float, grain: float) -> Iterator[Instability]:
-    if step < _FEWEST_TIMER_STEPS * grain:
-        yield Instability(
-            "timer",
-            f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
-            "take a larger batch",
-        )
 
 
 def _rounds_apart(measurement: Measurement) -> Iterator[Instability]:

@@ -2,9 +2,8 @@
 
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint, so a
 repeated measurement replaces its predecessor, in one step when it is complete, and that of
-another host stands beside it. What else is known of a machine is a sidecar: a record in a folder
-beside its results, whose kinds are ``ceilings`` and ``limits``. Who writes holds the lock of
-``files``.
+another host stays. Other records of a machine are sidecars: ``ceilings``, ``limits`` and
+``trainings``, each kind in a subfolder. Writers hold the lock of ``files``.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a folder holds: its results, and a fault for each file that is not one.
+    """The contents of a folder: its results, and a fault for each file that is not one.
 
     ``files`` are those of the results, in their order.
     """
@@ -57,7 +56,7 @@ class ResultStore:
     folder: Path
 
     def path_of(self, trial: Trial, hardware: str, fingerprint: str) -> Path:
-        """Where the result of a trial on a host is stored."""
+        """The file of a trial's result on a host."""
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
@@ -97,7 +96,7 @@ def load_all(folder: Path) -> Loaded:
 
 
 def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
-    """What each file under ``folder`` is, one after the other, ordered by file name."""
+    """The result or the fault of each file under ``folder``, ordered by file name."""
     for path in sorted(folder.glob("*/*.json")):
         try:
             yield path, _read(path, folder)
@@ -189,7 +188,7 @@ SidecarT = TypeVar("SidecarT", bound=Sidecar)
 
 @dataclass(frozen=True)
 class LoadedSidecars(Generic[SidecarT]):
-    """What a folder of results holds of one kind by file, and a fault for each damaged one."""
+    """The records of a kind by file, and a fault for each damaged file."""
 
     records: dict[Path, SidecarT]
     faults: tuple[Fault, ...]

@@ -51,9 +51,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """What was looked at: how many files, those that are sound, and a fault for each other.
+    """The outcome of a check: how many files, the sound ones, and a fault for each other.
 
-    ``beside``: what to look at of records beside the results.
+    ``beside``: remarks on sidecars.
     """
 
     files: int
@@ -72,7 +72,7 @@ class ResultsCheck:
 
 @dataclass(frozen=True)
 class _Project:
-    """What results are held against; ``named``: the files were asked for one by one.
+    """The project that results are checked against; ``named``: the files were named one by one.
 
     ``summarised``: the statistics of all are asked for, which takes as long as all else.
 
@@ -140,7 +140,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Know whose samples and which hosts stand in the folder beside the files that were named."""
+    """Note the samples and the hosts of the other results in the folder."""
     own = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in own:
@@ -167,7 +167,7 @@ def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
 
 
 def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
-    """With a remark where no other result is of its machine, or of its host."""
+    """Add a remark if no other result is of its machine, or of its host."""
     if host in met:
         return submission
     machine, fingerprint = host

@@ -1,4 +1,4 @@
-"""What real trainings to an accuracy left behind: their learning curves and times, by repeat.
+"""Records of real trainings to an accuracy: learning curves and times, by repeat.
 
 The record, its versioned JSON form, and where it is stored: one file for a model, data set, batch
 size and aim on a host, in ``<hardware>/trainings/``, whose repeats grow. Times are stored; costs
@@ -54,7 +54,7 @@ class Point(Record):
 
 
 class Repeat(Record):
-    """One training from its seed: its curve and where its time went.
+    """A training from its seed: its curve and where its time went.
 
     ``reached_step`` is that of the evaluation that met the aim. ``sessions`` counts how often it
     was begun and gone on with; steps that an end without warning lost were taken again, and count
@@ -76,7 +76,7 @@ class Repeat(Record):
 
     @property
     def seconds(self) -> float:
-        """What a machine is paid for: steps, evaluations and saving."""
+        """The billed time: steps, evaluations and saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
     @model_validator(mode="after")
@@ -141,7 +141,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of one value for each repeat, of which there is at least one."""
+    """The spread of a value for each repeat; there is at least one."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)
