@@ -24,7 +24,7 @@ from epochcost.specs.reference_data import Dataset
 class AccuracyTraining:
     """A training on a host, with its repeats.
 
-    ``price`` is the machine's on demand or owned; None where none is known.
+    ``price`` is the machine's on demand or owned; None if none is known.
     """
 
     record: Trainings
@@ -35,12 +35,12 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing but the recipe's end ended it."""
+        """Whether every repeat ran all epochs of its recipe."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """The repeats that met the aim, or all where none did: time and cost are of these."""
+        """Repeats that met the aim, or all if none did; time and cost are theirs."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
@@ -56,18 +56,18 @@ class AccuracyTraining:
 
     @property
     def accuracy(self) -> Spread:
-        """Of the last evaluation."""
+        """Accuracy of the last evaluation."""
         return spread([repeat.curve[-1].accuracy for repeat in self.record.repeats])
 
     @property
     def cost(self) -> Spread | None:
-        """What one training costs at the machine's price, as a share of its time."""
+        """Cost of one training at the machine's price; None without a price."""
         if self.price is None:
             return None
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
 
     def cost_of(self, seconds: float) -> Decimal:
-        """What so much time costs here; there must be a price."""
+        """Cost of a time at the machine's price, which must exist."""
         assert self.price is not None, "asked for where there is one"
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
         usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
@@ -106,7 +106,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """What others trained to an accuracy, as their tables have it."""
+    """Published timings of trainings to an accuracy, with their sources."""
     return [
         (source, timing)
         for source in catalogue.published.values()

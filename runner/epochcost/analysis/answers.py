@@ -77,9 +77,7 @@ def times_of(
     Raises as ``predict_times`` does.
     """
     timed = [
-        observed
-        for observed in observe(inputs, workloads=workloads)
-        if precision in (None, observed.precision)
+        work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
     ]
     models = inputs.catalogue.models
     demanded = [models[name] for name in workloads if name in models]
@@ -337,12 +335,8 @@ def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
             f"--prompt {requests.prompt} --output {requests.output}: expected at most "
             f"{decoder.context} tokens together, the context of {name}"
         )
-    timed = [
-        decoder_times for decoder_times in timed_decoders(inputs) if decoder_times.model == name
-    ]
-    served = tuple(
-        decoder_served for decoder_served in served_decoders(inputs) if decoder_served.model == name
-    )
+    timed = [timing for timing in timed_decoders(inputs) if timing.model == name]
+    served = tuple(engine for engine in served_decoders(inputs) if engine.model == name)
     apis = [api for api in catalogue.apis.values() if api.model == name]
     if not (timed or apis or served):
         folders = ", ".join(map(str, inputs.folders))
@@ -355,11 +349,7 @@ def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
         requests,
         serving_offers(catalogue, timed, requests),
         tuple(sorted(apis, key=lambda api: api_per_million(api, requests))),
-        tuple(
-            dict.fromkeys(
-                filter(None, (_refusal(decoder_times, requests) for decoder_times in timed))
-            )
-        ),
+        tuple(dict.fromkeys(filter(None, (_refusal(timing, requests) for timing in timed)))),
         served,
     )
 

@@ -1,4 +1,4 @@
-"""What a model computes for one example, and where the time of a training step goes.
+"""Count what a model computes for one example, and the parts of a training step.
 
 Counted from its graph as the site is built, which needs onnx and no runtime; the parts of a step
 (forward, backward, update) are counted, or partly measured. What a training step is exactly and
@@ -67,7 +67,7 @@ class Graph:
 
     @classmethod
     def of(cls, path: Path, dimensions: Mapping[str, int]) -> Graph | None:
-        """None where the file cannot be read."""
+        """Read a file's digest; None if the file cannot be read."""
         try:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
@@ -82,7 +82,7 @@ _memory: dict[Graph, Arithmetic | None] = {}
 def arithmetic_of_graphs(
     graphs: Sequence[Graph | None], kept_in: Path | None = None
 ) -> list[Arithmetic | None]:
-    """Count graphs; None for one that is not there or cannot be counted.
+    """Count graphs; None for a graph that is missing or cannot be counted.
 
     The counts are kept under ``kept_in``, if given, by all that they follow from.
     """
@@ -113,7 +113,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 class StepPart:
     """A part of a step: its operations, and the bytes of parameters that it must move at least.
 
-    Tables that are looked up are left out: a step moves some of their rows only.
+    Embedding tables are left out: a step moves some of their rows only.
 
     ``share`` is of the step's operations; None for the update, whose elementwise work is not
     counted (`graphs.counting`).

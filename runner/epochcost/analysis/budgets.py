@@ -32,7 +32,7 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One limit of a study and what became of it.
+    """A limit of a study and whether the figures keep it.
 
     ``place`` is the limit's place, its message the figures. ``cost``, ``hardware`` and ``price``
     are those of the cheapest way under the limit's conditions, None if none is known.

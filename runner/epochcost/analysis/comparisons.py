@@ -73,7 +73,7 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
 def _cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
-    """What a running machine, or a share of it, charges for an epoch or a million inferences."""
+    """Cost of an epoch or a million inferences on a running machine, or on a share of it."""
     work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
     if share is not None:
         # A share of a machine for a time costs as the whole machine for that share of the time.
@@ -99,7 +99,7 @@ def _terms(price: Price) -> tuple[object, ...]:
 
 
 def family_stem(hardware: Hardware) -> str | None:
-    """The id without its number of vCPUs, as clouds name families; None where it does not end so.
+    """The id without its number of vCPUs, as clouds name families; None if it has no such end.
 
     Machines with an accelerator are of no family here: half of one is not half its price.
     """
@@ -150,7 +150,7 @@ class VcpuPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """One piece of work on one machine at several counts of vCPUs, ascending."""
+    """A piece of work on a machine at several counts of vCPUs, ascending."""
 
     machine: Machine
     mode: Mode
@@ -181,7 +181,7 @@ class Scaling:
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Every piece of work that has variants other than its vCPUs, in order."""
+    """Compare the variants, other than of vCPUs, of every piece of work, in order."""
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
@@ -239,7 +239,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """By count of vCPUs; the plain trial stands for all where no trial was pinned to all."""
+    """Trials by vCPUs; the plain trial counts for all vCPUs unless one was pinned to all."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus

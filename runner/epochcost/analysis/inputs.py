@@ -123,7 +123,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredCeilings:
-    """What a host does at most, its file, and the file's address on the site."""
+    """The ceilings of a host, their file, and the file's address on the site."""
 
     ceilings: Ceilings
     path: Path
@@ -154,10 +154,8 @@ class Inputs:
     @cached_property
     def _hosts(self) -> Counter[str]:
         """The number of hosts of each kind of machine."""
-        hosts = {
-            (stored.result.hardware, stored.result.environment.fingerprint)
-            for stored in self.stored
-        }
+        results = [file.result for file in self.stored]
+        hosts = {(result.hardware, result.environment.fingerprint) for result in results}
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
@@ -174,8 +172,8 @@ class Inputs:
     @property
     def files(self) -> frozenset[Path]:
         """Every file of the folders that was read."""
-        results = (stored.path for stored in self.stored)
-        ceilings = (stored.path for stored in self.ceilings)
+        results = (file.path for file in self.stored)
+        ceilings = (file.path for file in self.ceilings)
         return frozenset((*results, *ceilings, *self.limits, *self.trainings))
 
 
@@ -204,10 +202,7 @@ def read_inputs(
     declared = _declared_machines(catalogue, stored)
     return Inputs(
         catalogue,
-        tuple(
-            replace(result, result=_declared(result.result, catalogue, declared))
-            for result in stored
-        ),
+        tuple(replace(file, result=_declared(file.result, catalogue, declared)) for file in stored),
         ratios,
         tuple(problems),
         {path: _declared(limit, catalogue, declared) for path, limit in limits.items()},
@@ -228,7 +223,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
     One host is one competitor: what was measured there as the machine at hand is that machine's.
     """
     declared: dict[str, set[str]] = {}
-    for result in (stored_result.result for stored_result in stored):
+    for result in (file.result for file in stored):
         if not catalogue.hardware[result.hardware].detected:
             declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
@@ -268,7 +263,7 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
 
 
 def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
-    """What the result names and no spec describes."""
+    """Say which spec the result names and the catalogue lacks; None if all exist."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
         return f"expected a model with a spec, got {result.trial.model!r:.80}"

@@ -1,4 +1,4 @@
-"""Where a workload ran: a kind of machine, a host of it, its device, and what people call that."""
+"""Machines of figures: their kind, host and device, and the name that readers see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One place where a workload ran: a kind of machine, a host of it, and the device used.
+    """A kind of machine, a host of it, and the device that a workload used.
 
     ``host`` tells measured hosts of one kind apart and is None for published figures.
     """

@@ -70,7 +70,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a figure can be checked: a file of the site (``uri``) or a page of a source."""
+    """The place to check a figure: a file of the site (``uri``) or a page of a source."""
 
     label: str
     uri: str
@@ -78,7 +78,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One workload timed on one machine.
+    """A workload timed on a machine.
 
     ``step`` is the mean time of one batch and None where a source gives epochs only; ``epoch`` and
     ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
@@ -129,7 +129,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """Why a measured time is known too poorly to be an answer; empty where it may be one."""
+        """Why a measured time is too imprecise to be an answer; empty if it may be one."""
         half = self.summary.relative_half_width if self.summary else 0.0
         if self.kind != "measured" or half <= MOST_HALF_WIDTH:
             return ""
@@ -142,7 +142,7 @@ class Observation:
 
     @property
     def step_joules(self) -> Decimal | None:
-        """What the metered parts of the machine draw in a mean step; None where no meter read."""
+        """Energy of the metered parts in a mean step; None without a meter."""
         if self.watts is None or self.step is None:
             return None
         # No meter is good for more than six digits.
@@ -157,11 +157,11 @@ class Observation:
 
     @property
     def goals(self) -> tuple[Goal, ...]:
-        """What people ask the price of, of such work."""
+        """The goals that such work is priced for."""
         return ("epoch", "full") if self.mode == "training" else ("million",)
 
     def time(self, goal: Goal) -> Time | None:
-        """How long the goal takes; None where this is not about it."""
+        """The time of a goal; None for a goal of other work."""
         if goal == "million":
             return self.million
         return self.epoch if goal == "epoch" else self.full
@@ -216,9 +216,7 @@ def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
 def _measured(
     inputs: Inputs, workloads: Collection[str] | None, *, variants: bool
 ) -> Iterator[Observation]:
-    for stored in representatives(
-        [stored for stored in inputs.stored if is_of_steps(stored.result)]
-    ):
+    for stored in representatives([file for file in inputs.stored if is_of_steps(file.result)]):
         result, trial = stored.result, stored.result.trial
         if bool(trial.variant) == variants and (workloads is None or trial.model in workloads):
             content = result.model_dump_json() if inputs.cache else None
@@ -328,12 +326,8 @@ def _whole(number: Decimal) -> int | Decimal:
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:
     """Every model, then every workload known from published tables only."""
     models = [Workload.of_model(model) for model in catalogue.models.values()]
-    tables = {
-        observed.workload.id: observed.workload
-        for observed in observations
-        if not observed.workload.is_model
-    }
-    return (*models, *tables.values())
+    observed = dict.fromkeys(observation.workload for observation in observations)
+    return (*models, *(workload for workload in observed if not workload.is_model))
 
 
 def mean_time(summary: Summary) -> Time:

@@ -39,7 +39,7 @@ _LEADS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Odds(Generic[KeyT]):
-    """What the draws say of a choice among ways to do a job.
+    """Probabilities of a choice among ways to do a job, estimated from draws.
 
     ``shares`` are the probabilities of being the cheapest; they add up to one. ``cheaper`` are
     those of being cheaper than the choice, ``ratios`` the costs in units of the choice's: the low
@@ -60,7 +60,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """What the choice costs more than the cheapest, on average where it is not that."""
+        """Mean share that the choice costs more than the cheapest, over the draws that it loses."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property

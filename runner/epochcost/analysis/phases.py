@@ -26,7 +26,7 @@ from epochcost.specs.study import Precision
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """One phase of a decoder as it was timed, of ``sequences`` at once, drawing ``watts``."""
+    """A timed phase of a decoder with ``sequences`` at once, drawing ``watts``."""
 
     phase: Phase
     sequences: int
@@ -37,7 +37,7 @@ class PhaseTime:
 
     @property
     def joules_per_token(self) -> float | None:
-        """By token read or written; None where no meter read."""
+        """Energy by token read or written; None without a meter."""
         return None if self.watts is None else self.watts / float(self.tokens_per_second)
 
     @property
@@ -73,7 +73,7 @@ class TimedDecoder:
 
     @cached_property
     def lengths(self) -> dict[str, tuple[int, int]]:
-        """By phase the shortest and the longest that was timed."""
+        """The shortest and the longest timed length of each phase."""
         named = group_by(self.phases, lambda timed: timed.phase.name)
         return {
             name: (min(o.phase.tokens for o in group), max(o.phase.tokens for o in group))

@@ -78,7 +78,7 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Those of work that has no other time on that kind of machine in that software."""
+        """Predictions of work without another time on that kind of machine in that software."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -104,8 +104,8 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of GPUs or of CPUs, and how far such rates depart from each other."""
+class _Learnt:
+    """Published rates of GPUs or of CPUs, and how far such rates depart from each other."""
 
     rates: tuple[Placed, ...]
     devices: Devices
@@ -113,7 +113,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Task:
     """A work on a machine; ``published`` is what others published of just that."""
 
     model: Model
@@ -142,19 +142,17 @@ def predict_times(
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = cpu_rates(inputs, profiles, _runtime_name(RUNTIME))
     evidence = {
-        "cuda": _Known(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
-        "cpu": _Known(cpu_known, cpus, OF_CPUS),
+        "cuda": _Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
+        "cpu": _Learnt(cpu_known, cpus, OF_CPUS),
     }
-    machines = {
-        hardware.id: _place(hardware, evidence[hardware.device])
-        for hardware in catalogue.hardware.values()
-    }
+    hardware = catalogue.hardware
+    machines = {name: _place(spec, evidence[spec.device]) for name, spec in hardware.items()}
     without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
     places = [place for place in machines.values() if isinstance(place, _Place)]
     timed: list[Observation] = []
     for kind, rates in evidence.items():
         here = [place for place in places if place.hardware.device == kind]
-        tasks: list[_Asked] = []
+        tasks: list[_Task] = []
         for model in chosen:
             profile = profiles.get(model.id)
             if profile is None or not has_kin(profile, rates.rates):
@@ -186,8 +184,8 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 
 
 def _forecasts(
-    inputs: Inputs, evidence: _Known, profiles: Mapping[str, Profile], tasks: Sequence[_Asked]
-) -> tuple[list[tuple[_Asked, Forecast]], list[NoTime]]:
+    inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
+) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
     """The forecasts, and on which machines an interval is too wide to be told."""
     measured = [
         rate
@@ -210,14 +208,14 @@ def _forecasts(
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """One for each model and reason, with the machines that it holds of."""
+    """A value for each model and reason, naming its machines."""
     return [
         NoTime(model, f"on {', '.join(dict.fromkeys(machines))}: {reason}")
         for (model, reason), machines in reasons.items()
     ]
 
 
-def _place(hardware: Hardware, evidence: _Known) -> _Place | str:
+def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     """A machine as predictions need it, or why nothing is predicted for it."""
     if hardware.accelerators:
         return _accelerated(hardware, evidence)
@@ -231,7 +229,7 @@ def _place(hardware: Hardware, evidence: _Known) -> _Place | str:
     return _Place(hardware, device, 1, hardware.memory_gib, _runtime_name(RUNTIME))
 
 
-def _accelerated(hardware: Hardware, evidence: _Known) -> _Place | str:
+def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
     if len(hardware.accelerators) > 1:
         return "accelerators of several kinds"
     (accelerator,) = hardware.accelerators
@@ -260,11 +258,11 @@ def _questions(
     model: Model,
     profile: Profile,
     places: Sequence[_Place],
-    evidence: _Known,
+    evidence: _Learnt,
     precision: Precision | None,
-) -> tuple[list[_Asked], list[NoTime]]:
+) -> tuple[list[_Task], list[NoTime]]:
     """Training and inference, and on which machines neither has a time."""
-    tasks: list[_Asked] = []
+    tasks: list[_Task] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
     for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
@@ -300,21 +298,21 @@ def _questions(
 
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
-) -> Iterator[_Asked]:
+) -> Iterator[_Task]:
     """The work in our runtime, and in the program of others."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
-            yield _Asked(model, place, replace(work, batch=least_batch))
-        yield _Asked(model, place, work)
+            yield _Task(model, place, replace(work, batch=least_batch))
+        yield _Task(model, place, work)
     if program:
         rate = program.published_on(place.device, place.count)
         run = rate or program.rate
         name = run.model if program.same else model.id
-        yield _Asked(model, place, replace(work, model=name, software="", program=run), rate)
+        yield _Task(model, place, replace(work, model=name, software="", program=run), rate)
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """Those that the model's spec names for training all of it, and for inference."""
+    """Batch sizes that the model's spec names for full training and for inference."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
@@ -326,7 +324,7 @@ def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
 def _needed_bytes(
     model: Model, profile: Profile, mode: Mode, count: int, precision: Precision, batch: int
 ) -> float:
-    """What all devices of a machine hold together.
+    """Memory that all devices of a machine need together.
 
     Training keeps what the forward pass writes, about half of what it moves, in 16 bits if mixed,
     and for each parameter its gradient and the optimizer's states, in four bytes. Inference keeps
@@ -340,7 +338,7 @@ def _needed_bytes(
     return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes
 
 
-def _observation(catalogue: Catalogue, task: _Asked, forecast: Forecast) -> Observation:
+def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Observation:
     work, published = task.question, task.published
     batch, program = work.batch, work.program
     training = task.model.training if work.mode == "training" else None

@@ -43,7 +43,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What was withheld together, or a class of rows, with the errors of its rows."""
+    """Rows that were withheld together, or of one class, with their errors."""
 
     name: str
     errors: Errors
@@ -51,7 +51,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One withheld row: seconds of an example on the whole machine, true and predicted."""
+    """A withheld row: seconds of an example on the whole machine, true and predicted."""
 
     accelerator: str
     count: int
@@ -66,7 +66,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the cheapest accelerator by predictions costs more than the truly cheapest."""
+    """Extra cost of the cheapest accelerator by predictions over the truly cheapest."""
 
     name: str
     predictions: Regret
@@ -106,7 +106,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """What other pages quote: over all rows of accelerators, or of other things, withheld."""
+    """The figures that other pages quote: over all rows with accelerators (or others) withheld."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -114,7 +114,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """What the docs folder holds; None where nothing is. Raises ResultError on another form."""
+    """Read the file of the docs folder; None without one. Raises ResultError on another form."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -132,7 +132,7 @@ def as_text(trust: Trust) -> str:
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """That the figures follow from other data or code than there is; None where they do not.
+    """Fault of figures that follow from older data or code; None if they are current.
 
     ``root`` is the folder with ``specs/``. Where ``docs`` has no figures, nothing is stale.
     """
@@ -148,7 +148,7 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """Of observations, devices and the code of predictions, whatever the prices."""
+    """Digest of observations, devices and the code of predictions, whatever the prices."""
     content = hashlib.sha256()
     for folder in (root / "specs/devices", root / "specs/observations", _CODE):
         for path in sorted(folder.glob("*.*")):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import is_whole_pass
@@ -36,7 +35,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """So many vCPUs of a make. Its facts are their number: they say nothing of the make."""
+    """Some vCPUs of a make as a device. Its facts are their number and say nothing of the make."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has it for an id.
     return Device.model_construct(
@@ -73,7 +72,7 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """One rate for each work and machine, in fp32, and the machines; none of too few makes.
+    """Rates of each work and machine in fp32, and the machines; none of too few makes.
 
     ``profiles`` are by model id; ``software`` names the runtime of our own results. Raises
     InputError for a table that cannot be read.
@@ -124,7 +123,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Those on CPUs, all of a machine's or some."""
+    """Our latest sound results on all CPUs of a machine or some."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
@@ -141,7 +140,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             seconds = statistics.fmean(result.measurement.samples_seconds)
             profile, batch = profiles[trial.model], trial.batch_size
             work = _work(trial.model, profile, trial.mode, batch, software, device)
-            yield _placed(work, batch / seconds, "results")
+            yield as_rate(work, batch / seconds)
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
@@ -161,7 +160,7 @@ def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterato
         if model in profiles and batch and steps:
             software = f"{source.page} {timing.framework}"
             work = _work(model, profiles[model], "training", batch, software, device)
-            yield _placed(work, float(batch * steps / timing.total_seconds), source.page)
+            yield as_rate(work, float(batch * steps / timing.total_seconds))
 
 
 def _work(
@@ -177,8 +176,3 @@ def _work(
         device=device,
         count=1,
     )
-
-
-def _placed(work: Question, per_second: float, path: str) -> Placed:
-    row = as_rate(work, per_second)
-    return replace(row, rate=replace(row.rate, path=path))

@@ -60,7 +60,7 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 
 def doubts_about(result: Result) -> tuple[str, ...]:
-    """In what the machine is not the declared one, and why the result may not repeat."""
+    """How the machine differs from the declared one, and why the result may not repeat."""
     symptoms = instabilities(result.measurement, result.environment)
     return (
         *(f"measured as is: {contradiction}" for contradiction in result.contradictions),

@@ -55,7 +55,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """What some threads of one host did at most."""
+    """The highest rates that some threads of a host reached."""
 
     ceiling: Ceiling
     stored: StoredCeilings
@@ -73,7 +73,7 @@ class MeasuredRoof:
 
 @dataclass(frozen=True)
 class AchievedRate:
-    """What a timed work achieved.
+    """Operations and bytes a second of a timed work.
 
     ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
     figure.
@@ -159,7 +159,7 @@ def _achieved(
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
-    """Those of every host of a machine, by host and then by threads."""
+    """Measured roofs of every host of a machine, by host and then by threads."""
     return tuple(
         MeasuredRoof(ceiling, stored)
         for stored in inputs.ceilings
@@ -169,7 +169,7 @@ def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[Mea
 
 
 def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
-    """Those of the very host, fewest threads first."""
+    """Measured roofs of a machine's very host, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
         measured
@@ -194,7 +194,7 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class DecodedStep:
-    """One timed step of decoding, and the least seconds that memory takes for what it reads."""
+    """A timed step of decoding, and the least seconds that memory takes for its reads."""
 
     decoder: TimedDecoder
     timed: PhaseTime

@@ -1,4 +1,4 @@
-"""The one join: timed workloads × price plans → priced rows, and the choices among them.
+"""Join timed workloads with price plans to rows, and choose among them.
 
 Everything that the site shows is read from rows: what is cheapest, what is fastest, what each
 timed workload costs today, how surely, and what is known of its accuracy. Figures of different
@@ -91,15 +91,15 @@ class Row:
         return f"{self.price.provider} {self.price.plan_words}{region}, {self.price.as_of}"
 
     def cost(self, goal: Goal) -> Cost | None:
-        """What the goal costs; None where this row is not about it."""
+        """The cost of a goal; None for a goal of other work."""
         return self.costs.get(goal)
 
     def time(self, goal: Goal) -> Time | None:
-        """How long the goal takes; None where this row is not about it."""
+        """The time of a goal; None for a goal of other work."""
         return self.observed.time(goal)
 
     def estimate(self, goal: Goal) -> Estimate | None:
-        """The cost where there is one: neither unpriced nor about something else."""
+        """The cost if it is known."""
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
@@ -173,12 +173,12 @@ class Choice:
 
     @property
     def time(self) -> Time:
-        """How long the goal takes."""
+        """The time of the goal."""
         return self.row.observed.work(self.goal).time
 
     @property
     def cost(self) -> Estimate | None:
-        """What it costs; None where that cannot be said."""
+        """The cost of the goal; None if it is unknown."""
         return self.row.estimate(self.goal)
 
 
@@ -281,7 +281,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """What may be an answer, then what has but its price against it; the cheapest of each."""
+    """Sort possible answers first, then those with a doubtful price only; the cheapest first."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
@@ -318,7 +318,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What can be compared, cheapest first, and each row that cannot, with the reason."""
+    """Comparable candidates, cheapest first, and each other row with the reason."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]

@@ -48,7 +48,7 @@ _RATE_PRECISION = Decimal("1.05")
 
 @dataclass(frozen=True, slots=True)
 class ServingRow:
-    """One scenario on one machine under one price plan; ``run`` None: no rate kept the bound.
+    """A scenario on a machine under a price plan; ``run`` None: no rate kept the bound.
 
     ``work`` is a million samples at the rate of the run, ``million`` its cost. ``runs`` are
     all of the trial, ``bound_seconds`` the latency that a server has to keep.
@@ -155,7 +155,7 @@ def _batching_words(load: Load, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedRate:
-    """What was measured at one rate of requests: that at which they were answered.
+    """Measurement at one rate of requests, which is the rate of their answers.
 
     A hundred that come at random times come a tenth faster or slower than they were asked to.
     """
@@ -191,7 +191,7 @@ class ServedRate:
 
 @dataclass(frozen=True)
 class ServedDecoder:
-    """One decoder behind an engine on one machine in one precision.
+    """A decoder behind an engine on a machine in a precision.
 
     ``rates`` ascend, the last being the highest that keeps the bounds; none where no rate does.
     ``joules_per_token`` is what ``meters`` read over all that was asked, by token read or written.
@@ -216,7 +216,7 @@ class ServedDecoder:
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """What a million tokens, read or written, cost at a rate on one machine kept all month.
+        """Cost of a million tokens, read or written, at a rate on a machine kept all month.
 
         Of the highest rate between the bounds of its search.
         """
@@ -234,7 +234,7 @@ class ServedDecoder:
         return self._at(per_second, [rate.first_seconds(percent) for rate in self.rates])
 
     def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """As ``first_seconds`` for each further token."""
+        """The time of each further token, as ``first_seconds`` gives the first's."""
         return self._at(per_second, [rate.further_seconds(percent) for rate in self.rates])
 
     def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:

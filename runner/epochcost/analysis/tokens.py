@@ -1,4 +1,4 @@
-"""What tokens cost: the phases of a decoder, put together to requests, on machines with a price.
+"""Cost of tokens: phases of a decoder, put together to requests, on machines with a price.
 
 A request is a prompt that is read and an answer that is written token by token. The machine keeps
 some sequences in work: it reads each prompt by itself, and adds a token to all of them at once, as
@@ -28,7 +28,7 @@ _HOUR_SECONDS = Decimal(3600)
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What is asked: requests a second, their lengths in tokens, and bounds that answers keep.
+    """Requests a second, their lengths in tokens, and the bounds that answers must keep.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` that between two.
     """
@@ -41,7 +41,7 @@ class Requests:
 
     @property
     def tokens(self) -> int:
-        """Of a request, read and written."""
+        """Tokens of a request, read and written."""
         return self.prompt + self.output
 
 
@@ -51,7 +51,7 @@ USUAL = Requests(Decimal("0.1"), 200, 100)
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one machine does at most with ``sequences`` in work.
+    """The most that a machine does with ``sequences`` in work.
 
     ``first`` is the time to the first token where nothing waits, all of it the prompt's, ``token``
     that between two. ``written`` is the machine's time for the tokens of one answer, its share of
@@ -75,7 +75,7 @@ class Capacity:
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """By number of sequences what the machine does at most; none for lengths that nobody timed.
+    """The machine's capacity by number of sequences; none for lengths without a time.
 
     A token of a sequence waits for the prompts of those that come while it is written: each of the
     others brings one in the time of an answer.
@@ -119,12 +119,12 @@ def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """What a million tokens cost of machines that are kept, busy or not."""
+    """Cost of a million tokens on machines that are kept, busy or not."""
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 
 def busy_per_million(hour: Decimal, request_seconds: Decimal, tokens: Decimal) -> Decimal:
-    """What a million tokens cost of a machine that is never idle."""
+    """Cost of a million tokens on a machine that is never idle."""
     return hour * request_seconds / _HOUR_SECONDS * MILLION / tokens
 
 
@@ -134,7 +134,7 @@ def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
 
 
 def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
-    """The one of the most requests a second that keeps the bounds; None where none does."""
+    """The capacity of most requests a second within the bounds; None if none keeps them."""
     sufficient = [
         capacity
         for capacity in capacities(decoder, requests)
@@ -157,7 +157,7 @@ def _sum(first: Time, second: Time) -> Time:
 
 @dataclass(frozen=True, slots=True)
 class CostByKind:
-    """What a million tokens cost that are read, and that are written."""
+    """Costs of a million tokens that are read, and of a million that are written."""
 
     input: Estimate
     output: Estimate
@@ -165,7 +165,7 @@ class CostByKind:
 
 @dataclass(frozen=True, slots=True)
 class ServingOffer:
-    """One machine under one plan for the requests that are asked.
+    """A machine under a plan for the requests in question.
 
     ``machines`` run side by side; ``per_million`` is the cost of a million tokens, read or
     written, and ``full`` that of a machine that is never idle; ``by_kind`` and ``full_by_kind`` are
@@ -202,14 +202,14 @@ def serving_offers(
 
 
 def at_rate(offer: ServingOffer, requests: Requests, per_second: float) -> Cost:
-    """What a million tokens cost on the same machines at another rate."""
+    """Cost of a million tokens on the same machines at another rate."""
     again = replace(requests, per_second=Decimal(repr(per_second)))
     again_offered = _offer(offer.decoder, offer.price, offer.capacity, again)
     return Unpriced("no bill") if again_offered is None else again_offered.per_million
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Where one machine does either way, the one that it would be cheaper on with more to do."""
+    """Sort by cost; of equal costs first the machine that is cheaper with more to do."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 
@@ -269,7 +269,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """What an hour costs of a machine that is kept for a month; None where no bill can say."""
+    """Cost of an hour of a machine that is kept for a month; None without a bill."""
     # Long enough that minima and steps of a bill weigh nothing: no server is started per request.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
@@ -277,7 +277,7 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
-    """What the API asks for a million tokens of such requests, read and written together."""
+    """The API's price of a million tokens of such requests, read and written together."""
     return api.request(requests.prompt, requests.output) * MILLION / requests.tokens
 
 

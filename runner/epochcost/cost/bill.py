@@ -74,11 +74,11 @@ def _quote_scheduled(price: Price, schedule: Schedule, usage: Usage, *, credited
     bill = _quote_of(price, lines, elapsed)
     if price.credit is None or not credited:
         return bill
-    given = quantized(price.credit.amount)
-    used = min(given, bill.total)
+    credit = quantized(price.credit.amount)
+    used = min(credit, bill.total)
     if used > 0:
         lines = (*lines, Line(price.credit.label, Decimal(1), "credit", -used, -used))
-    return replace(bill, lines=lines, credit_used=used, credit_left=given - used)
+    return replace(bill, lines=lines, credit_used=used, credit_left=credit - used)
 
 
 def share(price: Price, usage: Usage) -> Quote:

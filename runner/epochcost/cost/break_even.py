@@ -118,25 +118,25 @@ class Comparison:
 
 
 def compare(
-    own: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
+    owned: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
 ) -> Comparison:
     """Compare an owned plan with rented ones at some hours a month, else those that it assumes.
 
     Raises InputError as the answers do, and if the plan is not an owned one.
     """
-    hours = HOURS_PER_CALENDAR_MONTH * _owned(own).utilisation if hours is None else hours
+    hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
     alternatives = [
         Alternative(
             rent,
             monthly_rented(rent),
-            break_even(own, rent, vcpus),
-            payback(own, rent, hours, vcpus),
+            break_even(owned, rent, vcpus),
+            payback(owned, rent, hours, vcpus),
         )
         for rent in rents
     ]
     ordered = sorted(alternatives, key=lambda alternative: alternative.month.at(hours))
-    return Comparison(own, monthly_owned(own, vcpus), hours, tuple(ordered))
+    return Comparison(owned, monthly_owned(owned, vcpus), hours, tuple(ordered))
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
@@ -164,40 +164,42 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
         if terms is None:
             return MonthlyCost(Decimal(0), hour / speed)
         paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_BILLED_MONTH
-        beside = hour - paid / HOURS_PER_BILLED_MONTH / terms.utilisation
-        return MonthlyCost(paid / speed, max(beside, Decimal(0)) / speed)
+        power = hour - paid / HOURS_PER_BILLED_MONTH / terms.utilisation
+        return MonthlyCost(paid / speed, max(power, Decimal(0)) / speed)
 
 
-def break_even(own: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
+def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
     """The hours a month at which both cost the same; raises InputError on mixed currencies."""
-    _demand_one_currency(own, rent.price)
-    return crossing(monthly_owned(own, vcpus), monthly_rented(rent))
+    _demand_one_currency(owned, rent.price)
+    return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
 
 
-def crossing(own: MonthlyCost, rent: MonthlyCost) -> BreakEven:
+def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
     """Find the crossing of both lines within a month; equal lines: buying, always."""
     with exact_arithmetic():
-        unused = own.fixed - rent.fixed
-        whole = unused + HOURS_PER_CALENDAR_MONTH * (own.per_hour - rent.per_hour)
+        unused = owned.fixed - rent.fixed
+        whole = unused + HOURS_PER_CALENDAR_MONTH * (owned.per_hour - rent.per_hour)
         if unused <= 0 and whole <= 0:
             return BreakEven("always")
         if unused >= 0 and whole >= 0:
             return BreakEven("never")
-        hours = quantized(unused / (rent.per_hour - own.per_hour))
+        hours = quantized(unused / (rent.per_hour - owned.per_hour))
         return BreakEven("above" if unused > 0 else "below", hours)
 
 
-def payback(own: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None) -> Payback:
+def payback(
+    owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
+) -> Payback:
     """Compute the years after which buying has paid, at some hours of use a month.
 
     The purchase is paid on the first day and the residual comes back at the end of the machine's
     life. Raises InputError where hours are not within a month, and as ``break_even`` does.
     """
     check_hours(hours_per_month)
-    _demand_one_currency(own, rent.price)
+    _demand_one_currency(owned, rent.price)
     renting = monthly_rented(rent)
     with exact_arithmetic():
-        plan, units = _owned(own), _units(own, vcpus)
+        plan, units = _owned(owned), _units(owned, vcpus)
         energy = hours_per_month * Ownership.of(plan).energy_per_hour
         running = (running_per_month(plan) + energy) * units
         rented = renting.fixed + hours_per_month * renting.per_hour
@@ -231,16 +233,16 @@ def _units(price: Price, vcpus: int | None) -> int:
     return owned_units(_owned(price), price.id, vcpus)
 
 
-def _demand_one_currency(own: Price, rented: Price) -> None:
-    if own.currency != rented.currency:
+def _demand_one_currency(owned: Price, rented: Price) -> None:
+    if owned.currency != rented.currency:
         raise InputError(
-            f"{rented.id}: expected a plan in {own.currency}, the currency of {own.id}, got "
+            f"{rented.id}: expected a plan in {owned.currency}, the currency of {owned.id}, got "
             f"{rented.currency}"
         )
 
 
 def rent_at(
-    catalogue: Catalogue, own: Price, identifier: str, speed: Decimal | None = None
+    catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
     """A rented plan by its id, at a declared speed or, if both machines are alike, at the same.
 
@@ -249,26 +251,26 @@ def rent_at(
     price = catalogue.price(identifier)
     if speed is not None:
         return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
-    if not _are_alike(catalogue, own, price):
+    if not _are_alike(catalogue, owned, price):
         raise InputError(
-            f"{identifier}: expected a machine with the accelerators of {own.id}, or its --speed, "
-            "found neither"
+            f"{identifier}: expected a machine with the accelerators of {owned.id}, or its "
+            "--speed, found neither"
         )
     return Rent(price)
 
 
-def rents_alike(catalogue: Catalogue, own: Price) -> Iterator[Rent]:
+def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """The current rented plans of machines like the owned one, in the owned plan's currency."""
     plans = [price for price in catalogue.prices.values() if price.owned is None]
     for price in current_prices(plans):
-        if price.currency == own.currency and _are_alike(catalogue, own, price):
+        if price.currency == owned.currency and _are_alike(catalogue, owned, price):
             yield Rent(price)
 
 
-def _are_alike(catalogue: Catalogue, own: Price, other: Price) -> bool:
+def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
     """Whether the machines are one, or have the same accelerators, by name and number."""
     bought, rented = (
         sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
-        for price in (own, other)
+        for price in (owned, candidate)
     )
-    return own.hardware == other.hardware or (bool(bought) and bought == rented)
+    return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)

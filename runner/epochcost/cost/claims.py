@@ -56,8 +56,8 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """One epoch of it."""
-        return replace(self, seconds=self.seconds / self.given("epochs"))
+        """The time of an epoch."""
+        return replace(self, seconds=self.seconds / self.number("epochs"))
 
     @property
     def steps(self) -> Decimal:
@@ -66,7 +66,7 @@ class Work:
             raise InputError(f"{self.row.id}: expected steps, got a row without")
         return self.row.total_steps
 
-    def given(self, key: str) -> Decimal:
+    def number(self, key: str) -> Decimal:
         """A number of the row by its key."""
         value = getattr(self.row, key)
         if value is None:
@@ -134,7 +134,7 @@ def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal |
     Images seen are steps × batch size. The rate first drops after 82 epochs of 45,000 images in
     whole steps, and the accuracy stabilises at so many times that step.
     """
-    batch = work.given("batch_size")
+    batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
     figure = None
     match claim.label:
@@ -160,7 +160,7 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decim
         return work.cost(claim.price)
     if claim.label not in ("energy", "emissions"):
         return None
-    energy = energy_kwh(work.given("power_watts"), work.seconds, STRUBELL_2019.pue)
+    energy = energy_kwh(work.number("power_watts"), work.seconds, STRUBELL_2019.pue)
     if claim.label == "energy":
         return energy
     return emissions_pounds(energy, STRUBELL_2019.pounds_per_kwh)
@@ -309,8 +309,8 @@ def _figure(
             for row in published.timings
         }
         for end, other_end in ((0, 0), *product((1, 2), (1, 2))):
-            others = {identifier: ends[other_end] for identifier, ends in works.items()}
-            figures.append(formula(claim, works[timing.id][end], others))
+            row_ends = {identifier: ends[other_end] for identifier, ends in works.items()}
+            figures.append(formula(claim, works[timing.id][end], row_ends))
     unit = _BASE_UNITS.get(claim.unit, Decimal(1))
     values = [figure / unit for figure in figures if figure is not None]
     return RecomputedFigure(values[0], min(values), max(values)) if values else None

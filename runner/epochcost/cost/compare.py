@@ -40,16 +40,16 @@ def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ..
     Fastest first; of candidates equal in both, all stay. Raises InputError if currencies are
     mixed.
     """
-    kept: list[Candidate[KeyT]] = []
+    best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
-        last = kept[-1] if kept else None
+        last = best[-1] if best else None
         if (
             last is None
             or candidate.cost.mean < last.cost.mean
             or _by_time(candidate) == _by_time(last)
         ):
-            kept.append(candidate)
-    return tuple(kept)
+            best.append(candidate)
+    return tuple(best)
 
 
 def _by_cost(candidate: Candidate[KeyT]) -> tuple[Decimal, Decimal]:
@@ -138,15 +138,15 @@ def cheapest_batch(
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})
     unknown = tuple(size for size in sizes if size not in accuracies)
-    known = {size: accuracies[size] for size in sizes if size in accuracies}
-    if not known:
+    rated = {size: accuracies[size] for size in sizes if size in accuracies}
+    if not rated:
         return BatchChoice(None, None, demanded_percent, (), unknown)
-    best = max(known.values(), key=lambda accuracy: accuracy.percent)
+    best = max(rated.values(), key=lambda accuracy: accuracy.percent)
     demanded = best.percent - best.spread if demanded_percent is None else demanded_percent
     less = tuple(
-        size for size, accuracy in known.items() if accuracy.percent + accuracy.spread < demanded
+        size for size, accuracy in rated.items() if accuracy.percent + accuracy.spread < demanded
     )
-    equal = [(size, way) for size, way in listed if size in known and size not in less]
+    equal = [(size, way) for size, way in listed if size in rated and size not in less]
     choice = cheapest(way for _, way in equal)
     size = next((size for size, way in equal if way is choice), None)
     return BatchChoice(choice, size, demanded, less, unknown)

@@ -72,6 +72,6 @@ def serving_program() -> Json:
 
 
 def million_program() -> Json:
-    """What a million requests cost of a ``total`` for ``rate`` a second in ``month`` seconds."""
+    """Cost of a million requests if ``rate`` a second cost ``total`` in ``month`` seconds."""
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

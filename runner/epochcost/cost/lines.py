@@ -56,7 +56,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One visible part of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
+    """A visible part of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
 
     Figures are kept to 18 decimals. ``rate`` is in currency per ``unit``.
     """

@@ -36,8 +36,8 @@ class Market:
             [self._rates(rows, trace.start) for rows in trace.zones.values()]
         )
         self.had: Flags = np.isfinite(self.rate)
-        taken = np.where(self.had, math.inf, self.times)
-        self.until = np.minimum.accumulate(taken[:, ::-1], axis=1)[:, ::-1]
+        losses = np.where(self.had, math.inf, self.times)
+        self.until = np.minimum.accumulate(losses[:, ::-1], axis=1)[:, ::-1]
         self.cheapest: Indices = self.rate.argmin(axis=0)
         self._hours = np.diff(np.append(self.times, self.end)) / SECONDS_PER_HOUR
         spent = np.where(self.had, self.rate, 0.0) * self._hours

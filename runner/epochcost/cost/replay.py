@@ -237,17 +237,17 @@ class _Runs:
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
         until = market.until[zone, moment.column][there]
-        zone, now, left = zone[there], moment.now[there], moment.left[there]
+        zone, now, remaining = zone[there], moment.now[there], moment.left[there]
         saved = finish <= until
         stop = np.where(saved, finish, until)
         self.cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
         self.cost[who] += moved * job.move_charge
         self.moves[who] += moved
-        left = np.maximum(left - saved * job.interval_seconds, 0.0)
-        self.interruptions[who] += (left > 0) & (stop == until)
-        self.now[who], self._zone[who], self._left[who] = stop, zone, left
+        remaining = np.maximum(remaining - saved * job.interval_seconds, 0.0)
+        self.interruptions[who] += (remaining > 0) & (stop == until)
+        self.now[who], self._zone[who], self._left[who] = stop, zone, remaining
         self._begun[who], self._held[who] = True, stop < until
-        self.finished[who] = left == 0
+        self.finished[who] = remaining == 0
 
     def _finish_on_demand(self, who: Indices) -> None:
         job = self._job

@@ -1,4 +1,4 @@
-"""From a job's time to starts and billed time: start-up, restarts, lifetimes, interruptions.
+"""Starts and billed time of a job: start-up, restarts, lifetimes, interruptions.
 
 The effect of interruptions is left to `cost.spot`. Functions but `billed_seconds` are to be called
 inside `exact_arithmetic`.
@@ -30,7 +30,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One run of a job on one machine; all in seconds but the numbers of starts and failures.
+    """A run of a job on a machine; all in seconds but the numbers of starts and failures.
 
     ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for.
     If a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
@@ -66,7 +66,7 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 
 
 def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
-    """One start that takes no time."""
+    """A single start that takes no time."""
     billed = round_up(used_seconds, rule)
     return Schedule(used_seconds, Decimal(0), billed, used_seconds)
 
@@ -176,11 +176,11 @@ def _schedule(
     rework = quantized(time.rework)
     again = quantized(maximum(time.starting - first, _ZERO) * restarts)
     running = work + first + saving + rework + again
-    shown = rounding_seconds(job, time, rule)
+    rounding = rounding_seconds(job, time, rule)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
     calm = is_zero(time.interruptions) and is_zero(time.forced)
-    billed = round_up(running, rule) if calm else quantized(running + shown)
+    billed = round_up(running, rule) if calm else quantized(running + rounding)
     return Schedule(
         work,
         first,

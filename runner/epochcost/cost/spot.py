@@ -261,7 +261,7 @@ def _added_to_interrupted(rate: Decimal, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """One run of a job: the seconds of each start, and whether an interruption ended it."""
+    """A run of a job: the seconds of each start, and whether an interruption ended it."""
 
     starts: tuple[tuple[float, bool], ...]
     saving: float
@@ -280,12 +280,12 @@ def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
     first, later, work = float(job.first_start), float(job.later_start), float(job.work)
     played = []
     for _ in range(runs):
-        begin, left, saving = first, work, 0.0
+        begin, remaining, saving = first, work, 0.0
         starts: list[tuple[float, bool]] = []
-        while left > 0:
-            end, done, saved, interrupted = use(begin, left, chance.expovariate(rate))
+        while remaining > 0:
+            end, progress, saved, interrupted = use(begin, remaining, chance.expovariate(rate))
             starts.append((end, interrupted))
-            begin, left, saving = later, left - done, saving + saved
+            begin, remaining, saving = later, remaining - progress, saving + saved
         played.append(SimulatedRun(tuple(starts), saving))
     return played
 
@@ -299,11 +299,11 @@ def _use_in_stretches(job: SpotJob) -> _Use:
     interval, save = float(job.interval or 0), float(job.save)
     lifetime = math.inf if job.lifetime is None else float(job.lifetime)
 
-    def use(begin: float, left: float, until: float) -> tuple[float, float, float, bool]:
-        saves = math.ceil(left / interval * (1 - 1e-12)) - 1
-        finish = begin + left + saves * save
+    def use(begin: float, remaining: float, until: float) -> tuple[float, float, float, bool]:
+        saves = math.ceil(remaining / interval * (1 - 1e-12)) - 1
+        finish = begin + remaining + saves * save
         if finish <= min(until, lifetime):
-            return finish, left, saves * save, False
+            return finish, remaining, saves * save, False
         saves = max(0, int((min(until, lifetime) - begin) / (interval + save)))
         if until < lifetime:
             return until, saves * interval, saves * save, True
@@ -317,10 +317,10 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
     save = float(job.save)
     last_save = math.inf if job.lifetime is None else float(job.lifetime) - save
 
-    def use(begin: float, left: float, until: float) -> tuple[float, float, float, bool]:
+    def use(begin: float, remaining: float, until: float) -> tuple[float, float, float, bool]:
         end = min(until, last_save)
-        if begin + left <= min(until, last_save + save):
-            return begin + left, left, 0.0, False
+        if begin + remaining <= min(until, last_save + save):
+            return begin + remaining, remaining, 0.0, False
         if end <= begin:
             return end, 0.0, 0.0, True
         return end + save, end - begin, save, until <= last_save

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import epochcost
-import onnxstep
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.assignment import (
     Advanced,
@@ -54,13 +53,14 @@ from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
 from epochcost.results.format import FORMAT_VERSION
+from epochcost.results.kept import LIBRARY
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import Measurement, Result
 from epochcost.results.rounds import add_round, round_count
 from epochcost.results.store import write_sidecar
 from epochcost.specs.study import MOST_SAMPLES
 
-_OURS = (Path(epochcost.__path__[0]), Path(onnxstep.__path__[0]))
+_OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:

@@ -45,9 +45,10 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
         # -P: the module must not import from the user's current folder.
         return [sys.executable, "-P", "-m", module, *arguments]
     # -I: as -P, and folders of PYTHONPATH would come before the environment's own packages.
-    import onnxstep  # noqa: PLC0415 - not there yet if this file is the script
+    import onnxstep.errors  # noqa: PLC0415 - not there yet if this file is the script
 
-    return [str(python), "-I", __file__, onnxstep.__path__[0], module, *arguments]
+    library = str(Path(onnxstep.errors.__file__).parent)
+    return [str(python), "-I", __file__, library, module, *arguments]
 
 
 def run_module(

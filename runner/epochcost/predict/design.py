@@ -1,4 +1,4 @@
-"""From published rates to the arrays that the process knows: features of devices and works.
+"""Turn published rates into the arrays of the process: features of devices and works.
 
 Which name means which device is looked up here, and which of a device's peaks a precision can
 reach. What graphs ask for comes from ``graphs.profile``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Literal
@@ -28,7 +28,8 @@ _WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
 Precision = Literal["mixed", "tf32", "fp32"]
 # By what a feature of a device is filled in where its maker does not say: as its generation has it.
 _WORK_FEATURES = 7
-_FIELDS = attrgetter(*(field.name for field in fields(Rate)))
+# Neither rates nor doubts depend on the folder of a table.
+_FIELDS = attrgetter(*(field.name for field in fields(Rate) if field.name != "path"))
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -50,8 +51,8 @@ class Devices:
             name: device for device in self.all for name in device.names
         }
         self._typical = {
-            generation: self._medians([one for one in self.all if one.generation == generation])
-            for generation in {one.generation for one in self.all}
+            generation: self._medians([gpu for gpu in self.all if gpu.generation == generation])
+            for generation in {gpu.generation for gpu in self.all}
         }
         self._median = self._medians(self.all)
 
@@ -68,28 +69,26 @@ class Devices:
         return np.log([peak, float(device.memory_gb_per_second), cache, power])
 
     def _medians(self, devices: Sequence[Device]) -> tuple[float, float]:
-        caches = [float(one.cache_mib) for one in devices if one.cache_mib]
-        powers = [float(one.power_watts) for one in devices if one.power_watts]
-        return (
-            statistics.median(caches) if caches else self._fallback(lambda one: one.cache_mib),
-            statistics.median(powers) if powers else self._fallback(lambda one: one.power_watts),
-        )
+        return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
-    def _fallback(self, of: Callable[[Device], object]) -> float:
-        known = [float(str(of(one))) for one in self.all if of(one)]
-        return statistics.median(known) if known else 1.0
+    def _median_of(self, devices: Sequence[Device], fact: str) -> float:
+        """The median of a fact of some devices, else of all, else 1."""
+        for group in (devices, self.all):
+            if facts := [float(value) for device in group if (value := getattr(device, fact))]:
+                return statistics.median(facts)
+        return 1.0
 
 
 def precision_of(text: str) -> Precision:
     """The precision that a source's words mean; where it says nothing, the fastest."""
-    said = text.casefold()
-    if not said or any(word in said for word in _SIXTEEN_BITS):
+    label = text.casefold()
+    if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
-    return "tf32" if _TF32 in said else "fp32"
+    return "tf32" if _TF32 in label else "fp32"
 
 
 def usual_precision(device: Device) -> Precision:
-    """What people train and serve in: mixed precision on tensor cores, fp32 elsewhere."""
+    """The usual precision of a device: mixed on tensor cores, fp32 elsewhere."""
     tensor_cores = device.peak_fp16_tflops and device.generation not in _WITHOUT_TENSOR_CORES
     return "mixed" if tensor_cores else "fp32"
 
@@ -112,43 +111,40 @@ def group_of(device: Device) -> tuple[str, str]:
     return device.chip, f"{device.memory_gib:g}"
 
 
-def designed(known: Sequence[Placed], devices: Devices, asked: Sequence[Placed] = ()) -> Design:
-    """The rows as arrays, those that are asked about last; ``rate`` is per device."""
-    placed = (*known, *asked)
-    rates = [one.rate for one in placed]
-    features = np.array([devices.features(one.device, one.rate.precision) for one in placed])
+def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
+    """The rows as arrays, those in question last; ``rate`` is per device."""
+    placed = (*learnt, *queries)
+    rates = [row.rate for row in placed]
+    features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
+    centre = np.median([devices.features(device, "fp32") for device in devices.all], axis=0)
     return Design(
-        rate=np.log([one.per_second / one.count for one in rates]),
-        device_features=features - np.median(_all_features(devices), axis=0),
-        work_features=_centred([work_features(one.profile) for one in placed], len(known)),
-        work=_labels(one.work for one in rates),
-        setting=_labels((*one.setting, one.task, one.unit) for one in rates),
-        edition=_labels(one.edition for one in rates),
-        model_mode=_labels((one.family, one.model, one.mode) for one in rates),
-        model=_labels(model_family(one.model) for one in rates),
-        stack=_labels((one.source, one.mode) for one in rates),
-        software=_labels((one.source, one.software, one.precision, one.mode) for one in rates),
-        device=_labels(one.device.id for one in placed),
-        group=_labels(group_of(one.device) for one in placed),
-        generation=_labels(one.device.generation for one in placed),
-        count=np.log([float(one.count) for one in rates]),
-        batch=np.log([one.batch or 1.0 for one in rates]),
-        training=np.array([float(one.mode == "training") for one in rates]),
+        rate=np.log([rate.per_second / rate.count for rate in rates]),
+        device_features=features - centre,
+        work_features=_centred([work_features(row.profile) for row in placed], len(learnt)),
+        work=_labels(rate.work for rate in rates),
+        setting=_labels((*rate.setting, rate.task, rate.unit) for rate in rates),
+        edition=_labels(rate.edition for rate in rates),
+        model_mode=_labels((rate.family, rate.model, rate.mode) for rate in rates),
+        model=_labels(model_family(rate.model) for rate in rates),
+        stack=_labels((rate.source, rate.mode) for rate in rates),
+        software=_labels((rate.source, rate.software, rate.precision, rate.mode) for rate in rates),
+        device=_labels(row.device.id for row in placed),
+        group=_labels(group_of(row.device) for row in placed),
+        generation=_labels(row.device.generation for row in placed),
+        count=np.log([float(rate.count) for rate in rates]),
+        batch=np.log([rate.batch or 1.0 for rate in rates]),
+        training=np.array([float(rate.mode == "training") for rate in rates]),
     )
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """All that follows from rows follows from this, and from ``devices``; its repr says it all."""
-    return devices.all, [(_FIELDS(one.rate), one.device.id, one.profile) for one in placed]
+    """All inputs of what is computed from rows and ``devices``, for its repr."""
+    return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
 
 
 def model_family(model: str) -> str:
     """A model's name under every demand of accuracy that MLPerf writes behind its name."""
     return _ACCURACY.sub("", model.casefold())
-
-
-def _all_features(devices: Devices) -> Matrix:
-    return np.array([devices.features(one, "fp32") for one in devices.all])
 
 
 def work_features(profile: Profile | None) -> Vector:
@@ -171,8 +167,8 @@ def work_features(profile: Profile | None) -> Vector:
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
     """About the mean of the works that are learnt from, the first, whose graphs are known."""
     rows = np.array(features)
-    known = rows[:learnt][np.isfinite(rows[:learnt, 0])]
-    centred: Matrix = rows - known.mean(axis=0) if len(known) else rows
+    counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
+    centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows
     return centred
 
 

@@ -102,7 +102,7 @@ _KEPT = Keep(
 
 
 class Forecaster:
-    """What a set of published rates says of works whose graphs are known.
+    """Forecast works whose graphs are known from a set of published rates.
 
     ``measured`` are rates of the software that is asked about, as ``as_rate`` makes them.
     They are learnt from like others, and intervals are calibrated on the published ones alone.
@@ -137,46 +137,43 @@ class Forecaster:
         return _highest_utilisation(self._placed)
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
-        """One for each question, in order; none is faster than the device's peak allows."""
+        """Forecast each question, in order; none is faster than the device's peak allows."""
         # Machines with the same devices ask the same.
         distinct = tuple(dict.fromkeys(questions))
-        given = self._scales, len(self._published), distinct
-        found = _KEPT.value(
+        key = self._scales, len(self._published), distinct
+        forecasts = _KEPT.value(
             self._cache,
-            (given, content_of(self._placed, self._devices)) if self._cache else None,
-            lambda: self.of([as_rate(one, 1.0) for one in distinct]),
+            (key, content_of(self._placed, self._devices)) if self._cache else None,
+            lambda: self.of([as_rate(question, 1.0) for question in distinct]),
         )
-        known = dict(zip(distinct, found, strict=True))
-        return tuple(known[one] for one in questions)
+        by_question = dict(zip(distinct, forecasts, strict=True))
+        return tuple(by_question[question] for question in questions)
 
-    def of(self, asked: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """One for each row, whatever rate stands there; of its work, all that is known counts."""
-        if not asked:
+    def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
+        """Forecast each row, whatever its rate, from all rates of its work."""
+        if not rows:
             return ()
-        design = designed(self._placed, self._devices, asked)
-        rows = np.arange(len(design.rate))
-        known, unknown = (
-            design.rows(rows < len(self._placed)),
-            design.rows(rows >= len(self._placed)),
-        )
+        design = designed(self._placed, self._devices, rows)
+        learning = np.arange(len(design.rate)) < len(self._placed)
+        learnt, unknown = design.rows(learning), design.rows(~learning)
         forecasts: dict[int, Forecast] = {}
-        for places, mean, spread in _posteriors(known, unknown, self._scales, self._fitted[1]):
+        for places, mean, spread in _posteriors(learnt, unknown, self._scales, self._fitted[1]):
             factors = np.array([self._factor(unknown.device_features[at]) for at in places])
-            work = asked[places[0]].rate
+            work = rows[places[0]].rate
             draws = joint_draws(spread, factors, f"{work.model} {work.mode}")
             halves = factors * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
-                ceiling = self._utilisation * _peak_rate(asked[at])
-                forecasts[int(at)] = _forecast(asked[at], ceiling, float(level), float(half), drawn)
-        return tuple(forecasts[at] for at in range(len(asked)))
+                ceiling = self._utilisation * _peak_rate(rows[at])
+                forecasts[int(at)] = _forecast(rows[at], ceiling, float(level), float(half), drawn)
+        return tuple(forecasts[at] for at in range(len(rows)))
 
     def _factor(self, features: Vector) -> float:
         return max(each.factor(features) for each in self._fitted[0])
 
 
-def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
+def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
     """The mean of the logarithm of a rate that does not pass the ceiling, and its ends."""
-    rate = asked.rate.count * math.exp(mean)
+    rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
     later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
     level = min(rate * math.exp(-later), ceiling)
@@ -185,7 +182,7 @@ def _forecast(asked: Placed, ceiling: float, mean: float, half: float, draws: Dr
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """By how much a normal value about zero falls short of ``least`` on average, where it does."""
+    """Mean shortfall of a normal value about zero below ``least``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -197,12 +194,12 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
     A recurrent work, which goes step by step, has recurrent kin only.
     """
-    own, recurrent = work_features(profile), profile.recurrent_flops > 0
-    known = dict.fromkeys(one.profile for one in placed if one.profile is not None)
+    features, recurrent = work_features(profile), profile.recurrent_flops > 0
+    profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
     return any(
-        np.linalg.norm(own - work_features(one)) < FARTHEST_KIN
-        for one in known
-        if (one.recurrent_flops > 0) == recurrent
+        np.linalg.norm(features - work_features(kin)) < FARTHEST_KIN
+        for kin in profiles
+        if (kin.recurrent_flops > 0) == recurrent
     )
 
 
@@ -211,50 +208,50 @@ def _highest_utilisation(placed: Sequence[Placed]) -> float:
 
     One where no graph is known.
     """
-    shares = [one.rate.per_second / _peak_rate(one) for one in placed if one.profile is not None]
+    shares = [row.rate.per_second / _peak_rate(row) for row in placed if row.profile is not None]
     return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
 
-def _peak_rate(asked: Placed) -> float:
+def _peak_rate(row: Placed) -> float:
     """Examples a second at the peak of the devices, if nothing but products took time."""
-    if asked.profile is None:
+    if row.profile is None:
         return math.inf
-    passes = PASSES if asked.rate.mode == "training" else 1
-    peak = peak_of(asked.device, asked.rate.precision) * 1e12
-    return asked.rate.count * peak / (passes * asked.profile.flops)
+    passes = PASSES if row.rate.mode == "training" else 1
+    peak = peak_of(row.device, row.rate.precision) * 1e12
+    return row.rate.count * peak / (passes * row.profile.flops)
 
 
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
 ) -> tuple[Calibration, ...]:
-    """Of devices that were left out, and of models whose graphs are known."""
+    """Calibrate on devices that were left out, and on models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
-    own = inverted(covariances[np.ix_(graphs, graphs)])
+    within = inverted(covariances[np.ix_(graphs, graphs)])
     by_device = calibrate(design, scales, design.group, inverse)
     # Where no graph is known, none is asked about.
     return (
         by_device,
-        *([calibrate(with_graphs, scales, with_graphs.model, own)] if any(graphs) else ()),
+        *([calibrate(with_graphs, scales, with_graphs.model, within)] if any(graphs) else ()),
     )
 
 
 def _posteriors(
-    known: Design, unknown: Design, scales: Scales, inverse: Matrix | None
+    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """For each work that is asked about, its rows, and mean [n] and covariance [n, n] of theirs.
+    """Rows of each work in question, and their mean [n] and covariance [n, n].
 
     Of logarithms of rates per device. Rows of different works are never compared, and so many at a
     time fit the memory.
     """
     if inverse is None:
-        inverse = inverted(with_noise(known, scales))
-    departures, mean = centred_departures(known)
+        inverse = inverted(with_noise(learnt, scales))
+    departures, mean = centred_departures(learnt)
     weights = inverse @ departures
     for work in np.unique(unknown.model_mode):
         rows = np.flatnonzero(unknown.model_mode == work)
         block = unknown.rows(rows)
-        between = covariance(block, known, scales)
+        between = covariance(block, learnt, scales)
         spread = covariance(block, block, scales) + scales.noise**2 * np.eye(len(rows))
         yield (
             rows,
@@ -324,10 +321,10 @@ class Program:
         return software_of(self.rate)
 
     def published_on(self, device: Device, count: int) -> Rate | None:
-        """What somebody published of the work itself on so many of a device."""
-        for one in self.same:
-            if one.device.id == device.id and one.rate.count == count:
-                return one.rate
+        """The published rate of the work itself on ``count`` of a device, if any."""
+        for row in self.same:
+            if row.device.id == device.id and row.rate.count == count:
+                return row.rate
         return None
 
 
@@ -337,32 +334,32 @@ def software_of(rate: Rate) -> str:
 
 
 def nearest_program(
-    task: str, profile: Profile, known: Sequence[Placed], mode: Mode, precision: Precision
+    task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
     """The program whose graph asks for most nearly the same; None where none is kin.
 
     One of images for a work whose ``task`` has none only where no other is kin. Of several as near,
     one in PyTorch; then the one with the most rates. A recurrent work has recurrent kin only.
     """
-    own, recurrent = work_features(profile), profile.recurrent_flops > 0
+    features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {
-        id(one): float(np.linalg.norm(own - work_features(one.profile)))
-        for one in known
-        if one.profile is not None
-        and (one.profile.recurrent_flops > 0) == recurrent
-        and (one.rate.mode, precision_of(one.rate.precision)) == (mode, precision)
+        id(row): float(np.linalg.norm(features - work_features(row.profile)))
+        for row in published
+        if row.profile is not None
+        and (row.profile.recurrent_flops > 0) == recurrent
+        and (row.rate.mode, precision_of(row.rate.precision)) == (mode, precision)
     }
-    near = [one for one in known if distances.get(id(one), FARTHEST_KIN) < FARTHEST_KIN]
+    near = [row for row in published if distances.get(id(row), FARTHEST_KIN) < FARTHEST_KIN]
     if not near:
         return None
-    rates = Counter(one.rate.setting for one in near)
+    rates = Counter(row.rate.setting for row in near)
 
-    def order(one: Placed) -> tuple[bool, float, int, int]:
-        framework = one.rate.software
-        stranger = _IMAGES in one.rate.task and _IMAGES not in task
+    def order(row: Placed) -> tuple[bool, float, int, int]:
+        framework = row.rate.software
+        stranger = _IMAGES in row.rate.task and _IMAGES not in task
         rank = _FRAMEWORKS.index(framework) if framework in _FRAMEWORKS else len(_FRAMEWORKS)
-        return stranger, max(distances[id(one)], _SAME), rank, -rates[one.rate.setting]
+        return stranger, max(distances[id(row)], _SAME), rank, -rates[row.rate.setting]
 
     ordered = sorted(near, key=order)
-    same = tuple(one for one in ordered if distances[id(one)] <= _SAME)
+    same = tuple(row for row in ordered if distances[id(row)] <= _SAME)
     return Program(ordered[0].rate, same)

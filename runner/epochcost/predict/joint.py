@@ -63,9 +63,9 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
-    wanted = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
+    variance = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
     of_departures = RATIO_SCALE**2 * (variances - of_mean).mean()
-    of_shared = np.sqrt(max(wanted - of_departures, 0.0) / of_mean)
+    of_shared = np.sqrt(max(variance - of_departures, 0.0) / of_mean)
     scaling = RATIO_SCALE * np.eye(count) + (of_shared - RATIO_SCALE) / count
     scaled = scaling @ covariance @ scaling.T
     root = np.linalg.cholesky(scaled + _JITTER * np.diag(np.diag(scaled))).round(_DIGITS)

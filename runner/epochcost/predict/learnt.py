@@ -46,51 +46,41 @@ _EQUAL_FIGURES = 3
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """What frameworks reach as they come: one rate for each work and device, whatever version.
+    """Rates of frameworks out of the box: one for each work and device, whatever version.
 
     The software of a rate is its framework.
 
     Programs that vendors tuned for a device say little of what a runtime reaches untuned. Which
     rows were doubted is kept in ``cache``. Raises InputError for a table that cannot be read.
     """
-    tables = [one for one in catalogue.observations.values() if not one.tuned]
-    rows = _undoubted(placed_tables(catalogue, tables, devices), devices, cache)
+    rows = [
+        row
+        for table in catalogue.observations.values()
+        if not table.tuned
+        for row in _undoubted(placed_tables(catalogue, [table], devices), devices, cache)
+    ]
     profiles = {
-        (one.rate.model, one.rate.size): one.profile for one in rows if one.profile is not None
+        (row.rate.model, row.rate.size): row.profile for row in rows if row.profile is not None
     }
     rates = without_repeats(
-        replace(one.rate, software=framework_of(one.rate.software)) for one in rows
+        replace(row.rate, software=framework_of(row.rate.software)) for row in rows
     )
     return tuple(placed(rates, devices, profiles)[0])
 
 
 def framework_of(software: str) -> str:
     """The framework in a source's words for its software; those words where they name none."""
-    said = software.casefold()
-    if said.startswith("pt"):
+    text = software.casefold()
+    if text.startswith("pt"):
         return "PyTorch"
-    return next((name for name in _FRAMEWORKS if name.casefold() in said), software)
+    return next((name for name in _FRAMEWORKS if name.casefold() in text), software)
 
 
-def _undoubted(rows: Sequence[Placed], devices: Devices, cache: Path | None) -> tuple[Placed, ...]:
-    """The rows that can be right, judged table by table."""
-    tables: dict[str, list[Placed]] = defaultdict(list)
-    for one in rows:
-        tables[one.rate.path].append(one)
-    return tuple(
-        one
-        for table in tables.values()
-        for doubts in [_doubted(table, devices, cache)]
-        for at, one in enumerate(table)
-        if at not in doubts
-    )
-
-
-def _doubted(table: Sequence[Placed], devices: Devices, cache: Path | None) -> frozenset[int]:
-    """The places of the rows that cannot be right."""
+def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) -> Iterator[Placed]:
+    """The rows of a table that can be right."""
     content = content_of(table, devices) if cache else None
-    places = _KEPT.value(cache, content, lambda: tuple(doubted_rows(table, devices)))
-    return frozenset(places)
+    doubted = _KEPT.value(cache, content, lambda: tuple(doubted_rows(table, devices)))
+    return (row for at, row in enumerate(table) if at not in doubted)
 
 
 def placed(
@@ -100,7 +90,7 @@ def placed(
 
     How long a run took to its target says as much of the training as of the machine: left out.
     """
-    found, unknown = [], set()
+    rows, unknown = [], set()
     for rate in rates:
         if not rate.is_of_examples:
             continue
@@ -108,8 +98,8 @@ def placed(
         if device is None:
             unknown.add(rate.accelerator)
         else:
-            found.append(Placed(rate, device, profiles.get((rate.model, rate.size))))
-    return found, frozenset(unknown)
+            rows.append(Placed(rate, device, profiles.get((rate.model, rate.size))))
+    return rows, frozenset(unknown)
 
 
 def placed_tables(
@@ -119,17 +109,17 @@ def placed_tables(
 
     Raises InputError for a table that cannot be read.
     """
-    found: list[Placed] = []
+    rows: list[Placed] = []
     for table in tables:
         folder = catalogue.files[f"observations/{table.id}"].parent
         profiles = read_profiles(folder / table.profiles) if table.profiles else {}
         rates = without_repeats(read_rates(folder / table.table))
-        found += placed(rates, devices, profiles)[0]
-    return tuple(found)
+        rows += placed(rates, devices, profiles)[0]
+    return tuple(rows)
 
 
 def table_faults(spec: Path) -> tuple[Fault, ...]:
-    """What cannot be read in the files that a spec of observations names; none for a bad spec."""
+    """Faults of the files that a spec of observations names; none for a bad spec."""
     try:
         named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
@@ -153,38 +143,37 @@ class Doubt:
 
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
-    """By place among the rows, those that cannot be right."""
+    """Doubts about rows that cannot be right, by place among the rows."""
     doubts = dict(_repeated(placed))
     doubts |= {at: doubt for at, doubt in _twice_named(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
     design = designed([placed[at] for at in sound], devices)
     for at, factor in _improbable(design):
-        one = placed[sound[at]].rate
+        rate = placed[sound[at]].rate
         doubts[sound[at]] = Doubt(
-            one.where,
-            f"{one.per_second:.4g} a second of {one.model} on {one.accelerator}: other rows say "
-            f"{one.per_second / factor:.4g}",
+            rate.where,
+            f"{rate.per_second:.4g} a second of {rate.model} on {rate.accelerator}: other rows say "
+            f"{rate.per_second / factor:.4g}",
         )
     return doubts
 
 
 def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
     """Rows that say the same as an earlier one to the last digit, its machine included."""
-    seen: dict[tuple[object, ...], str] = {}
-    for at, one in enumerate(placed):
-        rate = one.rate
+    first_places: dict[tuple[object, ...], str] = {}
+    for at, rate in enumerate(entry.rate for entry in placed):
         row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
-        if row in seen:
-            yield at, Doubt(rate.where, f"the same as {seen[row]}")
-        seen.setdefault(row, rate.where)
+        if row in first_places:
+            yield at, Doubt(rate.where, f"the same as {first_places[row]}")
+        first_places.setdefault(row, rate.where)
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
     """Rows of a device whose figures are all those of another device's."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
-    for at, one in enumerate(placed):
-        figure = (one.rate.work, one.rate.count, one.rate.per_second)
-        figures[one.device.id].setdefault(figure, at)
+    for at, row in enumerate(placed):
+        figure = (row.rate.work, row.rate.count, row.rate.per_second)
+        figures[row.device.id].setdefault(figure, at)
     names = sorted(figures, key=lambda name: min(figures[name].values()))
     for number, name in enumerate(names):
         for earlier in names[:number]:
@@ -202,9 +191,9 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
     """
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, Scales()))
-    left = np.ones(len(departures), bool)
-    while left.sum() > _EQUAL_FIGURES:
-        worst, factor = _worst(inverse, np.where(left, departures - departures[left].mean(), 0))
+    sound = np.ones(len(departures), bool)
+    while sound.sum() > _EQUAL_FIGURES:
+        worst, factor = _worst(inverse, np.where(sound, departures - departures[sound].mean(), 0))
         if worst is None:
             return
         yield worst, factor
@@ -212,7 +201,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
         column = inverse[worst].copy()
         inverse -= np.outer(column, column / column[worst])
         inverse[worst] = inverse[:, worst] = 0
-        left[worst] = False
+        sound[worst] = False
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
@@ -220,9 +209,9 @@ def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
 
     Rows that are left out have zeros in both.
     """
-    own = np.diag(inverse)
-    off = np.divide(inverse @ departures, own, out=np.zeros_like(own), where=own > 0)
-    deviations = np.abs(off) * np.sqrt(own)
+    scale = np.diag(inverse)
+    off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)
+    deviations = np.abs(off) * np.sqrt(scale)
     deviations[np.abs(off) < math.log(_LEAST_FACTOR)] = 0
     at = int(np.argmax(deviations))
     if deviations[at] < _LEAST_DEVIATIONS:

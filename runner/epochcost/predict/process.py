@@ -131,72 +131,72 @@ def roofline(design: Design) -> Vector:
     return result
 
 
-def covariance(one: Design, other: Design, scales: Scales) -> Matrix:
+def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Between the rows of two designs [n, m], without noise; labels mean the same in both."""
     s = scales
-    model, mode = _same(one.model, other.model), _same(one.model_mode, other.model_mode)
-    near = _near_works(one, other, scales)
+    model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
+    near = _near_works(rows, columns, scales)
     kin = (model + mode) / 2 + near
-    linear, smooth = _device_kernels(one, other, scales)
-    result = _levels(one, other, scales, mode, near)
+    linear, smooth = _device_kernels(rows, columns, scales)
+    result = _levels(rows, columns, scales, mode, near)
     result += (s.linear**2 + s.model_linear**2 * kin) * linear
     result += s.model_smooth**2 * kin * smooth
-    result += _same(one.device, other.device) * s.device_graph**2 * near
-    result += _same(one.group, other.group) * (s.group**2 + s.group_model**2 * model)
-    result += np.outer(one.count, other.count) * (s.count**2 + s.model_count**2 * mode)
+    result += _same(rows.device, columns.device) * s.device_graph**2 * near
+    result += _same(rows.group, columns.group) * (s.group**2 + s.group_model**2 * model)
+    result += np.outer(rows.count, columns.count) * (s.count**2 + s.model_count**2 * mode)
     return result
 
 
-def _levels(one: Design, other: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
+def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
     """How alike the levels of works are, whatever they run on.
 
     A model whose graph is unknown may lie anywhere; one whose graph is known lies near those whose
     graphs ask for the same, but for what a graph does not say.
     """
     s = scales
-    known, others_known = _known(one), _known(other)
-    both = np.outer(known, others_known)
-    features = np.nan_to_num(one.work_features) @ np.nan_to_num(other.work_features).T
-    apart = (one.batch[:, None] - other.batch[None, :]) ** 2
-    edition = _same(one.edition, other.edition) * np.outer(~known, ~others_known)
+    with_graph, others_known = _has_graph(rows), _has_graph(columns)
+    with_graphs = np.outer(with_graph, others_known)
+    features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
+    distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
+    edition = _same(rows.edition, columns.edition) * np.outer(~with_graph, ~others_known)
     result: Matrix = s.level**2 * edition
-    result += both * (s.graph_level**2 + s.graph_linear**2 * features)
-    result += both * (s.graph**2 * near + s.beyond_graph**2 * mode)
-    result += s.setting**2 * _same(one.setting, other.setting)
-    result += s.work**2 * _same(one.work, other.work)
-    result += s.batch**2 * mode * np.exp(-apart / (2 * s.batch_length**2))
-    result += s.stack**2 * _same(one.stack, other.stack)
-    software = _same(one.software, other.software)
+    result += with_graphs * (s.graph_level**2 + s.graph_linear**2 * features)
+    result += with_graphs * (s.graph**2 * near + s.beyond_graph**2 * mode)
+    result += s.setting**2 * _same(rows.setting, columns.setting)
+    result += s.work**2 * _same(rows.work, columns.work)
+    result += s.batch**2 * mode * np.exp(-distances / (2 * s.batch_length**2))
+    result += s.stack**2 * _same(rows.stack, columns.stack)
+    software = _same(rows.software, columns.software)
     return result + software * (s.software**2 + s.software_graph**2 * near)
 
 
-def _known(design: Design) -> NDArray[np.bool_]:
-    """Which rows' graphs are known."""
+def _has_graph(design: Design) -> NDArray[np.bool_]:
+    """Mask of the rows whose graphs are known."""
     return np.isfinite(design.work_features[:, 0])
 
 
-def _near_works(one: Design, other: Design, scales: Scales) -> Matrix:
+def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """How near works are by what their graphs ask for; 0 where that is not known."""
-    apart = _squares(np.nan_to_num(one.work_features), np.nan_to_num(other.work_features))
-    near: Matrix = np.exp(-apart / (2 * scales.graph_length**2))
-    return near * np.outer(_known(one), _known(other))
+    distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
+    near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
+    return near * np.outer(_has_graph(rows), _has_graph(columns))
 
 
-def _device_kernels(one: Design, other: Design, scales: Scales) -> tuple[Matrix, Matrix]:
+def _device_kernels(rows: Design, columns: Design, scales: Scales) -> tuple[Matrix, Matrix]:
     weights = np.array([1.0, 1.0, scales.cache, scales.power])
-    x, y = one.device_features * weights, other.device_features * weights
+    x, y = rows.device_features * weights, columns.device_features * weights
     return x @ y.T, np.exp(-_squares(x, y) / (2 * scales.length**2))
 
 
-def _squares(one: Matrix, other: Matrix) -> Matrix:
+def _squares(rows: Matrix, columns: Matrix) -> Matrix:
     """Squared distances between rows [n, m]."""
-    squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :]
-    result: Matrix = np.maximum(squares - 2 * one @ other.T, 0)
+    squares = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1)[None, :]
+    result: Matrix = np.maximum(squares - 2 * rows @ columns.T, 0)
     return result
 
 
-def _same(one: Labels, other: Labels) -> Matrix:
-    result: Matrix = (one[:, None] == other[None, :]).astype(float)
+def _same(rows: Labels, columns: Labels) -> Matrix:
+    result: Matrix = (rows[:, None] == columns[None, :]).astype(float)
     return result
 
 
@@ -211,19 +211,16 @@ def held_out(
     if inverse is None:
         inverse = inverted(with_noise(design, scales))
     weighted = inverse @ centred
-    return tuple(
-        _held(inverse, weighted, np.flatnonzero(groups == group)) for group in np.unique(groups)
-    )
+    held = []
+    for rows in (np.flatnonzero(groups == group) for group in np.unique(groups)):
+        within = inverted(inverse[np.ix_(rows, rows)])
+        held.append(Held(rows, within @ weighted[rows], within))
+    return tuple(held)
 
 
 def inverted(matrix: Matrix) -> Matrix:
     """The inverse of a covariance."""
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-
-
-def _held(inverse: Matrix, weighted: Vector, rows: Labels) -> Held:
-    within = inverted(inverse[np.ix_(rows, rows)])
-    return Held(rows, within @ weighted[rows], within)
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
@@ -232,7 +229,7 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
-    """Of the rates from the roofline, about their mean; and that mean."""
+    """Departures of the rates from the roofline, less their mean; and that mean."""
     departures = design.rate - roofline(design)
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
@@ -240,9 +237,8 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 def predictable(design: Design, rows: Labels) -> list[int]:
     """Places among rows whose level follows from other rows, or from the model's graph."""
-    others = np.delete(design.edition, rows)
-    known = np.isin(design.edition[rows], others) | np.isfinite(design.work_features[rows, 0])
-    return [int(at) for at in np.flatnonzero(known)]
+    shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
+    return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +260,8 @@ class Calibration:
         """
         if not len(self.deviations):
             return math.inf
-        apart = ((self.features - features) ** 2).sum(axis=1)
-        likeness = np.exp(-apart / (2 * _LIKENESS_LENGTH**2))
+        distances = ((self.features - features) ** 2).sum(axis=1)
+        likeness = np.exp(-distances / (2 * _LIKENESS_LENGTH**2))
         weights = self.weights * (_LEAST_LIKENESS + likeness)
         order = np.argsort(self.deviations)
         share = np.cumsum(weights[order]) / weights.sum()
@@ -283,12 +279,12 @@ def calibrate(
     """
     deviations, weights, rows = [], [], []
     held_groups = held_out(design, scales, groups, inverse=inverse)
-    for held in held_groups:
-        known = predictable(design, held.rows)
-        spread = np.sqrt(np.diag(held.covariance))
-        rows += [int(held.rows[at]) for at in known]
-        deviations += [abs(held.departure[at]) / spread[at] for at in known]
-        weights += [min(1.0, _ROWS_THAT_COUNT / len(held.rows)) / len(known)] * len(known)
+    for group in held_groups:
+        places = predictable(design, group.rows)
+        spread = np.sqrt(np.diag(group.covariance))
+        rows += [int(group.rows[at]) for at in places]
+        deviations += [abs(group.departure[at]) / spread[at] for at in places]
+        weights += [min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / len(places)] * len(places)
     features = design.device_features[rows]
     return Calibration(np.array(deviations), np.array(weights), features, len(held_groups))
 

@@ -40,7 +40,7 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One published figure: ``per_second`` examples (or ``unit``s) on the whole machine.
+    """A published figure: ``per_second`` examples (or ``unit``s) on the whole machine.
 
     ``batch`` and ``size`` (a sequence's length or an image's side) are None where the source does
     not say; ``line`` is the row's in its file.
@@ -66,7 +66,7 @@ class Rate:
 
     @property
     def work(self) -> tuple[str, ...]:
-        """What was done, under which settings: rates of one work differ by machine only."""
+        """The work and its settings: rates of one work differ by machine only."""
         batch = "" if self.batch is None else f"{self.batch:g}"
         return (*self.setting, self.task, self.size, batch, self.unit)
 
@@ -105,7 +105,7 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """What graphs ask for, by model and size; raises SpecError as ``read_rates`` does."""
+    """Read profiles of graphs, by model and size; raises SpecError as ``read_rates`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(_read(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 
@@ -113,7 +113,7 @@ def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
 def _read(
     path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
 ) -> list[RowT]:
-    found, faults = [], []
+    values, faults = [], []
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
     missing = [name for name in columns if name not in (rows.fieldnames or ())]
     if missing:
@@ -121,12 +121,12 @@ def _read(
         raise SpecError([Fault(path, 1, 1, demand)])
     for line, row in enumerate(rows, 2):
         try:
-            found.append(read_row(line, row))
+            values.append(read_row(line, row))
         except ValueError as error:
             faults.append(Fault(path, line, 1, str(error)))
     if faults:
         raise SpecError(faults)
-    return found
+    return values
 
 
 def _text(path: Path) -> str:
@@ -169,8 +169,8 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
 
 
 def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
-    given = (field.name for field in fields(Profile) if field.name in row)
-    counts = {name: int(_number(name, row[name])) for name in given}
+    names = (field.name for field in fields(Profile) if field.name in row)
+    counts = {name: int(_number(name, row[name])) for name in names}
     for name in ("flops", "moved", "parameters", "products"):
         if counts[name] < 1:
             raise ValueError(f"{name}: expected a number from 1, got {row[name]!r}")
@@ -204,8 +204,8 @@ def _number(name: str, text: str) -> float:
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
     """The median of each work on each kind of device and count, in the order of the first."""
     repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
-    for one in rates:
-        repeats[(one.work, one.accelerator, one.count)].append(one)
+    for rate in rates:
+        repeats[(rate.work, rate.accelerator, rate.count)].append(rate)
     return tuple(_medians(repeats.values()))
 
 
@@ -214,4 +214,4 @@ def _medians(groups: Iterable[list[Rate]]) -> Iterator[Rate]:
         if len(group) == 1:
             yield group[0]
         else:
-            yield replace(group[0], per_second=statistics.median(one.per_second for one in group))
+            yield replace(group[0], per_second=statistics.median(rate.per_second for rate in group))

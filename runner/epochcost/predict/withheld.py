@@ -21,10 +21,10 @@ from epochcost.predict.process import Design, Labels, Vector, predictable, roofl
 Withheld = Literal["accelerator", "generation", "model", "source"]
 WITHHELD: tuple[Withheld, ...] = get_args(Withheld)
 _NAMES: Mapping[Withheld, Callable[[Placed], str]] = {
-    "accelerator": lambda one: " ".join(group_of(one.device)) + " GB",
-    "generation": lambda one: one.device.generation,
-    "model": lambda one: model_family(one.rate.model),
-    "source": lambda one: one.rate.source,
+    "accelerator": lambda row: " ".join(group_of(row.device)) + " GB",
+    "generation": lambda row: row.device.generation,
+    "model": lambda row: model_family(row.rate.model),
+    "source": lambda row: row.rate.source,
 }
 # A model whose graph nobody knows is known by its other rows or not at all.
 _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
@@ -53,10 +53,10 @@ class Tried:
         return math.log(rate / self.forecast.per_second) if self.forecast else math.nan
 
     @property
-    def held(self) -> bool:
+    def covers(self) -> bool:
         """Whether the interval holds the truth."""
-        one = self.forecast
-        return one is not None and one.low <= self.placed.rate.per_second <= one.high
+        forecast = self.forecast
+        return forecast is not None and forecast.low <= self.placed.rate.per_second <= forecast.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +80,18 @@ class Errors:
 
 def errors_of(tried: Sequence[Tried]) -> Errors | None:
     """Over some rows; None where none has a forecast."""
-    forecast = [one for one in tried if one.forecast]
+    forecast = [row for row in tried if row.forecast]
     if not forecast:
         return None
-    off = [percent(one.error) for one in forecast]
-    roof = [percent(one.roofline) for one in forecast if math.isfinite(one.roofline)]
-    widths = [math.sqrt(one.forecast.high / one.forecast.low) for one in forecast if one.forecast]
+    off = [percent(row.error) for row in forecast]
+    roof = [percent(row.roofline) for row in forecast if math.isfinite(row.roofline)]
+    widths = [math.sqrt(row.forecast.high / row.forecast.low) for row in forecast if row.forecast]
     return Errors(
         rows=len(forecast),
         refused=len(tried) - len(forecast),
         median_percent=round(_quantile(off, 0.5), 1),
         p90_percent=round(_quantile(off, 0.9), 1),
-        coverage=round(sum(one.held for one in forecast) / len(forecast), 3),
+        coverage=round(sum(row.covers for row in forecast) / len(forecast), 3),
         half_width=round(_quantile(widths, 0.5), 2),
         roofline_median_percent=round(_quantile(roof, 0.5), 1) if roof else None,
         roofline_p90_percent=round(_quantile(roof, 0.9), 1) if roof else None,
@@ -103,63 +103,58 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 
     Where models or sources are withheld, of works whose graphs are known.
     """
-    asked = [one for one in learnt if one.profile or withheld not in _BY_GRAPH]
-    if not asked:
+    tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
+    if not tested:
         return ()
-    design, name = designed(asked, devices), _NAMES[withheld]
-    names = [name(one) for one in asked]
-    found: list[Forecast | None] = [None] * len(asked)
-    for one in sorted(set(names)):
-        rest = [other for other in learnt if name(other) != one]
-        rows = [at for at, other in enumerate(names) if other == one]
-        said = list(_forecastable(asked, rows, rest))
-        if said:
-            forecasts = Forecaster(rest, devices).of([asked[at] for at in said])
-            for at, forecast in zip(said, forecasts, strict=True):
+    design, name = designed(tested, devices), _NAMES[withheld]
+    names = [name(row) for row in tested]
+    results: list[Forecast | None] = [None] * len(tested)
+    for label in sorted(set(names)):
+        rest = [row for row in learnt if name(row) != label]
+        rows = [at for at, row_name in enumerate(names) if row_name == label]
+        places = list(_forecastable(tested, rows, rest))
+        if places:
+            forecasts = Forecaster(rest, devices).of([tested[at] for at in places])
+            for at, forecast in zip(places, forecasts, strict=True):
                 # An interval without ends says nothing.
-                found[at] = forecast if forecast.low > 0 else None
-    roofs = _roofline(design, withheld, names)
-    return tuple(map(Tried, names, asked, found, map(float, roofs)))
+                results[at] = forecast if forecast.low > 0 else None
+    roofs = _roofline_errors(design, withheld, names)
+    return tuple(map(Tried, names, tested, results, map(float, roofs)))
 
 
 def _forecastable(
-    asked: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
+    candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
     """The rows of whose work others tell: the same source of that model, or kin by its graph."""
-    editions = {one.rate.edition for one in rest}
+    editions = {row.rate.edition for row in rest}
     for at in rows:
-        profile = asked[at].profile
-        if asked[at].rate.edition in editions or (profile and has_kin(profile, rest)):
+        profile = candidates[at].profile
+        if candidates[at].rate.edition in editions or (profile and has_kin(profile, rest)):
             yield at
 
 
-def _roofline(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Its constants are those of what is not withheld: of models, of devices, or one for all."""
-    constants: Mapping[Withheld, Labels] = {
-        "model": design.device,
-        "source": np.zeros_like(design.device),
-    }
-    groups = np.unique(names, return_inverse=True)[1]
-    return _roofline_errors(design, groups, constants.get(withheld, design.edition))
+def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
+    """Errors of √(peak · bandwidth) times a constant [n]: of each model, of each device, or of all.
 
-
-def _roofline_errors(design: Design, groups: Labels, same: Labels) -> Vector:
-    """Of the rows by √(peak · bandwidth) and a constant of the rows of one label of ``same`` [n].
-
-    NaN where no other row tells of the work, infinite where none has that label.
+    NaN if no other row is of the work, infinite if none shares the constant.
     """
+    constants: Mapping[Withheld, Labels] = {
+        "model": design.device, "source": np.zeros_like(design.device)
+    }  # fmt: skip
+    groups = np.unique(names, return_inverse=True)[1]
+    same = constants.get(withheld, design.edition)
     departures = design.rate - roofline(design)
     result: Vector = np.full(len(departures), math.nan)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
         for row in rows[predictable(design, rows)]:
-            others = (same == same[row]) & (groups != group)
-            result[row] = departures[row] - departures[others].mean() if others.any() else math.inf
+            basis = (same == same[row]) & (groups != group)
+            result[row] = departures[row] - departures[basis].mean() if basis.any() else math.inf
     return result
 
 
 def percent(logarithm: float) -> float:
-    """By how many percent the larger of two times exceeds the smaller."""
+    """Percent by which the larger of two times exceeds the smaller."""
     return 100 * (math.exp(abs(logarithm)) - 1)
 
 
@@ -185,16 +180,16 @@ class Regret:
 def regrets(
     rows: Sequence[Tried], devices: Devices, hourly: Mapping[str, float]
 ) -> tuple[Regret, Regret]:
-    """Of picking the cheapest by forecasts, and by the roofline; ``hourly`` is by device id."""
-    design = designed([one.placed for one in rows], devices)
-    prices = np.array([hourly.get(one.placed.device.id, math.nan) for one in rows])
-    by = ([one.error for one in rows], [one.roofline for one in rows])
+    """Regrets of picking the cheapest by forecasts and by the roofline; ``hourly`` is by device."""
+    design = designed([row.placed for row in rows], devices)
+    prices = np.array([hourly.get(row.placed.device.id, math.nan) for row in rows])
+    by = ([row.error for row in rows], [row.roofline for row in rows])
     forecasts, roof = (design.rate - np.array(errors) for errors in by)
     return regret_of(design, forecasts, prices), regret_of(design, roof, prices)
 
 
 def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Of logarithms of rates per device and prices of a device [n], NaN where there is none.
+    """Regret of predicted rates (logarithms per device) at prices of a device [n]; NaN is unknown.
 
     Costs are those of an example: price over rate.
     """
@@ -214,15 +209,15 @@ def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
         return Regret(0, 0.0, math.nan, math.nan)
     return Regret(
         len(over),
-        round(sum(one <= _WITHIN for one in over) / len(over), 3),
+        round(sum(excess <= _WITHIN for excess in over) / len(over), 3),
         round(100 * float(np.median(over)), 1),
         round(100 * float(np.quantile(over, 0.9)), 1),
     )
 
 
 def _costs(design: Design, costs: Vector, rows: Sequence[int]) -> dict[int, float]:
-    """By group of devices, the median of a cost's logarithm over its rows."""
+    """Median logarithm of the cost of each group of devices over its rows."""
     groups: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         groups[int(design.group[row])].append(float(costs[row]))
-    return {group: float(np.median(found)) for group, found in groups.items()}
+    return {group: float(np.median(logarithms)) for group, logarithms in groups.items()}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 import epochcost
-import onnxstep
+import onnxstep.errors
 
 ValueT = TypeVar("ValueT")
 # Kept to the last bit, and read without parsing numbers.
@@ -36,8 +36,8 @@ KeptArray = Annotated[
 # A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
-# The folder of the library's code, for ``Keep.code``.
-LIBRARY = onnxstep.__path__[0]
+# The folder of the library's code: by a module, for on some paths the package is a namespace.
+LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ Neither the working tree nor the index is touched. This version of epochcost pri
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -104,31 +103,12 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
         target.write_bytes(data)
     project = snapshot.project.absolute()
     try:
-        catalogue = _with_own_tables(load_catalogue(folder), project)
-        inputs = read_inputs(catalogue, [folder / _RESULTS], folder / _DOCS, cache)
+        inputs = read_inputs(load_catalogue(folder), [folder / _RESULTS], folder / _DOCS, cache)
         return priced_revision(snapshot.label, inputs)
     except InputError as error:
         message = str(error).replace(f"{folder}/", "").replace(f"{project}/", "")
         lines = message.splitlines()
         raise InputError("\n".join(f"{snapshot.label}: {line}" for line in lines)) from None
-
-
-def _with_own_tables(catalogue: Catalogue, project: Path) -> Catalogue:
-    """Read tables of observations in the project if they are the same there.
-
-    Predictions are kept by the paths of the tables: so those of the project are found again.
-    """
-    files = dict(catalogue.files)
-    for name, table in catalogue.observations.items():
-        spec = catalogue.files[f"observations/{name}"]
-        project_spec = project / spec.relative_to(catalogue.root.absolute())
-        names = [file for file in (table.table, table.profiles) if file is not None]
-        _, changed, missing = filecmp.cmpfiles(
-            spec.parent, project_spec.parent, names, shallow=False
-        )
-        if not changed and not missing:
-            files[f"observations/{name}"] = project_spec
-    return replace(catalogue, files=files)
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:

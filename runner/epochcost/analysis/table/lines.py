@@ -50,7 +50,7 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """One line per timed workload and price plan; variants are priced as their pages price them.
+    """A line per timed workload and price plan; variants are priced as their pages price them.
 
     ``estimated`` is by the model's id.
     """
