@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.cost import Usage, share
@@ -93,14 +94,14 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
     return tuple(
         sorted(
             trainings,
-            key=lambda training: (
-                training.model.name,
-                training.dataset.name,
-                training.machine.id,
-                training.record.batch_size,
-                training.record.aim,
-                training.record.id,
-            ),
+            key=attrgetter(
+                "model.name",
+                "dataset.name",
+                "machine.id",
+                "record.batch_size",
+                "record.aim",
+                "record.id",
+            ),  # fmt: skip
         )
     )
 

@@ -163,14 +163,9 @@ def optimizer_states(optimizer: Optimizer) -> int:
     return _STATES[optimizer.name] + momentum
 
 
-def forward_shares(observed: Sequence[Observation]) -> tuple[ForwardShare, ...]:
-    """Every measured training step that has inference beside it, in order."""
-    return tuple(
-        _shares([observation for observation in observed if observation.kind == "measured"])
-    )
-
-
-def _shares(measured: Sequence[Observation]) -> Iterator[ForwardShare]:
+def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
+    """Every measured training step that has inference at its batch size, in order."""
+    measured = [step for step in observed if step.kind == "measured"]
     served = {_key(step): step for step in measured if step.mode == "inference"}
     for step in measured:
         inference = served.get(_key(step))

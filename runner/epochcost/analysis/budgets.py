@@ -80,7 +80,8 @@ def _verdict(
         f" on {limit.hardware}" if limit.hardware else "",
         f" at {limit.price}" if limit.price else "",
     )
-    expected = f"{goal_words} of {limit.model}{''.join(conditions)} for at most {_limit(limit)}"
+    most = money(limit.at_most, limit.currency)
+    expected = f"{goal_words} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
     hardware = row.observed.machine.hardware if row else None
     price = cost.price_id if cost else None
@@ -92,10 +93,6 @@ def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Faul
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     key = ("budget", "limits", index)
     return Fault(display_path(path), *key_position(text, key), f"budget.limits[{index}]: {message}")
-
-
-def _limit(limit: BudgetLimit) -> str:
-    return money(limit.at_most, limit.currency)
 
 
 def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:

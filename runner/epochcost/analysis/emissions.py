@@ -47,11 +47,12 @@ def energy_by_machine(
     """The energy of each machine with a figure for the goal, the least first, unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
-    return tuple(sorted(energies, key=_order))
-
-
-def _order(energy: MachineEnergy) -> tuple[bool, Decimal]:
-    return energy.least is None, energy.least.machines_kwh if energy.least else Decimal(0)
+    return tuple(
+        sorted(
+            energies,
+            key=lambda energy: energy.least.machines_kwh if energy.least else Decimal("Infinity"),
+        )
+    )
 
 
 def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> MachineEnergy | None:

@@ -124,7 +124,8 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
             needed = states_bytes(inputs.catalogue, model, inputs.cache)
             holding = [machine for machine in machines if needed <= memory_bytes(machine)]
             priced = [row for machine in holding for row in _on(catalogue, machine, flops)]
-            estimates[model.id] = tuple(sorted(priced, key=_order))
+            priced.sort(key=lambda row: (bool(row.price.reservation), row.cost.mean))
+            estimates[model.id] = tuple(priced)
     return estimates
 
 
@@ -145,10 +146,6 @@ def memory_bytes(hardware: Hardware) -> float:
         return math.inf if hardware.memory_gib is None else float(hardware.memory_gib) * 2**30
     each = [gpu.memory_gib and gpu.memory_gib * gpu.count for gpu in hardware.accelerators]
     return math.inf if None in each else float(sum(filter(None, each))) * 2**30
-
-
-def _order(row: EstimatedRow) -> tuple[bool, Decimal]:
-    return bool(row.price.reservation), row.cost.mean
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:

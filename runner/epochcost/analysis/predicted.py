@@ -194,10 +194,9 @@ def _forecasts(
             inputs, place.hardware, place.device, profiles, place.software, evidence.rates
         )
     ]
-    forecaster = Forecaster(
-        evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache
-    )
-    forecasts = forecaster.forecasts([task.question for task in tasks]) if tasks else ()
+    learnt = evidence.rates, evidence.devices, measured, evidence.scales
+    questions = [task.question for task in tasks]
+    forecasts = Forecaster(*learnt, inputs.cache).forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > _VAGUEST * forecast.low:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from epochcost.analysis.inputs import StoredResult
-from epochcost.plan.trial import Trial
 from epochcost.plan.work import Steps
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
+
+_FED = "its weights were inputs: a server, which holds them, takes up to a third less"
 
 
 def is_of_steps(result: Result) -> bool:
@@ -61,16 +62,9 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 def doubts_about(result: Result) -> tuple[str, ...]:
     """How the machine differs from the declared one, and why the result may not repeat."""
-    symptoms = instabilities(result.measurement, result.environment)
+    trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
         *(f"measured as is: {contradiction}" for contradiction in result.contradictions),
         *(f"unstable: {symptom.phrase}" for symptom in symptoms),
-        *_fed(result.trial),
+        *([_FED] if trial.mode == "inference" and not trial.stored_weights else ()),
     )
-
-
-def _fed(trial: Trial) -> tuple[str, ...]:
-    """Why an older inference may be too slow; nothing where it held its weights."""
-    if trial.mode == "training" or trial.stored_weights:
-        return ()
-    return ("its weights were inputs: a server, which holds them, takes up to a third less",)

@@ -125,7 +125,12 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
     # One context for all bills: each would set its own.
     with exact_arithmetic():
         rows = [
-            _priced(observed, price, current=price is None or price.id in today)
+            Row(
+                observed,
+                price,
+                price is None or price.id in today,
+                {goal: observed.work(goal).cost(price) for goal in observed.goals},
+            )
             for observed in observations
             for price in _plans(catalogue, observed, current)
         ]
@@ -141,11 +146,6 @@ def _plans(
     if paid is not None and paid not in plans:
         plans = (paid, *plans)
     return plans or (None,)
-
-
-def _priced(observed: Observation, price: Price | None, *, current: bool) -> Row:
-    costs = {goal: observed.work(goal).cost(price) for goal in observed.goals}
-    return Row(observed, price, current, costs)
 
 
 def _order(row: Row) -> tuple[object, ...]:

@@ -142,7 +142,8 @@ def compare(
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
     """A month of an owned machine; raises InputError where the plan rents, or lacks its vCPUs."""
     with exact_arithmetic():
-        plan, units = _owned(price), _units(price, vcpus)
+        plan = _owned(price)
+        units = owned_units(plan, price.id, vcpus)
         month = Ownership.of(plan)
         return MonthlyCost(month.fixed_per_month * units, month.energy_per_hour * units)
 
@@ -199,7 +200,8 @@ def payback(
     _demand_one_currency(owned, rent.price)
     renting = monthly_rented(rent)
     with exact_arithmetic():
-        plan, units = _owned(owned), _units(owned, vcpus)
+        plan = _owned(owned)
+        units = owned_units(plan, owned.id, vcpus)
         energy = hours_per_month * Ownership.of(plan).energy_per_hour
         running = (running_per_month(plan) + energy) * units
         rented = renting.fixed + hours_per_month * renting.per_hour
@@ -227,10 +229,6 @@ def _owned(price: Price) -> Owned:
     if price.owned is None:
         raise InputError(f"{price.id}: expected an owned plan, got one of plan {price.plan!r}")
     return price.owned
-
-
-def _units(price: Price, vcpus: int | None) -> int:
-    return owned_units(_owned(price), price.id, vcpus)
 
 
 def _demand_one_currency(owned: Price, rented: Price) -> None:

@@ -31,7 +31,7 @@ def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
 
     Raises InputError if currencies are mixed.
     """
-    return min(_comparable(candidates), key=_by_cost, default=None)
+    return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
@@ -50,10 +50,6 @@ def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ..
         ):
             best.append(candidate)
     return tuple(best)
-
-
-def _by_cost(candidate: Candidate[KeyT]) -> tuple[Decimal, Decimal]:
-    return candidate.cost.mean, candidate.seconds
 
 
 def _by_time(candidate: Candidate[KeyT]) -> tuple[Decimal, Decimal]:
@@ -121,7 +117,7 @@ def fastest_within(candidates: Iterable[Candidate[KeyT]], budget: Decimal) -> De
 
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The lowest mean time; of equals the cheapest, then the first; None of none."""
-    return min(candidates, key=lambda way: (way.seconds, way.cost.mean), default=None)
+    return min(candidates, key=_by_time, default=None)
 
 
 def cheapest_batch(

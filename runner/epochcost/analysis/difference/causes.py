@@ -105,27 +105,19 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
         if figure.job.kind == "measured"
     ]
     again = len(results) == 2 and results[0] != results[1]
-    time = step_change(*results) if again and _is_of_steps(results) else None
+    of_steps = all(result.measurement.samples_seconds for result in results)
+    time = _step_change(*results) if again and of_steps else None
     timed = _timed(old, new, results, time)
-    causes = [
-        *timed,
-        *_cause("spec", _spec_words(old, new, before.catalogue, after.catalogue)),
-        *_cause("price", _price_words(old, new, before.catalogue, after.catalogue)),
-    ]
+    catalogues = before.catalogue, after.catalogue
+    texts: dict[CauseKind, str] = {
+        "spec": _spec_words(old, new, *catalogues), "price": _price_words(old, new, *catalogues)
+    }  # fmt: skip
+    causes = [*timed, *(Cause(kind, text) for kind, text in texts.items() if text)]
     if again and causes and not timed:
         causes.insert(0, Cause("time", _BY_CHANCE))
     if not causes and not again:
         causes.append(Cause("spec", "other keys of the specs"))
     return ChangedCost(old, new, tuple(causes), time)
-
-
-def _is_of_steps(results: Iterable[Result]) -> bool:
-    return all(result.measurement.samples_seconds for result in results)
-
-
-def _cause(kind: CauseKind, text: str) -> Iterator[Cause]:
-    if text:
-        yield Cause(kind, text)
 
 
 def _timed(
@@ -202,7 +194,7 @@ def _price_line(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Ite
         yield f"{title}: {keys}"
 
 
-def step_change(before: Result, after: Result) -> TimeChange:
+def _step_change(before: Result, after: Result) -> TimeChange:
     """Change of the step between two measurements, and whether it is significant."""
     rounds = min(round_count(result.measurement) for result in (before, after))
     return time_change(_step(before), _step(after), rounds=rounds)

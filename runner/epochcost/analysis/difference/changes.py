@@ -126,17 +126,15 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
     """The goals whose cheapest way is another than before, or that have one at last."""
     goals: tuple[Goal, ...] = ("full", "million")
-    old, new = (group_by(side.rows, _workload) for side in (before, after))
+    old, new = (
+        group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
+    )
     for workload in sorted({*old, *new, *before.estimated, *after.estimated}):
         for goal in goals:
             was, _ = _cheapest(before, old.get(workload, ()), workload, goal)
             now, wins = _cheapest(after, new.get(workload, ()), workload, goal)
             if _is_another(was, now, before, after):
                 yield Winner(workload, goal, was, now, wins)
-
-
-def _workload(row: Row) -> str:
-    return row.observed.workload.id
 
 
 def _cheapest(

@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from operator import attrgetter
 
 from epochcost.analysis.difference.causes import ChangedCost
@@ -185,11 +184,8 @@ def _change_words(change: ChangedCost) -> str:
     if change.amount is None:
         return "—"
     percent = "" if change.relative is None else f" ({change.relative:+.1%})"
-    return f"{_signed(change.amount, change.figure.currency)}{percent}"
-
-
-def _signed(amount: Decimal, currency: str) -> str:
-    return f"{'+' if amount > 0 else ''}{money(amount, currency)}"
+    sign = "+" if change.amount > 0 else ""
+    return f"{sign}{money(change.amount, change.figure.currency)}{percent}"
 
 
 def winner_words(winner: Winner) -> str:

@@ -129,7 +129,7 @@ def _view(
         trained=[row for row in timed if row.mode == "training"],
         served=[row for row in timed if row.mode == "inference"],
         loaded=[row for row in report.trials.loads if model and row.model == model.id],
-        forward=forward_shares(observed),
+        forward=tuple(forward_shares(observed)),
         parts=step_parts(about.counted, model, batch_size) if model else (),
         drawn=energy_by_machine(catalogue, rows, energy_goal(rows)),
         scalings=scalings(catalogue, observed, variants),
