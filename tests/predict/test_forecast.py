@@ -83,3 +83,14 @@ def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float)
     assert 0.6 < moved < 1.1
     assert after.high / after.low < before.high / before.low
     assert after.low < factor * before.per_second < after.high
+
+
+def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
+    """The same table in another folder finds the forecast that is kept."""
+    cache = tmp_path / "cache"
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        table = read_rates(write(tmp_path / name / "t.csv", rows()))
+        forecaster = Forecaster(placed(table, KNOWN, PROFILES)[0], KNOWN, cache=cache)
+        forecaster.forecasts([question("dense", "C1")])
+    assert len(list(cache.iterdir())) == 1

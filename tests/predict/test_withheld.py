@@ -65,7 +65,7 @@ def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
         table[at] = replace(one, rate=rate)
     after = tried(table, KNOWN, "accelerator")
     assert all(before[at].forecast == after[at].forecast for at in chip)
-    assert not any(after[at].held for at in chip)
+    assert not any(after[at].covers for at in chip)
 
 
 def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:

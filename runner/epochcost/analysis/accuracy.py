@@ -20,6 +20,15 @@ from epochcost.specs.price import Price
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.reference_data import Dataset
 
+_ORDER = (
+    "model.name",
+    "dataset.name",
+    "machine.id",
+    "record.batch_size",
+    "record.aim",
+    "record.id",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class AccuracyTraining:
@@ -91,19 +100,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
         and record.dataset in catalogue.datasets
         and record.hardware in catalogue.hardware
     ]
-    return tuple(
-        sorted(
-            trainings,
-            key=attrgetter(
-                "model.name",
-                "dataset.name",
-                "machine.id",
-                "record.batch_size",
-                "record.aim",
-                "record.id",
-            ),  # fmt: skip
-        )
-    )
+    return tuple(sorted(trainings, key=attrgetter(*_ORDER)))
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
