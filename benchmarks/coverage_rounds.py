@@ -3,27 +3,28 @@
     python benchmarks/coverage_rounds.py [--rounds 3 4 5 6] [--draws 10]
 
 Of each result in ``docs/data/results`` that has twice as many rounds and three more than are drawn,
-some are drawn at random, many times, and their interval is held to the mean of the others. Printed
-are the shares that hold it, the half widths at the median, and how far two draws without a common
-round are apart. Nothing is measured: the answer is the same on every machine.
+some are drawn at random, many times, and their interval is held to the mean of the others, which
+has an error of its own: from n rounds it is sqrt(1 + k/n) times as far from the mean of k as the
+mean of very many rounds would be. Printed are the shares that hold the others, those that hold a
+mean without that error, the half widths at the median, and how far drawn rounds and others are
+apart. Nothing is measured: the answer is the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
-from coverage_real import mean_step
 
 from epochcost.results.records import Measurement
-from epochcost.results.rounds import add_round
 from epochcost.results.store import load_all
-from epochcost.statistics import Bounded, wilson_interval
+from epochcost.statistics import Summary, summarise, wilson_interval
 
 ROOT = Path(__file__).parents[1]
 _SEED = 20261125
@@ -33,42 +34,52 @@ _SEED = 20261125
 class _Held:
     """Whether each interval holds the mean of the other rounds, and how wide and far it is."""
 
-    hits: list[bool] = field(default_factory=list)
+    others: list[bool] = field(default_factory=list)
+    long_run: list[bool] = field(default_factory=list)
     half_widths: list[float] = field(default_factory=list)
     apart: list[float] = field(default_factory=list)
 
-    def add(self, one: Bounded, others: Bounded) -> None:
-        """An interval of the drawn rounds beside that of the others."""
-        self.hits.append(one.low <= others.mean <= one.high)
-        self.half_widths.append((one.high - one.low) / 2 / one.mean)
-        self.apart.append(abs(np.log(one.mean / others.mean)))
+    def add(self, drawn: Summary, others_mean: float, error_growth: float) -> None:
+        """Hold drawn rounds to others, which are ``error_growth`` times as far as the long run."""
+        low, high = drawn.interval.low, drawn.interval.high
+        long_run = drawn.mean + (others_mean - drawn.mean) / error_growth
+        self.others.append(low <= others_mean <= high)
+        self.long_run.append(low <= long_run <= high)
+        self.half_widths.append(drawn.relative_half_width)
+        self.apart.append(abs(math.log(drawn.mean / others_mean)))
 
-    def words(self) -> str:
+    def render(self) -> str:
         """The shares and widths."""
-        low, high = wilson_interval(sum(self.hits), len(self.hits))
         return (
-            f"{sum(self.hits)} of {len(self.hits)} hold the others "
-            f"({np.mean(self.hits):.0%}, Wilson {low:.0%} to {high:.0%}); half width "
-            f"{np.median(self.half_widths):.1%}; apart {np.median(self.apart):.1%}, "
-            f"p90 {np.quantile(self.apart, 0.9):.1%}"
+            f"{_render_share(self.others)} hold the others, {_render_share(self.long_run)} the "
+            f"long run; half width {np.median(self.half_widths):.1%}; apart "
+            f"{np.median(self.apart):.1%}, p90 {np.quantile(self.apart, 0.9):.1%}"
         )
+
+
+def _render_share(hits: Sequence[bool]) -> str:
+    low, high = wilson_interval(sum(hits), len(hits))
+    return f"{sum(hits)} of {len(hits)} ({np.mean(hits):.1%}, Wilson {low:.0%} to {high:.0%})"
 
 
 def main() -> None:
     """Draw, and print a line for each number of rounds."""
-    asked = _options()
+    options = _options()
     results = load_all(ROOT / "docs/data/results").results
-    for count in asked.rounds:
-        held, drawn = _Held(), random.Random(_SEED)
+    for count in options.rounds:
+        held, generator = _Held(), random.Random(_SEED)
         for result in results:
             if len(result.measurement.rounds) >= 2 * count + 3:
-                for _ in range(asked.draws):
-                    rounds = list(_single(result.measurement))
-                    drawn.shuffle(rounds)
+                for _ in range(options.draws):
+                    rounds = _samples_by_round(result.measurement)
+                    generator.shuffle(rounds)
+                    drawn, others = rounds[:count], rounds[count:]
                     held.add(
-                        *(mean_step(_joined(part)) for part in (rounds[:count], rounds[count:]))
+                        summarise(np.concatenate(drawn), [len(samples) for samples in drawn]),
+                        float(np.concatenate(others).mean()),
+                        math.sqrt(1 + count / len(others)),
                     )
-        print(f"{count} rounds: {held.words()}")
+        print(f"{count} rounds: {held.render()}")
 
 
 def _options() -> argparse.Namespace:
@@ -78,26 +89,9 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _single(measurement: Measurement) -> Iterator[Measurement]:
-    """Each round as a measurement of its own."""
+def _samples_by_round(measurement: Measurement) -> list[Sequence[float]]:
     bounds = accumulate(measurement.samples_by_round, initial=0)
-    for turn, (begin, end) in zip(measurement.rounds, pairwise(bounds), strict=True):
-        yield measurement.model_copy(
-            update={
-                "samples_seconds": measurement.samples_seconds[begin:end],
-                "started_at": turn.started_at,
-                "steps_taken": turn.steps_taken,
-                "rounds": (),
-            }
-        )
-
-
-def _joined(rounds: Sequence[Measurement]) -> Measurement:
-    whole: Measurement | None = None
-    for measurement in rounds:
-        whole = add_round(whole, measurement, 0.02)
-    assert whole is not None, "at least one round is drawn"
-    return whole
+    return [measurement.samples_seconds[begin:end] for begin, end in pairwise(bounds)]
 
 
 if __name__ == "__main__":

@@ -119,13 +119,28 @@ def test_rounds_show_what_differs_between_processes(rounds: int, spread: float) 
 
 
 def test_rounds_that_agree_cost_little() -> None:
-    """Ten rounds of one mean give an interval at most half again as wide as one process does."""
-    noise = traces(1, 600, 0.0)[0].tolist()
-    apart = mean_interval(noise, rounds=(60,) * 10)
-    assert (apart.high - apart.low) / 2 <= 1.5 * half_width(np.asarray(noise))
-    assert relative_half_width(noise, (60,) * 10) == pytest.approx(
-        (apart.high - apart.low) / 2 / np.mean(noise)
+    """Ten rounds of one mean tell of it at most half again as poorly as one process does."""
+    noise = traces(1, 600, 0.0)[0]
+    apart = relative_half_width(noise, (60,) * 10)
+    assert apart * np.mean(noise) <= 1.5 * half_width(noise)
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=30), st.integers(2, 6))
+def test_more_rounds_narrow_the_interval(samples: list[float], rounds: int) -> None:
+    """The same samples in three times as many rounds bound their mean more closely."""
+    few, many = (
+        summarise(samples * count, (len(samples),) * count) for count in (rounds, 3 * rounds)
     )
+    assert many.relative_half_width < few.relative_half_width
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 14])
+def test_rounds_without_spread_may_differ_from_others(rounds: int) -> None:
+    """Equal samples leave 8 % of the mean over the root of the rounds; one process leaves none."""
+    summary = summarise([0.25] * 10 * rounds, (10,) * rounds)
+    assert summary.relative_half_width == pytest.approx(1.96 * 0.08 / math.sqrt(rounds), rel=1e-3)
+    assert relative_half_width([0.25] * 10 * rounds, (10,) * rounds) == pytest.approx(0, abs=1e-9)
+    assert summarise([0.25] * 10).relative_half_width == pytest.approx(0, abs=1e-9)
 
 
 def test_outliers_are_counted_and_stay() -> None:

@@ -12,7 +12,7 @@ import pytest
 from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.format import DamagedResultError, parse_result, serialise_result
 from epochcost.results.records import Measurement, Result
-from epochcost.results.rounds import add_round
+from epochcost.results.rounds import add_round, summary_of
 
 MakeResult = Callable[..., Result]
 DEMANDED = 0.02
@@ -52,6 +52,7 @@ def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> Non
     uneven = (0.05, 0.15) * 8
     precise = add_round(turn(), turn(stop_reason="budget"), DEMANDED)
     assert precise.stop_reason == "precise"
+    assert summary_of(precise).relative_half_width > DEMANDED
     assert add_round(None, turn(samples=uneven), DEMANDED).stop_reason == "rounds"
     short = add_round(turn(samples=uneven, stop_reason="budget"), turn(), DEMANDED)
     assert short.stop_reason == "budget"

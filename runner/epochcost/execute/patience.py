@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from epochcost.measure.host import HostChange, host_change, own_processes, read_host
 from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
-from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.rounds import round_count
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE
+from epochcost.statistics import relative_half_width
 
 _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 5.0
@@ -102,4 +103,5 @@ def is_imprecise(result: Result) -> bool:
 
 
 def _width(result: Result) -> float:
-    return summary_of(result.measurement).relative_half_width
+    measurement = result.measurement
+    return relative_half_width(measurement.samples_seconds, measurement.samples_by_round)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from epochcost.results.conditions import Conditions, Energy, MeteredEnergy
 from epochcost.results.records import Measurement, Round, StopReason
-from epochcost.statistics import Summary, summarise
+from epochcost.statistics import Summary, relative_half_width, summarise
 
 ValueT = TypeVar("ValueT")
 Joined = Callable[[Sequence[ValueT]], ValueT]
@@ -69,7 +69,7 @@ _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
     """Precise as a whole; else that time was short in a round, else that rounds differ or lack."""
-    if summary_of(joined).relative_half_width <= demanded:
+    if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
         return "precise"
     short = any(turn.stop_reason == "budget" for turn in joined.rounds)
     return "budget" if short else "rounds"
