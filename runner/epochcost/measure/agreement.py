@@ -7,7 +7,7 @@ shows that training trains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -35,9 +35,9 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
         return None
     exact = _first_outputs(job, job.reference)
     compared = tuple(
-        _difference(job, name, exact[name], outputs[name])
-        for name in _compared(exact)
-        if name in outputs
+        _difference(job, name, value, outputs[name])
+        for name, value in exact.items()
+        if value.dtype == np.float32 and value.size and name in outputs
     )
     if not compared:
         raise JobError(
@@ -64,10 +64,6 @@ def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     carried = {each.output for each in shared}
     names = [info.name for info in session.get_outputs() if info.name not in carried]
     return {name: step.output(name) for name in names}
-
-
-def _compared(outputs: Mapping[str, Array]) -> Iterator[str]:
-    return (name for name, value in outputs.items() if value.dtype == np.float32 and value.size)
 
 
 def _difference(job: Job, name: str, exact: Array, got: Array) -> OutputDifference:
@@ -140,8 +136,8 @@ def require_finite(job: Job, output: Callable[[str], Array]) -> None:
 
 def _diverged(quantity: str, got: object) -> JobError:
     return JobError(
-        f"{quantity}: expected finite numbers, got {got}: training diverged, so its times are "
-        "those of no training; lower the learning rate in the model's spec"
+        f"{quantity}: expected finite numbers, got {got}: training diverged, so its times do not "
+        "count; lower the learning rate in the model's spec"
     )
 
 

@@ -51,7 +51,7 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
     if name and family and model and not any(letter.isdigit() for letter in name):
         name = f"{name} (family {family}, model {model})"
     apple = tool_output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
-    return _first(name, apple, _lscpu_model(), platform.processor())
+    return name or apple or _lscpu_model() or platform.processor() or None
 
 
 def _lscpu_model() -> str | None:
@@ -60,10 +60,6 @@ def _lscpu_model() -> str | None:
         if line.startswith("Model name:"):
             return line.partition(":")[2].strip()
     return None
-
-
-def _first(*candidates: str | None) -> str | None:
-    return next((text for text in candidates if text), None)
 
 
 def usable_cpus() -> int:

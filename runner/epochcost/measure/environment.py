@@ -11,7 +11,7 @@ import functools
 import itertools
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,12 @@ def detect_environment() -> Environment:
     memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
     (gpus, no_gpus), (rented, not_rented) = list_gpus(), _instance()
     governor, revision = governors(), _code_revision()
+    reasons = {
+        "gpus": no_gpus,
+        "instance": not_rented,
+        "processor.governor": None if governor else _NO_GOVERNOR,
+        "revision": None if revision else _NO_REVISION,
+    }
     return Environment(
         fingerprint=fingerprint(cpu, physical, logical, memory_bytes, gpus),
         cpu=cpu,
@@ -62,14 +68,7 @@ def detect_environment() -> Environment:
         timer_step_seconds=timer_step_seconds(),
         revision=revision.commit if revision else None,
         modified=revision.modified if revision else None,
-        unknown=_present_reasons(
-            {
-                "gpus": no_gpus,
-                "instance": not_rented,
-                "processor.governor": None if governor else _NO_GOVERNOR,
-                "revision": None if revision else _NO_REVISION,
-            }
-        ),
+        unknown={name: reason for name, reason in reasons.items() if reason is not None},
     )
 
 
@@ -78,10 +77,6 @@ def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float 
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
-
-
-def _present_reasons(reasons: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 _CODE = Path(__file__).parents[1]

@@ -97,7 +97,7 @@ def walk(tree: Path) -> Iterator[SpecFile | Fault]:
 
 
 def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
-    pending = [*_reversed_entries(folder)]
+    pending = [*reversed(_entries(folder))]
     while pending:
         entry = pending.pop()
         if isinstance(entry, Fault):
@@ -109,26 +109,22 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
             message = f"should be a .toml file, got the {sort} {describe(entry.name)}"
             yield Fault(Path(entry.path), 1, 1, message)
         elif is_folder:
-            pending.extend(_reversed_entries(Path(entry.path)))
+            pending.extend(reversed(_entries(Path(entry.path))))
         else:
             yield SpecFile(kind, Path(entry.path))
-
-
-def _reversed_entries(folder: Path) -> Iterator[os.DirEntry[str] | Fault]:
-    return reversed(_entries(folder))
 
 
 def _entries(folder: Path) -> Sequence[os.DirEntry[str] | Fault]:
     try:
         with os.scandir(folder) as entries:
-            listed = [entry for entry in entries if not _is_aside(entry.name)]
+            listed = [
+                entry
+                for entry in entries
+                if not entry.name.startswith(".") and not entry.name.endswith(("~", ".md"))
+            ]
     except OSError as error:
         return [Fault(folder, 1, 1, f"cannot be read: {error.strerror}")]
     return sorted(listed, key=lambda entry: entry.name)
-
-
-def _is_aside(name: str) -> bool:
-    return name.startswith(".") or name.endswith(("~", ".md"))
 
 
 def _misplaced(entry: os.DirEntry[str]) -> str:
