@@ -70,7 +70,7 @@ def main() -> None:
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         store = ResultStore(Path(folder))
-        outcomes = run_trials(Assignment(catalogue, planned.trials, "local", store), stopwatch)
+        outcomes = run_trials(Assignment(catalogue, planned, "local", store), stopwatch)
     _show(stopwatch.shares, outcomes)
 
 

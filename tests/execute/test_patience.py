@@ -14,7 +14,7 @@ from epochcost.execute.patience import Patience, disturbance, is_imprecise, look
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.host import HostChange
-from epochcost.plan.make import RunRequest
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
@@ -100,8 +100,8 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
     brief: dict[str, object] = {"minimum_samples": 20, "budget_seconds": Decimal("0.2")}
     brief["relative_half_width"] = Decimal("0.000001")
     store = ResultStore(tmp_path / "results")
-    asked = [one.model_copy(update=brief) for one in trials[:2]]
-    return Assignment(catalogue, asked, "local", store)
+    asked = tuple(trial.model_copy(update=brief) for trial in trials[:2])
+    return Assignment(catalogue, Plan(asked), "local", store)
 
 
 def test_what_is_not_precise_is_measured_in_more_rounds(

@@ -13,7 +13,7 @@ from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.measure.cpu import usable_cpus
 from epochcost.measure.pinning import NO_PINNING, why_not_pinned
-from epochcost.plan.make import LeftOut, RunRequest
+from epochcost.plan.make import LeftOut, Plan, RunRequest
 from epochcost.results.store import ResultStore, load_all
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -43,7 +43,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
     assert {trial.variant for trial in trials} == {"1 vCPU", ""}
     store = ResultStore(tmp_path / "results")
-    outcomes = run_trials(Assignment(catalogue, trials, "local", store), ignore)
+    outcomes = run_trials(Assignment(catalogue, Plan(trials), "local", store), ignore)
     results = {one.trial.variant: one.result for one in outcomes if isinstance(one, Finished)}
     pinned, plain = results["1 vCPU"].measurement.pinning, results[""].measurement.pinning
     assert plain is None

@@ -27,7 +27,7 @@ from epochcost.execute.run import run_trials
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.job import Job
 from epochcost.measure.trial import OnProgress, Worker
-from epochcost.plan.make import RunRequest
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement
@@ -59,7 +59,7 @@ def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
             "budget_seconds": Decimal(120),
         }
     )
-    assignment = Assignment(catalogue, [patient], "local", ResultStore(tmp_path))
+    assignment = Assignment(catalogue, Plan((patient,)), "local", ResultStore(tmp_path))
     (outcome,) = run_trials(assignment, ignore)
     assert isinstance(outcome, Finished), outcome
     measured = outcome.result.measurement
@@ -74,7 +74,7 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
     """The tiny project's inference trial and its first training trial."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials[:2]
-    return Assignment(catalogue, trials, "local", ResultStore(tmp_path / "results"))
+    return Assignment(catalogue, Plan(trials), "local", ResultStore(tmp_path / "results"))
 
 
 def with_changed_graph(trial: Trial) -> Trial:
@@ -84,10 +84,10 @@ def with_changed_graph(trial: Trial) -> Trial:
 
 def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None:
     """The first trial cannot be built, the second is measured and stored; resuming skips it."""
-    first, second = assignment.trials
-    trials = [with_changed_graph(first), second]
+    first, second = assignment.plan.trials
+    trials = (with_changed_graph(first), second)
     events: list[Event] = []
-    broken = Assignment(assignment.catalogue, trials, "local", assignment.store, resume=True)
+    broken = Assignment(assignment.catalogue, Plan(trials), "local", assignment.store, resume=True)
     failed, finished = run_trials(broken, events.append)
     assert isinstance(failed, Failed)
     assert "changed after the run was planned" in str(failed.error)
@@ -98,17 +98,18 @@ def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None
         Started(trials[1], 2, 2),
     ]
     (again,) = run_trials(
-        Assignment(assignment.catalogue, [second], "local", assignment.store, resume=True), ignore
+        Assignment(assignment.catalogue, Plan((second,)), "local", assignment.store, resume=True),
+        ignore,
     )
     assert again == Skipped(second, finished.result)
 
 
 def test_a_slip_of_ours_costs_one_trial(assignment: Assignment) -> None:
     """A trial that ends in no expected error fails with its place, and the next is measured."""
-    first, second = assignment.trials
+    first, second = assignment.plan.trials
     impossible = first.model_copy(update={"seed": "eight"})
     events: list[Event] = []
-    both = Assignment(assignment.catalogue, [impossible, second], "local", assignment.store)
+    both = Assignment(assignment.catalogue, Plan((impossible, second)), "local", assignment.store)
     failed, finished = run_trials(both, events.append)
     assert isinstance(failed, Failed)
     assert re.search(r"Error in \w+\.py:\d+: .*please report it", str(failed.error))
@@ -118,7 +119,9 @@ def test_a_slip_of_ours_costs_one_trial(assignment: Assignment) -> None:
 
 def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> None:
     """The later measurement takes the place of the earlier one."""
-    once = Assignment(assignment.catalogue, assignment.trials[:1], "local", assignment.store)
+    once = Assignment(
+        assignment.catalogue, Plan(assignment.plan.trials[:1]), "local", assignment.store
+    )
     (first,) = run_trials(once, ignore)
     (second,) = run_trials(once, ignore)
     assert isinstance(first, Finished)
@@ -130,7 +133,9 @@ def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> Non
 
 def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
     """The sampling phase was watched, and the files that declared the work are named by digest."""
-    once = Assignment(assignment.catalogue, assignment.trials[:1], "local", assignment.store)
+    once = Assignment(
+        assignment.catalogue, Plan(assignment.plan.trials[:1]), "local", assignment.store
+    )
     (outcome,) = run_trials(once, ignore)
     assert isinstance(outcome, Finished)
     result = outcome.result
@@ -145,7 +150,9 @@ def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
 
 def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
     """The stored result says in what it differs from the machine whose name it carries."""
-    once = Assignment(assignment.catalogue, assignment.trials[:1], "giant", assignment.store)
+    once = Assignment(
+        assignment.catalogue, Plan(assignment.plan.trials[:1]), "giant", assignment.store
+    )
     (outcome,) = run_trials(once, ignore)
     assert isinstance(outcome, Finished)
     (stored,) = load_all(assignment.store.folder).results
@@ -155,23 +162,23 @@ def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
 
 def in_rounds(assignment: Assignment, rounds: int, **changes: bool) -> Assignment:
     """The same trials, each in so many rounds."""
-    asked = {trial.id: rounds for trial in assignment.trials}
-    return replace(assignment, rounds=asked, **changes)
+    asked = {trial.id: rounds for trial in assignment.plan.trials}
+    return replace(assignment, plan=replace(assignment.plan, rounds=asked), **changes)
 
 
 def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
     """Every round visits every trial; the result holds the samples of all, round by round."""
     # Two seconds a round, so that a stall of the machine does not end one after three samples.
     patient = [
-        trial.model_copy(update={"budget_seconds": Decimal(6)}) for trial in assignment.trials
+        trial.model_copy(update={"budget_seconds": Decimal(6)}) for trial in assignment.plan.trials
     ]
-    assignment = replace(assignment, trials=patient)
+    assignment = replace(assignment, plan=Plan(tuple(patient)))
     events: list[Event] = []
     outcomes = run_trials(in_rounds(assignment, 3), events.append)
     started = [(event.trial, event.round) for event in events if isinstance(event, Started)]
     for number in (1, 2, 3):
         turn = started[2 * number - 2 : 2 * number]
-        assert {trial.id for trial, _ in turn} == {trial.id for trial in assignment.trials}
+        assert {trial.id for trial, _ in turn} == {trial.id for trial in assignment.plan.trials}
         assert {round_ for _, round_ in turn} == {number}
     assert sum(isinstance(event, RoundStored) for event in events) == 4
     for outcome in outcomes:
@@ -199,8 +206,8 @@ def test_fp32_is_compared_with_once(
         return measure(worker, job, on_progress)
 
     monkeypatch.setattr(Worker, "measure", watched)
-    trials = [assignment.trials[0].model_copy(update={"precision": "tf32"})]
-    (outcome,) = run_trials(in_rounds(replace(assignment, trials=trials), 3), ignore)
+    trials = [assignment.plan.trials[0].model_copy(update={"precision": "tf32"})]
+    (outcome,) = run_trials(in_rounds(replace(assignment, plan=Plan(tuple(trials))), 3), ignore)
     assert isinstance(outcome, Finished), outcome
     assert asked == [True, False, False]
     assert outcome.result.measurement.agreement is not None
@@ -208,7 +215,7 @@ def test_fp32_is_compared_with_once(
 
 def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
     """What is stored stands unchanged at the begin of what follows; then nothing is left to do."""
-    once = replace(assignment, trials=assignment.trials[:1])
+    once = replace(assignment, plan=Plan(assignment.plan.trials[:1]))
     (first,) = run_trials(in_rounds(once, 2), ignore)
     events: list[Event] = []
     (more,) = run_trials(in_rounds(once, 3, resume=True), events.append)
@@ -219,12 +226,12 @@ def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
     assert after.rounds[:2] == before.rounds
     assert after.samples_seconds[: len(before.samples_seconds)] == before.samples_seconds
     (again,) = run_trials(in_rounds(once, 2, resume=True), ignore)
-    assert again == Skipped(once.trials[0], more.result)
+    assert again == Skipped(once.plan.trials[0], more.result)
 
 
 def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assignment) -> None:
     """Its worker is killed in the second round: one round stays, and the other trial gets all."""
-    victim, other = assignment.trials
+    victim, other = assignment.plan.trials
     rounds_begun: list[int] = []
 
     def kill_in_second(event: Event) -> None:
@@ -255,7 +262,7 @@ def workers_of_this_process() -> list[psutil.Process]:
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_result_of_a_newer_version_is_not_replaced(assignment: Assignment, resume: bool) -> None:
     """Its trial fails with what to do, the other is measured, and the file stays as it was."""
-    newer, other = assignment.trials
+    newer, other = assignment.plan.trials
     path = assignment.store.path_of(newer, "local", detect_environment().fingerprint)
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"format_version": {FORMAT_VERSION + 1}}}')

@@ -11,6 +11,7 @@ from epochcost.errors import CapabilityError
 from epochcost.execute.assignment import Assignment
 from epochcost.execute.folders import scratch_folder
 from epochcost.execute.run import run_trials
+from epochcost.plan.make import Plan
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
@@ -69,7 +70,7 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) ->
 def test_a_run_with_nothing_left_to_do_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     """Killed after its last result was stored, it left files that no later trial would find."""
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
-    assignment = Assignment(catalogue, [], "local", ResultStore(tmp_path))
+    assignment = Assignment(catalogue, Plan(()), "local", ResultStore(tmp_path))
     with scratch_folder(tmp_path / "local") as folder:
         pass
     folder.mkdir()

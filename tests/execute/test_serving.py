@@ -66,11 +66,11 @@ def test_scenarios_are_measured_stored_and_resumed(
     """Results of both scenarios stand side by side and are found again."""
     catalogue, plan = served
     store = ResultStore(tmp_path / "results")
-    outcomes = run_trials(Assignment(catalogue, plan.trials, "local", store), ignore)
+    outcomes = run_trials(Assignment(catalogue, plan, "local", store), ignore)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
     results = sound_results(store.folder)
     assert {result.trial.work.scenario for result in results} == {"offline", "server"}
     assert all(result.measurement.served is not None for result in results)
     assert all(path.stat().st_size < 5_000_000 for path in store.folder.glob("*/*.json"))
-    again = run_trials(Assignment(catalogue, plan.trials, "local", store, resume=True), ignore)
+    again = run_trials(Assignment(catalogue, plan, "local", store, resume=True), ignore)
     assert not any(isinstance(outcome, Finished) for outcome in again)

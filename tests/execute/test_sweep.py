@@ -21,7 +21,7 @@ from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.execute.sweep import is_out_of_memory, peak_bytes
 from epochcost.measure.job import OutOfMemory, TrialFailed
-from epochcost.plan.make import RunRequest
+from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit
@@ -56,7 +56,8 @@ def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assig
     budget = Decimal("0.5") if mode == "inference" else Decimal(8)
     sweep = Sweep(smallest.model_copy(update={"budget_seconds": budget}), 60_000, "an epoch")
     store_of = ResultStore(store)
-    return Assignment(catalogue, [], "local", store_of, sweeps=[sweep], memory_bytes=memory_bytes)
+    plan = Plan((), sweeps=(sweep,))
+    return Assignment(catalogue, plan, "local", store_of, memory_bytes=memory_bytes)
 
 
 @pytest.mark.slow
@@ -104,7 +105,7 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
     listed = plan_run(catalogue, RunRequest(providers=("cpu",))).trials[1]
     sweep = Sweep(listed, 8, "an epoch", rounds=2)
     store = ResultStore(tmp_path / "results")
-    return Assignment(catalogue, [listed], "local", store, sweeps=[sweep])
+    return Assignment(catalogue, Plan((listed,), sweeps=(sweep,)), "local", store)
 
 
 def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
@@ -123,8 +124,8 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
 
 def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
     """What an earlier run kept is taken over: whole results, and the first of two rounds."""
-    begun = Sweep(assignment.sweeps[0].trial, 4, "an epoch")
-    run_trials(replace(assignment, sweeps=[begun], trials=[]), lambda _: None)
+    begun = Sweep(assignment.plan.sweeps[0].trial, 4, "an epoch")
+    run_trials(replace(assignment, plan=Plan((), sweeps=(begun,))), lambda _: None)
     events: list[Event] = []
     outcomes = run_trials(replace(assignment, resume=True), events.append)
     assert all(isinstance(outcome, Finished) for outcome in outcomes)
@@ -138,7 +139,7 @@ def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
 
 def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None:
     """A batch that there is no room to make is a point as well, and nothing is made of it."""
-    small = replace(assignment, trials=[], memory_bytes=100)
+    small = replace(assignment, plan=replace(assignment.plan, trials=()), memory_bytes=100)
     events: list[Event] = []
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]

@@ -73,13 +73,11 @@ def run(
         show_gpus()
     assignment = Assignment(
         catalogue,
-        planned.trials,
+        planned,
         hardware,
         ResultStore(results),
         resume=resume,
-        rounds=planned.rounds,
         patience_seconds=60 * patience,
-        sweeps=planned.sweeps,
     )
     outcomes = _watched(assignment, planned)
     if output == "json":

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
 from epochcost.execute.patience import Patience
 from epochcost.measure.job import Progress
+from epochcost.plan.make import Plan
 from epochcost.plan.rounds import Visit
-from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
@@ -115,22 +115,18 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The work of a run and the place of its results: trials of models, measured as ``hardware``.
+    """The plan of a run and the place of its results, which are measured as ``hardware``.
 
-    ``resume`` keeps the results of this very host and does the rest. ``rounds`` has the number of
-    rounds by the trial's id; no entry: one. ``sweeps`` choose their batch sizes in the first round;
-    each of their trials may take ``memory_bytes`` of this host, None: all that is available.
-    ``patience_seconds`` may be spent beyond the plan: to wait for other programs, and to repeat
-    trials that are not precise.
+    ``resume`` keeps the results of this very host and does the rest. Each trial of a sweep may take
+    ``memory_bytes`` of this host, None: all that is available. ``patience_seconds`` may be spent
+    beyond the plan: to wait for other programs, and to repeat trials that are not precise.
     """
 
     catalogue: Catalogue
-    trials: Sequence[Trial]
+    plan: Plan
     hardware: str
     store: ResultStore
     resume: bool = False
-    rounds: Mapping[str, int] = field(default_factory=dict)
-    sweeps: Sequence[Sweep] = ()
     memory_bytes: int | None = None
     patience_seconds: float = 0.0
 

@@ -88,12 +88,13 @@ def _outcomes(run: RunContext) -> dict[str, Outcome]:
     """
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
-    rounds = dict(run.assignment.rounds)
-    for sweep in run.assignment.sweeps:
+    plan = run.assignment.plan
+    rounds = dict(plan.rounds)
+    for sweep in plan.sweeps:
         ran = run_sweep(run, sweep, outcomes)
         swept |= {trial.id: trial for trial in ran}
         rounds |= {trial.id: sweep.rounds for trial in ran}
-    listed = {trial.id: trial for trial in run.assignment.trials} | swept
+    listed = {trial.id: trial for trial in plan.trials} | swept
     trials = [trial for trial in listed.values() if trial.id not in outcomes]
 
     def rounds_done(trial: Trial) -> int:

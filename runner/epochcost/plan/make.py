@@ -89,7 +89,7 @@ class Plan:
     """
 
     trials: tuple[Trial, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOut, ...] = ()
     rounds: Mapping[str, int] = field(default_factory=dict)
     sweeps: tuple[Sweep, ...] = ()
 
