@@ -86,7 +86,7 @@ def test_a_missing_parameter_is_named(counting: Job) -> None:
 
 
 def test_a_diverged_training_is_an_error(counting: Job) -> None:
-    """A loss that is not finite means that the times are those of no training."""
+    """A loss that is not finite means that the times do not count."""
     with pytest.raises(JobError, match="expected finite numbers, got nan: training diverged"):
         held_out_loss(counting, {"w": np.full(4, np.nan, "f4")})
 
