@@ -110,7 +110,7 @@ def _trial(catalogue: Catalogue, model: str) -> Trial:
             "training_batch_sizes": [_BATCH],
         }
     )
-    host = HostCapabilities("local", runtime_name(), __version__, {})
+    host = HostCapabilities("local", runtime_name(), __version__)
     planned = plan_study(catalogue, study, host, graphs=graph_digests(catalogue, {model}))
     (trial,) = planned.trials
     return trial

@@ -8,6 +8,7 @@ the most likely token within the time.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import importlib
 import json
@@ -368,12 +369,12 @@ def _renamed(shape: Any, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
 
 
-def main(name: str, told: str, folder: Path) -> None:
+def main(name: str, case_text: str, folder: Path) -> None:
     """Get ready, say so, and answer until nobody asks."""
     # Whatever libraries print goes to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    case = Case(**json.loads(told))
+    case = Case(**json.loads(case_text))
     engine = ENGINES[name](case, folder)
     np.save(folder / f"{name}.npy", engine.scores())
     print("ready", file=out, flush=True)
@@ -392,4 +393,9 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("engine", choices=ENGINES)
+    parser.add_argument("case", help="a `Case` as JSON")
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    main(arguments.engine, arguments.case, arguments.folder)

@@ -4,10 +4,10 @@
 #   "epochcost", "onnx==1.23.2", "timm==1.0.31", "torch==2.13.0", "torchvision==0.28.0",
 # ]
 # ///
-"""Writes what the graphs of timm's models ask for: specs/observations/timm-profiles.csv.
+"""Writes the work of the graphs of timm's models: specs/observations/timm-profiles.csv.
 
 The rows of specs/observations/timm.csv name models and image sizes; each is built with random
-weights, exported, counted by ``epochcost.graphs.profile`` and thrown away.
+weights, exported, counted by ``epochcost.graphs.profiling`` and thrown away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from epochcost.graphs.profile import Profile
-from epochcost.graphs.profiling import profile_of
+from epochcost.graphs.profiling import arithmetic_of_file
 
 TABLES = Path(__file__).parents[1] / "specs" / "observations"
 # Their positions are sized for one image.
@@ -54,7 +54,10 @@ def main(folder: Path) -> None:
         table = csv.DictWriter(file, ["model", "size", *columns], lineterminator="\n")
         table.writeheader()
         for name, size in works():
-            counts = asdict(profile_of(exported(name, size, folder), {}))
+            arithmetic = arithmetic_of_file(exported(name, size, folder), {})
+            if arithmetic is None or arithmetic.profile is None:
+                raise SystemExit(f"{name}: expected a graph that can be counted")
+            counts = asdict(arithmetic.profile)
             rounded = {key: round(value) for key, value in counts.items()}
             table.writerow({"model": name, "size": size, **rounded})
             file.flush()
