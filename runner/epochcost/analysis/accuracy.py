@@ -1,6 +1,6 @@
 """Time and money that real trainings took to an accuracy.
 
-How a training went is left to `results.trainings`.
+The course of a training belongs to `results.trainings`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The answers that commands and pages give: times, rows, the cheapest way to a job, tokens.
 
-Only what a question is about is observed, counted and predicted. How an answer reads is left to
-those who ask.
+Only what a question is about is observed, counted and predicted. The callers
+render the answers.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from epochcost.analysis.observations import Observation, in_floats
+from epochcost.analysis.observations import Observation
 from epochcost.graphs.profile import Arithmetic
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
@@ -170,13 +170,8 @@ def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
     for step in measured:
         inference = served.get(_key(step))
         if step.mode == "training" and inference is not None:
-            yield ForwardShare(step, inference, ratio(_step(inference), _step(step)))
+            yield ForwardShare(step, inference, ratio(inference.step_interval, step.step_interval))
 
 
 def _key(observed: Observation) -> tuple[object, ...]:
     return observed.machine, observed.batch_size, observed.software
-
-
-def _step(observed: Observation) -> Bounded:
-    assert observed.step is not None, "a measured observation has a step"
-    return in_floats(observed.step)

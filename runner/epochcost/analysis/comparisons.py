@@ -14,7 +14,7 @@ from itertools import groupby
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, in_floats
-from epochcost.cost import Cost, Estimate, Time, Unpriced
+from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -234,7 +234,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
     price = cheapest_plan(catalogue, first)
     for trial in trials:
         comparable = first.variant == "" and trial is not first
-        faster = ratio(in_floats(_step(first)), in_floats(_step(trial))) if comparable else None
+        faster = ratio(first.step_interval, trial.step_interval) if comparable else None
         yield VariantRow(trial, job_cost(catalogue, trial, price), faster)
 
 
@@ -252,7 +252,7 @@ def _scaled(
 ) -> Iterator[VcpuPoint]:
     price = cheapest_plan(catalogue, counted[0][1])
     jobs = [job_cost(catalogue, trial, price) for _, trial in counted]
-    steps = [in_floats(_step(trial)) for _, trial in counted]
+    steps = [trial.step_interval for _, trial in counted]
     costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
     for (vcpus, trial), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
         fewest = step is steps[0]
@@ -274,8 +274,3 @@ def _comparable(
         Bounded(count * step.low, count * step.mean, count * step.high)
         for step, count in zip(steps, vcpus, strict=True)
     ]
-
-
-def _step(observed: Observation) -> Time:
-    assert observed.step is not None, "a measured observation has a step"
-    return observed.step

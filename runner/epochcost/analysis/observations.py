@@ -149,6 +149,12 @@ class Observation:
         return Decimal(f"{self.watts * float(self.step.mean):.6g}")
 
     @property
+    def step_interval(self) -> Bounded:
+        """The interval of the step, which measured work has."""
+        assert self.step is not None, "a measured observation has a step"
+        return in_floats(self.step)
+
+    @property
     def million(self) -> Time | None:
         """The time of a million examples, for inference."""
         if self.mode != "inference" or self.step is None:
@@ -300,7 +306,7 @@ def _from_timing(
     """The figure of a row that says its batch size and its epochs."""
     assert timing.batch_size is not None, "rows without a batch size are no observations"
     assert timing.epochs is not None, "rows without epochs are no observations"
-    steps = timing.total_steps
+    steps, epochs = timing.total_steps, timing.epochs
     return Observation(
         workload=workload,
         machine=published_machine(catalogue.hardware[timing.hardware]),
@@ -311,16 +317,12 @@ def _from_timing(
         stack="onnxruntime" if _OURS in (timing.framework or "").casefold() else "published",
         precision="",
         step=Time.exact(timing.total_seconds / steps) if steps else None,
-        epoch=Time.exact(timing.total_seconds / timing.epochs),
-        epochs=_whole(timing.epochs),
+        epoch=Time.exact(timing.total_seconds / epochs),
+        epochs=int(epochs) if epochs == int(epochs) else epochs,
         date=source.as_of,
         evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
         own_price=timing.price,
     )
-
-
-def _whole(number: Decimal) -> int | Decimal:
-    return int(number) if number == int(number) else number
 
 
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:

@@ -2,7 +2,7 @@
 
 Predicted times of one job share most of their error, which cancels between machines: their draws
 come from ``predict`` together. A measured or published time is drawn from its own interval. Two
-plans of one machine share the time that is drawn. What may be compared is left to ``rows``.
+plans of one machine share the time that is drawn. The module ``rows`` decides which rows compete.
 """
 
 from __future__ import annotations

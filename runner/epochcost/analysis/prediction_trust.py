@@ -1,7 +1,7 @@
 """How far predictions are off and what following them costs: one file, which the pages quote.
 
 It takes a minute to compute, so it is kept as data with a digest of what it follows from; whatever
-quotes it can tell whether it is stale. Withholding and forecasting are left to ``predict``.
+quotes it can tell whether it is stale. The package ``predict`` withholds and forecasts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost import predict
+from epochcost.analysis.rows import group_by
 from epochcost.errors import Fault, ResultError
 from epochcost.predict.design import Devices, precision_of
 from epochcost.predict.learnt import learnt_rates, placed_tables
@@ -193,10 +194,8 @@ def _precision_class(row: Tried) -> str:
 
 
 def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group, ...]:
-    named: dict[str, list[Tried]] = {}
-    for row in rows:
-        named.setdefault(name(row), []).append(row)
-    groups = ((name, errors_of(members)) for name, members in sorted(named.items()))
+    named = sorted(group_by(rows, name).items())
+    groups = ((name, errors_of(members)) for name, members in named)
     return tuple(Group(name, errors) for name, errors in groups if errors)
 
 

@@ -1,6 +1,6 @@
 """Which stored result stands for a piece of work on a host, and what is doubtful about a result.
 
-What a result says of time and money is left to `observations`, `serving` and `tokens`.
+Times and costs of results belong to `observations`, `serving` and `tokens`.
 """
 
 from __future__ import annotations

@@ -192,9 +192,8 @@ def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
     """Charges for each run, whatever it lasts."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
-            yield _line(
-                part.label, quantized_positive(part.count, "count"), "run", part.amount, runs
-            )
+            count = quantized_positive(part.count, "count")
+            yield _line(part.label, count, "run", part.amount, runs)
 
 
 def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:

@@ -165,7 +165,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """About the mean of the works that are learnt from, the first, whose graphs are known."""
+    """Features less the mean of the first ``learnt`` works whose graphs are known."""
     rows = np.array(features)
     counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

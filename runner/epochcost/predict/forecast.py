@@ -2,7 +2,7 @@
 
 Everything that others published is learnt from at once; the software that is asked about is one
 more, whose differences from theirs are as wide as theirs from one another, until it was measured
-itself. Machines, memory and prices are left to ``analysis``.
+itself. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -134,7 +134,10 @@ class Forecaster:
 
     @cached_property
     def _utilisation(self) -> float:
-        return _highest_utilisation(self._placed)
+        """The largest share of their peak that works reach in products, one row in fifty aside."""
+        rows = [row for row in self._placed if row.profile is not None]
+        shares = [row.rate.per_second / _peak_rate(row) for row in rows]
+        return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """Forecast each question, in order; none is faster than the device's peak allows."""
@@ -201,15 +204,6 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
         for kin in profiles
         if (kin.recurrent_flops > 0) == recurrent
     )
-
-
-def _highest_utilisation(placed: Sequence[Placed]) -> float:
-    """The largest share of their peak that works reached in products, one row in fifty aside.
-
-    One where no graph is known.
-    """
-    shares = [row.rate.per_second / _peak_rate(row) for row in placed if row.profile is not None]
-    return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
 
 def _peak_rate(row: Placed) -> float:

@@ -132,7 +132,7 @@ def roofline(design: Design) -> Vector:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Between the rows of two designs [n, m], without noise; labels mean the same in both."""
+    """Covariance of the rows of two designs [n, m], without noise; they share their labels."""
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)

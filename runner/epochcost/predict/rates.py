@@ -1,8 +1,7 @@
 """Rates that others published, read from tables of one form, and what a row of them says.
 
-The columns are those of ``COLUMNS``; a row gives how many examples a second, or how long one
-iteration took. Devices are told apart by ``devices``; what is learnt from rows, and which of them
-are doubtful, is left to ``learnt``.
+The columns are those of ``COLUMNS``; a row gives examples a second, or the time of an iteration.
+The module ``design`` tells devices apart, ``learnt`` finds doubtful rows.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
@@ -206,12 +205,7 @@ def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
     repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
     for rate in rates:
         repeats[(rate.work, rate.accelerator, rate.count)].append(rate)
-    return tuple(_medians(repeats.values()))
-
-
-def _medians(groups: Iterable[list[Rate]]) -> Iterator[Rate]:
-    for group in groups:
-        if len(group) == 1:
-            yield group[0]
-        else:
-            yield replace(group[0], per_second=statistics.median(rate.per_second for rate in group))
+    return tuple(
+        replace(group[0], per_second=statistics.median(rate.per_second for rate in group))
+        for group in repeats.values()
+    )

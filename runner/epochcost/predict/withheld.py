@@ -79,7 +79,7 @@ class Errors:
 
 
 def errors_of(tried: Sequence[Tried]) -> Errors | None:
-    """Over some rows; None where none has a forecast."""
+    """Errors over some rows; None if no row has a forecast."""
     forecast = [row for row in tried if row.forecast]
     if not forecast:
         return None
@@ -125,7 +125,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """The rows of whose work others tell: the same source of that model, or kin by its graph."""
+    """Rows whose work the rest covers: the same source of that model, or kin by its graph."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile

@@ -1,7 +1,7 @@
 """The published tables of two revisions compared: the same job under the same plan on both sides.
 
 A line is found again by its job, whose keys are columns, and by its price plan, in which a newer
-price takes the older one's place. The causes of a change are left to `causes`.
+price takes the older one's place. The module `causes` explains changes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class TableDiff:
 
 def compare_tables(before: Revision, after: Revision) -> TableDiff:
     """Compare two tables by their key columns and by the costs and times of each line."""
-    old, new = (group_by(figures_of(each), _job) for each in (before, after))
+    old, new = (group_by(figures_of(each), lambda figure: figure.job) for each in (before, after))
     pairs = (
         pair
         for job, figures in new.items()
@@ -163,10 +163,6 @@ def _source(values: Values, kind: str) -> str:
             return f"predicted: {values['software']}"
         case _:
             return "" if kind == "measured" else kind
-
-
-def _job(figure: Figure) -> Job:
-    return figure.job
 
 
 def _pairs(
