@@ -36,7 +36,7 @@ _WORDS = {
 }
 _PART = re.compile(
     r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:"
-    + "|".join(f"(?P<{unit}>{words})" for unit, words in _WORDS.items())
+    + "|".join(f"(?P<{unit}>{spellings})" for unit, spellings in _WORDS.items())
     + r")(?![a-z])\s*"
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
@@ -67,7 +67,7 @@ def parse_duration_seconds(text: str) -> Decimal:
     """
     if _NUMBER.fullmatch(text):
         text = f"{text.strip()}s"
-    parts = [(found[1], str(found.lastgroup)) for found in _PART.finditer(text)]
+    parts = [(match[1], str(match.lastgroup)) for match in _PART.finditer(text)]
     units = [unit for _, unit in parts]
     if not (parts and not _PART.sub("", text) and len(set(units)) == len(units)):
         raise InputError(
@@ -136,8 +136,8 @@ def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
 
 def money_about(amount: Decimal, currency: str = "USD") -> str:
     """An amount with three significant digits."""
-    known = _CONTEXT_OF_THREE.plus(amount)
-    return money(known, currency, 0 if known >= _HUNDRED else None)
+    rounded = _CONTEXT_OF_THREE.plus(amount)
+    return money(rounded, currency, 0 if rounded >= _HUNDRED else None)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

@@ -141,9 +141,9 @@ def check_results(
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
     """Note the samples and the hosts of the other results in the folder."""
-    own = {path.resolve() for path in named}
+    submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
-        if isinstance(content, Result) and path.resolve() not in own:
+        if isinstance(content, Result) and path.resolve() not in submitted:
             project.copied_from(content)
             project.hosts[_host(content)] += 1
 
