@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from epochcost.analysis.difference.words import HEADER
 from epochcost.cli.app import app
-from epochcost.cli.request_comment import MARKER, Comment, markdown, read_comment
+from epochcost.cli.request_comment import Comment, markdown, read_comment
 from revisions import edit, write_repository
 
 
@@ -63,18 +62,6 @@ def test_json_has_exact_amounts(project: Path) -> None:
     assert costs[1]["after"]["mean"] == "0.002500000000000000"
     assert costs[1]["change"] == "-0.002500000000000000"
     assert costs[1]["why"][0]["cause"] == "price"
-
-
-def test_the_comment(project: Path) -> None:
-    """The mark stands first, then a line that sums up, then the table."""
-    edit(project, "prices/local-2025", "0.90", "0.45")
-    text = run("HEAD", "--format", "markdown")
-    assert text.startswith(f"{MARKER}\n")
-    assert "` 1 cost changes (1 down) `" in text
-    assert f"\n| {' | '.join(HEADER)} |\n" in text
-    assert (
-        "\n| ` net, full training, batch 32 ` | ` local (host f00d), cpu ` | ` local-2025 `" in text
-    )
 
 
 def test_the_data_of_the_comment(project: Path) -> None:

@@ -64,6 +64,7 @@ def test_repeats_to_a_target_are_priced_and_stored(
     assert repeats(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[str, ...]) -> None:
     """The same command ends with the weights of a training that nobody stopped."""
     command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]

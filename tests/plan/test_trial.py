@@ -34,13 +34,6 @@ def trial(**changes: object) -> Trial:
     return Trial.model_validate(fields | changes)
 
 
-def test_the_id_survives_json() -> None:
-    """A stored trial has the id that it had when it was planned."""
-    again = Trial.model_validate_json(trial(precision="tf32", device=1).model_dump_json())
-    assert again == trial(precision="tf32", device=1)
-    assert again.id == trial(precision="tf32", device=1).id
-
-
 def test_the_id_stays_what_it_was() -> None:
     """Results are found by ids of earlier versions, so what makes an id does not change by chance.
 
