@@ -187,3 +187,18 @@ theme:
   name: mkdocs
 markdown_extensions: [admonition, attr_list, md_in_html, tables]
 """
+
+
+def test_links_go_to_web_addresses_only(built: Path) -> None:
+    """No text of a spec becomes a link of another scheme."""
+    for page in (built / "site").rglob("*.html"):
+        for link in addresses(page).links:
+            assert urlsplit(link).scheme in {"", "http", "https"}, link
+
+
+def test_results_may_be_absent(tmp_path: Path, shared: SharedBuilds) -> None:
+    """A project that measured nothing yet has a whole site that says what to run."""
+    folder = shared.into(write_project(tmp_path, []))
+    done = epochcost(folder, "build", "--strict")
+    assert done.returncode == 0, done.stderr
+    assert "epochcost run" in (folder / "site/models/silent.html").read_text(encoding="utf-8")

@@ -280,3 +280,34 @@ def test_the_site_opens_from_the_disk(site: Site) -> None:
     page.locator("#how-do-we-know").wait_for()  # the address changes before the content
     page.locator(".ec-plot").first.scroll_into_view_if_needed()
     wait_until(page, f"{_INTERACTIVE} > 0")
+
+
+def test_charts_show_without_javascript(site: Site) -> None:
+    """The static chart is part of the page."""
+    context = site.browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site.address + "models/net.html")
+    static = page.locator(".ec-static svg").first
+    static.scroll_into_view_if_needed()
+    box = static.bounding_box()
+    assert box is not None
+    assert box["width"] > 300
+    assert box["height"] > 150
+
+
+def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
+    """Those of the page, also where a person wrote it."""
+    for uri, title in (("models/net.html", ""), ("method.html", "Method")):
+        text = (site.folder / uri).read_text(encoding="utf-8")
+        assert f'<meta property="og:title" content="{title}' in text
+        assert '<meta property="og:description" content="' in text
+        assert f'<meta property="og:url" content="{site.address}{uri}">' in text
+
+
+def test_search_finds_a_machine(site: Site) -> None:
+    """By its name, on the site itself."""
+    page = site.tab()
+    page.goto(site.address + "index.html")
+    page.locator("input[name=query]").click()
+    page.locator("input[name=query]").press_sequentially("without a price")
+    page.locator(".md-search-result__item", has_text="Machine without a price").first.wait_for()

@@ -1,0 +1,58 @@
+"""Colours of series can be told apart by everybody, and each machine keeps its own everywhere."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from colour_vision import NORMAL, VISIONS, Triple, difference, seen
+from epochcost.report.charts import theme
+
+# Marks are small: well above what can just be seen (1), and more where nothing is missing.
+_LEAST = {"normal": 20, "protan": 15, "deutan": 15, "tritan": 15}
+_LEAST_FROM_PAPER = 25
+_PALETTES = {
+    "light": (theme.LIGHT_SERIES, theme.LIGHT["--ec-paper"]),
+    "dark": (theme.DARK_SERIES, theme.DARK["--ec-paper"]),
+}
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("name", _PALETTES)
+def test_series_differ_for_every_vision(name: str, vision: str) -> None:
+    """Any two colours, and each and its background, are far apart."""
+    series, paper = _PALETTES[name]
+    for one, other in combinations(series, 2):
+        apart = difference(seen(one, VISIONS[vision]), seen(other, VISIONS[vision]))
+        assert apart >= _LEAST[vision], (one, other)
+    for one in series:
+        assert difference(seen(one, VISIONS[vision]), seen(paper, VISIONS[vision])) >= (
+            _LEAST_FROM_PAPER
+        ), one
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 2.49, -0.001), (50, -2.49, 0.0009), 7.1792),
+        ((22.7233, 20.0904, -46.6940), (23.0331, 14.9730, -42.5619), 2.0373),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_the_difference_is_that_of_the_published_pairs(
+    one: Triple, other: Triple, apart: float
+) -> None:
+    """The ruler itself: pairs of Sharma, Wu and Dalal's table."""
+    assert difference(one, other) == pytest.approx(apart, abs=1e-4)
+
+
+def test_the_simulation_confuses_what_people_confuse() -> None:
+    """An orange and a green that differ by hue alone come close without red or green cones."""
+    orange, green = "#c04f00", "#5f7f00"
+    usual = difference(seen(orange, NORMAL), seen(green, NORMAL))
+    for vision in ("protan", "deutan"):
+        assert difference(seen(orange, VISIONS[vision]), seen(green, VISIONS[vision])) < usual / 3
+    grey = seen("#808080", VISIONS["deutan"])
+    assert difference(grey, seen("#808080", NORMAL)) < 0.5
