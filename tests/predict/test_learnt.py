@@ -48,6 +48,11 @@ def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
     assert len(doubted_rows(sound, known)) <= 0.02 * len(sound)
 
 
+def test_no_row_is_no_doubt(known: Devices) -> None:
+    """A table none of whose accelerators is known has no rows to doubt."""
+    assert doubted_rows([], known) == {}
+
+
 def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
     """Of 16 faults, such as a unit mixed up or a machine under two names, 14 are listed at least.
 

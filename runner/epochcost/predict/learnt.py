@@ -147,6 +147,8 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
     doubts = dict(_repeated(placed))
     doubts |= {at: doubt for at, doubt in _twice_named(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
+    if not sound:
+        return doubts
     design = designed([placed[at] for at in sound], devices)
     for at, factor in _improbable(design):
         rate = placed[sound[at]].rate
