@@ -24,6 +24,7 @@ CPU_SECONDS = 60
 MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 # The line of a call that raised an exception.
 _RAISED = b"!"
 
@@ -41,10 +42,15 @@ def require_end(call: Callable[[], object], what: str) -> None:
     """Raise ModelError if ``call`` does not come to an end in a copy of this process.
 
     ``what`` names the call in a message. An exception of Python is an end: who calls again gets it.
+    Raises MemoryError if the copy crashes under a limit on memory that this process has itself:
+    onnx does not survive an allocation that fails.
     """
     if _copy.here or not hasattr(os, "fork"):
         return
     status = _status_of_copy(call)
+    crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES
+    if crashed and not _is_memory_unlimited():
+        raise MemoryError(f"{what} needs more memory than this process may have")
     if status:
         raise ModelError(f"{what} {_end(status)}; export the model again, or cut the graph in two")
 
@@ -142,6 +148,13 @@ def _limit_cpu_seconds() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
 
 
+def _is_memory_unlimited() -> bool:
+    import resource  # noqa: PLC0415 - where there is fork, there is resource
+
+    limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    return all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in limits)
+
+
 def _run_to_the_end(call: Callable[[], object]) -> None:
     """Run in the copy, which says nothing and never returns."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
@@ -154,8 +167,7 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit_cpu_seconds()
-        limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-        free = all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in limits)
+        free = _is_memory_unlimited()
         if free and STATM.exists():
             held_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (held_bytes + MEMORY_BYTES,) * 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -32,6 +34,22 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
     """A segmentation fault in onnx takes the copy alone."""
     with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
         require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
+
+
+def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
+    """Onnx does not survive an allocation that fails in C++: the file is not to blame."""
+    program = (
+        "import os, resource, signal\n"
+        "from onnxstep.graphs.trial_run import require_end\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))\n"
+        "require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), 'the check')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "MemoryError: the check needs more memory than this process may have"
+    )
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
