@@ -186,7 +186,7 @@ def _warning_line(
 
 def _without_package(error: ModuleNotFoundError) -> str:
     """Measuring needs packages that building the site does not; of ours none may be missing."""
-    if (error.name or "").startswith("epochcost"):
+    if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (
         f"expected the packages that measure; {error.name} is not installed: "
