@@ -1,0 +1,82 @@
+"""Departures from a law: shared terms, groups left out, calibration and the fit of a law."""
+
+import numpy as np
+import pytest
+
+from epochcost.predict.departures import Departures, Term, Traits, covariance, fitted, numbered
+
+TERMS = (Term(0.3, ("chip",)), Term(0.2, ("software",), (("size", 1.0),)))
+NOISE = 0.05
+
+
+def _traits(count: int) -> Traits:
+    rows = range(count)
+    return Traits.of(
+        list(rows),
+        {"chip": lambda row: row % 7, "software": lambda row: ("vLLM", row % 2)},
+        {"size": lambda row: float(row % 5)},
+    )
+
+
+def _drawn(traits: Traits, seed: int) -> np.ndarray:
+    count = len(traits.features["size"])
+    spread = covariance(TERMS, traits, traits) + NOISE**2 * np.eye(count)
+    return np.random.default_rng(seed).multivariate_normal(np.zeros(count), spread)
+
+
+def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
+    """Rows share a term where labels agree, less the farther their features lie."""
+    traits = _traits(10)
+    spread = covariance(TERMS, traits, traits)
+    assert spread[0, 7] == pytest.approx(0.3**2)
+    assert spread[0, 2] == pytest.approx(0.2**2 * np.exp(-2.0))
+    assert spread[0, 1] == 0.0
+    assert spread[3, 3] == pytest.approx(0.3**2 + 0.2**2)
+
+
+def test_left_out_in_closed_form_is_what_a_fit_without_the_group_says() -> None:
+    """The closed form agrees with conditioning on the other groups alone."""
+    traits = _traits(35)
+    departures = _drawn(traits, 1)
+    groups = numbered([row % 7 for row in range(35)])
+    left_out = Departures(TERMS, NOISE, traits, departures).left_out(groups)
+    rows, others = groups == 3, groups != 3
+    alone = Departures(TERMS, NOISE, traits.rows(others), departures[others])
+    mean, spread = alone.predicted(traits.rows(rows))
+    assert left_out.errors[rows] == pytest.approx(departures[rows] - mean)
+    assert left_out.deviations[rows] == pytest.approx(np.sqrt(np.diag(spread) + NOISE**2))
+
+
+def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
+    """Nine of ten normal errors lie within 1.645 deviations, and so says the factor."""
+    factors = []
+    for seed in range(20):
+        traits = _traits(70)
+        process = Departures(TERMS, NOISE, traits, _drawn(traits, seed))
+        groups = numbered(list(range(70)))
+        factors.append(process.calibration(groups, np.zeros((70, 1))).factor(np.zeros(1)))
+    assert np.median(factors) == pytest.approx(1.645, rel=0.15)
+
+
+def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> None:
+    """One row in ten is off by a factor of three, and the parameters come back."""
+    place = np.linspace(0.1, 3.0, 60)
+
+    def law(parameters: np.ndarray) -> np.ndarray:
+        share, constant = np.exp(parameters)
+        return np.log(place / share + constant)
+
+    truth = np.log([0.7, 0.2])
+    observed = law(truth)
+    observed[::10] += np.log(3.0)
+    result = fitted(law, observed, np.log([0.3, 1.0]), np.array([3.0, 3.0]), softness=0.05)
+    assert result == pytest.approx(truth, abs=0.05)
+
+
+def test_a_parameter_of_which_rows_say_nothing_stays_at_its_start() -> None:
+    """The prior holds what no row depends on."""
+    observed = np.full(5, 2.0)
+    result = fitted(
+        lambda parameters: np.full(5, parameters[0]), observed, np.zeros(2), np.full(2, 5.0)
+    )
+    assert result == pytest.approx([2.0, 0.0], abs=0.01)
