@@ -14,6 +14,7 @@ from epochcost.units import (
     memory,
     money,
     money_range,
+    parse_count,
     parse_decimal,
     parse_duration_seconds,
     parse_share,
@@ -76,6 +77,12 @@ def test_durations_that_are_none(text: str) -> None:
     """An unknown unit, signs, exponents, nothing, and more than a century."""
     with pytest.raises(InputError, match=r"^duration: expected"):
         parse_duration_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["2.5M", "2500k", "2,500,000", " 0.0025B "])
+def test_counts(text: str) -> None:
+    """Thousands, millions and billions have a letter."""
+    assert parse_count(text, "count") == 2_500_000
 
 
 @pytest.mark.parametrize("text", ["0.3", "30%", "30 %", " 30.0% "])

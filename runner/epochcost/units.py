@@ -94,6 +94,16 @@ def parse_decimal(text: str, name: str) -> Decimal:
     return value
 
 
+def parse_count(text: str, name: str) -> Decimal:
+    """A number above 0 from text such as ``10M``, ``2k`` or ``500,000``; raises InputError else."""
+    digits = text.strip().replace(",", "")
+    power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
+    value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
+    if value <= 0:
+        raise InputError(f"{name}: expected a number above 0, such as 10M, got {text!r:.80}")
+    return value
+
+
 def parse_share(text: str, name: str) -> Decimal:
     """A share of one from text such as ``0.3`` or ``30%``; raises as `parse_decimal` does."""
     number, percent, rest = text.partition("%")

@@ -170,6 +170,9 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
             ("--mode", "inference"),
             "found none in docs/data/results and none in specs/published: mea",
         ),
+        (("--count", "many"), "count: expected a decimal number, got 'many'"),
+        (("--count", "0"), "count: expected a number above 0, such as 10M, got '0'"),
+        (("--count", "1M", "--mode", "epoch"), "--mode epoch: expected inference with --count"),
     ],
 )
 def test_one_line_where_there_is_no_answer(
@@ -273,6 +276,25 @@ def test_inference(shell: Shell) -> None:
     store_results(shell.root, [make_result(model="tiny", mode="inference", batch_size=1)])
     (got,) = shell.json("--mode", "inference")["candidates"]
     assert Decimal(got["seconds"]) == pytest.approx(Decimal(11_000))
+    (many,) = shell.json("--count", "10M")["candidates"]
+    for name in ("seconds", "cost", "low", "high"):
+        assert Decimal(many[name]) == pytest.approx(10 * Decimal(got[name]))
+    assert "--tokens 200: expected a model whose examples are texts" in shell.refusal(
+        "--tokens", "200"
+    )
+
+
+def test_documents_of_another_length(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten million texts of 200 tokens take as long as 15.6 million of MiniLM's 128."""
+    answers = []
+    for question in (("--mode", "inference"), ("--count", "10M", "--tokens", "200")):
+        options = ("--model", "minilm-l6", *question, "--format", "json")
+        answers.append(json.loads(of_this_project(monkeypatch, capsys, *options)))
+    million, texts = (answer["candidates"][answer["choice"]] for answer in answers)
+    assert texts["hardware"] == million["hardware"]
+    assert Decimal(texts["cost"]) == pytest.approx(Decimal(million["cost"]) * 2000 / 128)
 
 
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
@@ -289,7 +311,7 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
 def of_this_project(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *asked: str
 ) -> str:
-    """What `cheapest` says of ResNet-50 by the specs and results of this project."""
+    """Output of `cheapest` by this project's specs and results, of ResNet-50 without a model."""
     monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *asked])
     with pytest.raises(SystemExit) as ended:

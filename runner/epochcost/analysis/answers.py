@@ -48,8 +48,9 @@ from epochcost.cost.compare import (
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
-from epochcost.specs.price import ApiPrice
-from epochcost.units import money, seconds
+from epochcost.specs.model import Model
+from epochcost.specs.price import MILLION, ApiPrice
+from epochcost.units import money, plain, seconds
 
 Mode = Literal["training", "inference", "epoch"]
 _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
@@ -96,7 +97,10 @@ def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A model, which work of it, by when and for how much at most, in which software."""
+    """A model, which work of it, by when and for how much at most, in which software.
+
+    ``examples`` are those of an inference, each of so many ``tokens``; None: as the model's spec.
+    """
 
     model: str
     mode: Mode
@@ -105,6 +109,8 @@ class Demand:
     currency: str = "USD"
     software: Stack | None = None
     precision: Precision | None = None
+    examples: Decimal = Decimal(MILLION)
+    tokens: int | None = None
 
     @property
     def fastest(self) -> bool:
@@ -129,7 +135,26 @@ class Demand:
     @property
     def phrase(self) -> str:
         """The demand as a phrase."""
-        return " ".join([f"a {_MODES[self.mode][1]} of {self.model}", *self.limits.values()])
+        work = f"a {_MODES[self.mode][1]} of {self.model}"
+        if self.mode == "inference" and (self.examples != MILLION or self.tokens):
+            work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
+            work += f", {self.tokens} tokens each" if self.tokens else ""
+        return " ".join([work, *self.limits.values()])
+
+    def millions(self, model: Model | None) -> Decimal:
+        """Millions of the model's examples that take as long as the demanded ones.
+
+        A text of twice the tokens counts as two: attention, which grows faster, is a small part of
+        an encoder. Raises InputError for a length of examples that have none.
+        """
+        if self.tokens is None:
+            return self.examples / MILLION
+        if model is None or model.tokens_per_example is None:
+            raise InputError(
+                f"--tokens {self.tokens}: expected a model whose examples are texts, with "
+                f"tokens_per_example in its spec, got {self.model}"
+            )
+        return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def met_by(self, candidate: Candidate[Offer]) -> bool:
         """Whether a candidate is in time and within the budget."""
@@ -269,7 +294,8 @@ def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[N
     stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)
     ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
     if ordered and demand.software in (None, ordered[0][0].observed.stack):
-        return tuple(offers(rows, goal) for rows in ordered), times.without
+        times_over = demand.millions(inputs.catalogue.models.get(demand.model))
+        return tuple(offers(rows, goal, times_over) for rows in ordered), times.without
     terms = " in ".join(filter(None, (demand.software, demand.precision)))
     if terms:
         raise InputError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -324,9 +324,10 @@ class Offers:
     unpriced: tuple[tuple[Row, str], ...]
 
 
-def offers(rows: Iterable[Row], goal: Goal) -> Offers:
+def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
     """The offers of one stack's rows that may answer, in the currency that most of them have.
 
+    The job is the goal, ``repetitions`` times over.
     Those with a reservation are compared only where all have one.
     A candidate's time is on the wall: with start-ups and what is expected of interruptions.
     """
@@ -335,7 +336,7 @@ def offers(rows: Iterable[Row], goal: Goal) -> Offers:
     for row in rows:
         if row.answers and row.time(goal) is not None:
             try:
-                candidates.append(_candidate(row, goal))
+                candidates.append(_candidate(row, goal, repetitions))
             except InputError as error:
                 unpriced.append((row, str(error)))
     usual = _usual_currency(candidates)
@@ -363,12 +364,13 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
     return f"{cost} in {seconds(float(candidate.seconds))}"
 
 
-def _candidate(row: Row, goal: Goal) -> Candidate[Offer]:
+def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
     """The row as an offer; raises InputError, with the reason, where it has no cost."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
-    job = PricedJob(row.price, row.observed.work(goal))
+    work = row.observed.work(goal)
+    job = PricedJob(row.price, replace(work, time=work.time.scaled(repetitions)))
     interval = cost_interval(job)
     return Candidate(Offer(row, job, interval), job.bill().elapsed_seconds, interval.cost)
 

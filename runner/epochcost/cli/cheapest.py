@@ -37,8 +37,10 @@ from epochcost.cost import Candidate, frontier
 from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
+from epochcost.specs.price import MILLION
 from epochcost.units import (
     money,
+    parse_count,
     parse_decimal,
     parse_duration_seconds,
     plain,
@@ -88,8 +90,17 @@ def cheapest(
         typer.Option(help="Without it: mixed on GPUs with tensor cores, fp32 elsewhere."),
     ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="All epochs, a million inferences, or one epoch of a longer job.")
-    ] = "training",
+        Mode | None,
+        typer.Option(
+            help="All epochs, which is the default, inferences, or one epoch of a longer job."
+        ),
+    ] = None,
+    count: Annotated[
+        str | None, typer.Option(help="Examples of an inference: 10M, 500k. Default: a million.")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of each text of an inference.")
+    ] = None,
     results: ResultsFolder = RESULTS,
     show_all: Annotated[
         bool, typer.Option("--all", help="All choices, and what is not compared and why.")
@@ -102,7 +113,12 @@ def cheapest(
     Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
     """
     limit = None if deadline is None else parse_duration_seconds(deadline)
-    demand = Demand(model, mode, limit, *_budget(budget), software, precision)
+    infers = count is not None or tokens is not None
+    if infers and mode not in (None, "inference"):
+        raise InputError(f"--mode {mode}: expected inference with --count or --tokens")
+    mode = mode or ("inference" if infers else "training")
+    examples = Decimal(MILLION) if count is None else parse_count(count, "count")
+    demand = Demand(model, mode, limit, *_budget(budget), software, precision, examples, tokens)
     answer = cheapest_answer(inputs_to_read(results), demand)
     if form == "json":
         print_json(_as_json(answer))
@@ -335,6 +351,8 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
     return {
         "model": demand.model,
         "mode": demand.mode,
+        "examples": demand.examples if demand.mode == "inference" else None,
+        "tokens": demand.tokens,
         "order": order,
         "deadline_seconds": demand.deadline_seconds,
         "budget": demand.budget,
