@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from epochcost.cli.app import app
 from epochcost.errors import InputError
+from tiny_decoders import DECODER_SPEC
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
 
@@ -84,6 +85,19 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
     Path("models/broken.onnx").write_bytes(b"no graph at all")
     text = plan("--provider", "cpu", "--verbose")
     assert "\nbroken: not counted: models/broken.onnx" in text
+    assert "\ntiny training cpu: " in text
+
+
+def test_a_decoder_without_a_graph_is_left_out() -> None:
+    """The plan says that its times are predicted, and the others have theirs."""
+    form = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace('"tiny"', '"formal"', 1)
+    numbers = "[decoder]\nhidden = 64\nparameters = 1000"
+    Path("specs/models/formal.toml").write_text(form.replace("[decoder]", numbers))
+    study = Path("specs/studies/brief.toml")
+    study.write_text(study.read_text().replace('models = ["tiny"]', 'models = ["tiny", "formal"]'))
+    text = plan("--provider", "cpu", "--verbose")
+    assert "the model has no graph: it is predicted from its form:\n  formal\n" in text
+    assert "\nformal: no graph; its times are predicted from [decoder]\n" in text
     assert "\ntiny training cpu: " in text
 
 

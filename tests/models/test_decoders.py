@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from epochcost.execute.decoding import decoder_size
+from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameter_count
 from tiny_decoders import (
@@ -69,3 +71,15 @@ def test_the_graph_says_its_form() -> None:
     assert len(attentions) == LAYERS
     heads = {a.i for node in attentions for a in node.attribute if a.name == "num_heads"}
     assert heads == {HEADS}
+
+
+def test_a_spec_has_the_parameters_of_its_graph() -> None:
+    """All of them, and those that a token of a mixture of experts takes part in."""
+    catalogue = load_catalogue(MODELS.parent)
+    for model in catalogue.models.values():
+        if model.decoder is not None and model.graph is not None:
+            counted = decoder_size(model, load_model(catalogue.graph_path(model)))
+            assert model.decoder.parameters == counted.parameters, model.id
+            active = counted.parameters - counted.idle_bytes // 4
+            assert model.decoder.active_parameters == active, model.id
+            assert model.decoder.hidden is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from epochcost.errors import SpecError
+from epochcost.errors import InputError, SpecError
 from epochcost.specs.loader import load_catalogue
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
@@ -36,6 +36,16 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
+        ("layers = 2", "layers = 2\nkey_value_rank = 8", "both key_value_rank and rope_size"),
+        ("layers = 2", "layers = 2\nexperts = 8", "both experts and experts_per_token"),
+        ("layers = 2", "layers = 2\nexperts = 2\nexperts_per_token = 4", "at most 2"),
+        (
+            "layers = 2",
+            "layers = 2\nparameters = 5\nactive_parameters = 6",
+            "at most the parameters, 5",
+        ),
+        ("layers = 2", "layers = 2\nkey_value_rank = 8\nrope_size = 4", "should have no graph"),
+        ('graph = "tiny.onnx"', "", "a graph, or hidden and parameters"),
         ("key_value_heads = 2", "key_value_heads = 3", "should divide the heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
         ("contexts = [8, 24]", "contexts = [256]", "not of 257"),
@@ -46,3 +56,17 @@ def test_a_form_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, wo
     """By the key, with what was demanded."""
     with pytest.raises(SpecError, match=words):
         load_catalogue(with_spec(tmp_path, DECODER_SPEC.replace(old, new)))
+
+
+def test_a_form_with_its_numbers_needs_no_graph(tmp_path: Path) -> None:
+    """Latent attention caches one vector and a rotated key a layer; all parameters are active."""
+    numbers = "[decoder]\nhidden = 64\nparameters = 1000\nkey_value_rank = 8\nrope_size = 4"
+    text = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace("[decoder]", numbers)
+    catalogue = load_catalogue(with_spec(tmp_path, text))
+    model = catalogue.model("tiny")
+    assert model.decoder is not None
+    assert model.decoder.predictable
+    assert model.decoder.active_parameters == 1000
+    assert model.decoder.cached_numbers_per_token == 2 * (8 + 4)
+    with pytest.raises(InputError, match="tiny: expected a model with a graph"):
+        catalogue.graph_path(model)

@@ -255,7 +255,7 @@ def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> No
     for line in (line for model in models for line in _memory_lines(model, sizes, room)):
         say(line)
     for model in models:
-        if model.decoder is not None:
+        if model.decoder is not None and model.graph is not None:
             with contextlib.suppress(ModelError):
                 size = decoder_size(model, load_model(catalogue.graph_path(model)))
                 say("\n".join(_decoder_lines(size)))
@@ -280,6 +280,8 @@ def _size_row(model: Model, sizes: _Sizes) -> tuple[str, ...]:
     size = sizes.get(model.id)
     if model.declared is not None:
         return (model.id, f"{model.declared.parameters:,}", "-", "-", "-", "-")
+    if model.graph is None and model.decoder is not None:
+        return (model.id, f"{model.decoder.parameters:,}", "-", "-", "-", "-")
     if not isinstance(size, ModelSize):
         return (model.id, *["-"] * (len(_HEADER) - 1))
     forward = size.forward_flops_per_example
@@ -298,6 +300,8 @@ def _memory_lines(model: Model, sizes: _Sizes, room: _Room) -> Iterator[str]:
     if model.declared is not None:
         total = scientific(float(model.declared.training_flops))
         yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"
+    elif model.graph is None:
+        yield f"{model.id}: no graph; its times are predicted from [decoder]"
     elif not isinstance(size, ModelSize):
         yield f"{model.id}: not counted: {size}"
     else:

@@ -201,7 +201,8 @@ def _drafts(
         model = catalogue.models[name]
         named = f"{name} {mode} {provider}"
         if model.graph is None:
-            yield LeftOut(name, "the model has no graph: it is priced from its FLOPs")
+            priced = "predicted from its form" if model.decoder else "priced from its FLOPs"
+            yield LeftOut(name, f"the model has no graph: it is {priced}")
         elif not (model.training if mode == "training" else model.inference or model.decoder):
             yield LeftOut(named, f"the model's spec has no table [{mode}]")
         else:

@@ -112,9 +112,9 @@ class Catalogue:
         return self.root / "models"
 
     def graph_path(self, model: Model) -> Path:
-        """The ONNX file of a model; raises InputError if the model is only declared."""
+        """The ONNX file of a model; raises InputError if the model has none."""
         if model.graph is None:
-            raise InputError(f"{model.id}: expected a model with a graph, got one that is declared")
+            raise InputError(f"{model.id}: expected a model with a graph, got one without")
         return self.models_folder / model.graph
 
     def prices_of(self, hardware: str) -> tuple[Price, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import DISTINCT, FROM_LIST, PositiveInt, Spec
 
@@ -37,9 +37,10 @@ class Generation(Spec):
 
 
 class Decoder(Spec):
-    """The form of a decoder whose graph has a cache of keys and values.
+    """The form of a decoder with a cache of keys and values.
 
-    The cache holds ``2 * layers * key_value_heads * head_size`` numbers for each token.
+    The cache holds ``2 * layers * key_value_heads * head_size`` numbers for each token, or
+    ``layers * (key_value_rank + rope_size)`` with latent attention.
     """
 
     layers: PositiveInt = Field(description="Blocks, each with a cache of its own.", examples=[30])
@@ -49,9 +50,40 @@ class Decoder(Spec):
         examples=[3],
     )
     head_size: PositiveInt = Field(description="Numbers of a head.", examples=[64])
+    key_value_rank: PositiveInt | None = Field(
+        None,
+        description="Numbers of the latent vector that stands for keys and values in the cache.",
+        examples=[512],
+    )
+    rope_size: PositiveInt | None = Field(
+        None,
+        description="Numbers of the rotated key that is cached beside the latent vector.",
+        examples=[64],
+    )
     vocabulary: PositiveInt = Field(description="Different tokens.", examples=[49152])
     context: PositiveInt = Field(
         description="Tokens of the longest sequence, prompt and answer together.", examples=[8192]
+    )
+    hidden: PositiveInt | None = Field(
+        None, description="Width of the residual stream.", examples=[576]
+    )
+    intermediate: PositiveInt | None = Field(
+        None, description="Width of the feed-forward layer, or of an expert.", examples=[1536]
+    )
+    experts: PositiveInt | None = Field(
+        None, description="Experts of a layer that a router chooses from.", examples=[128]
+    )
+    experts_per_token: PositiveInt | None = Field(
+        None, description="Experts that the router chooses for a token.", examples=[8]
+    )
+    parameters: PositiveInt | None = Field(
+        None, description="All parameters, tied ones counted once.", examples=[134515008]
+    )
+    active_parameters: PositiveInt | None = Field(
+        None,
+        validate_default=True,
+        description="Parameters that a token takes part with; all where it is left out.",
+        examples=[12879925248],
     )
     generation: Generation = Generation()
 
@@ -63,6 +95,24 @@ class Decoder(Spec):
             raise ValueError(f"should divide the heads, {heads}")
         return shared
 
+    @field_validator("active_parameters")
+    @classmethod
+    def _all_by_default(cls, active: int | None, info: ValidationInfo) -> int | None:
+        parameters = info.data.get("parameters")
+        if active is not None and parameters is not None and active > parameters:
+            raise ValueError(f"should be at most the parameters, {parameters}")
+        return parameters if active is None else active
+
+    @model_validator(mode="after")
+    def _in_pairs(self) -> Decoder:
+        if (self.key_value_rank is None) != (self.rope_size is None):
+            raise ValueError("should have both key_value_rank and rope_size, or neither")
+        if (self.experts is None) != (self.experts_per_token is None):
+            raise ValueError("should have both experts and experts_per_token, or neither")
+        if (self.experts_per_token or 0) > (self.experts or 0):
+            raise ValueError(f"should have experts_per_token of at most {self.experts}")
+        return self
+
     @field_validator("generation")
     @classmethod
     def _within_context(cls, generation: Generation, info: ValidationInfo) -> Generation:
@@ -73,8 +123,15 @@ class Decoder(Spec):
         return generation
 
     @property
+    def predictable(self) -> bool:
+        """Whether times can be predicted from the form alone, without a graph."""
+        return self.hidden is not None and self.parameters is not None
+
+    @property
     def cached_numbers_per_token(self) -> int:
         """Numbers that a token of a sequence leaves in the cache."""
+        if self.key_value_rank is not None and self.rope_size is not None:
+            return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property

@@ -193,7 +193,9 @@ class Model(NamedSpec):
         Field((), description="State that goes from one step or call to the next.")
     )
     decoder: Decoder | None = Field(
-        None, description="Its form, where it generates tokens over a cache of keys and values."
+        None,
+        description="Its form, where it generates tokens over a cache of keys and values; enough "
+        "without a graph if it has hidden and parameters.",
     )
     tokens_per_example: PositiveInt | None = Field(
         None, description="Tokens that one example has.", examples=[128]
@@ -213,15 +215,27 @@ class Model(NamedSpec):
 
     @model_validator(mode="after")
     def _graph_or_declared(self) -> Model:
-        if (self.graph is None) == (self.declared is None):
+        if self.decoder is not None:
+            self._check_decoder(self.decoder)
+        elif (self.graph is None) == (self.declared is None):
             raise ValueError("should have either graph and inputs, or the table [declared]")
-        if self.decoder is not None and (self.inputs or self.carried or self.graph is None):
-            raise ValueError("should have a graph, and no inputs or carried state, with [decoder]")
         if self.graph is not None and not (self.inputs or self.decoder):
             raise ValueError("should have at least one table [[inputs]] with a graph")
         if self.declared is not None and (self.training or self.inference or self.inputs):
             raise ValueError("should have no inputs, training or inference with [declared]")
         return self
+
+    def _check_decoder(self, decoder: Decoder) -> None:
+        if self.inputs or self.carried or self.declared:
+            raise ValueError(
+                "should have no inputs or carried state, or [declared], with [decoder]"
+            )
+        if self.graph is None and not decoder.predictable:
+            raise ValueError("should have a graph, or hidden and parameters in [decoder]")
+        if self.graph is None and (self.training or self.inference):
+            raise ValueError("should have a graph with [training] or [inference]")
+        if self.graph is not None and decoder.key_value_rank is not None:
+            raise ValueError("should have no graph with key_value_rank: it cannot be run")
 
     @property
     def fed(self) -> tuple[Input, ...]:
