@@ -34,10 +34,11 @@ def test_every_spec_on_the_page_passes_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page's files, each in the folder of its kind, are a project without a fault."""
-    study, tagger, recurrent, dataset = blocks("toml")
+    study, tagger, decoder, recurrent, dataset = blocks("toml")
     files = {
         "studies/tagger": study,
         "models/tagger": tagger,
+        "models/my-decoder": decoder,
         "models/recurrent-example": recurrent,
         "datasets/example-text": dataset,
         "hardware/local": (ROOT / "specs/hardware/local.toml").read_text("utf-8"),
@@ -52,4 +53,4 @@ def test_every_spec_on_the_page_passes_the_check(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["check"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert "5 files checked, 0 faults" in done.output
+    assert "6 files checked, 0 faults" in done.output
