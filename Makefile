@@ -82,8 +82,8 @@ screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there 
 	$(BIN)/epochcost build --site-dir .cache/screenshots
 	$(BIN)/python tests/integration/screenshots.py .cache/screenshots docs/images
 
-unchanged: $(VENV)/dev.installed  ## renew the digests that a redesign is held to
-	EPOCHCOST_RENEW_UNCHANGED=1 $(BIN)/pytest --quiet tests/integration/test_unchanged.py
+unchanged: $(VENV)/dev.installed  ## renew the counts of the models, and the digests that a redesign is held to
+	EPOCHCOST_RENEW_UNCHANGED=1 $(BIN)/pytest --quiet tests/models/test_counts.py tests/integration/test_unchanged.py
 
 clean:  ## remove what was built; keeps results
 	rm -rf site .cache build dist

@@ -7,13 +7,15 @@ what it holds in memory takes a differentiated graph: `epochcost plan --verbose`
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from epochcost.analysis.observations import Observation
 from epochcost.graphs.profile import Arithmetic
@@ -76,6 +78,9 @@ class Graph:
 
 
 _COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
+# Counts that come with the files of a folder, so that who installs the package counts nothing.
+COUNTS = "counts.json"
+COUNTS_FORM = TypeAdapter(tuple[tuple[str, tuple[tuple[str, int], ...], Arithmetic], ...])
 _memory: dict[Graph, Arithmetic | None] = {}
 
 
@@ -84,12 +89,24 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count graphs; None for a graph that is missing or cannot be counted.
 
-    The counts are kept under ``kept_in``, if given, by all that they follow from.
+    The counts are kept under ``kept_in``, if given, by all that they follow from. Those that stand
+    beside the files are taken as they are: a test holds ours to the graphs.
     """
+    for graph in filter(None, graphs):
+        _memory.update(_counts_beside(graph.path.parent))
     new = [graph for graph in dict.fromkeys(graphs) if graph and graph not in _memory]
     _memory.update((graph, counted) for graph in new if (counted := _KEPT.read(kept_in, graph)))
     _count([graph for graph in new if graph not in _memory], kept_in)
     return [None if graph is None else _memory[graph] for graph in graphs]
+
+
+@functools.cache
+def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
+    """The counts in a folder of models; none where it has no such file, or not one of ours."""
+    with contextlib.suppress(OSError, ValidationError):
+        counts = COUNTS_FORM.validate_json((folder / COUNTS).read_bytes())
+        return {Graph(digest, sizes, folder): counted for digest, sizes, counted in counts}
+    return {}
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:

@@ -1,0 +1,55 @@
+"""The counts that come with the models' files are those of their graphs."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis import arithmetic
+from epochcost.analysis.arithmetic import COUNTS, COUNTS_FORM, Graph
+from epochcost.graphs.profiling import arithmetic_of_file
+from epochcost.specs.loader import load_catalogue
+from onnxstep.graphs.trial_run import computed_in_copies
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_counts_are_those_of_the_graphs() -> None:
+    """Each graph of a model is counted anew, and nothing else is listed; a flag renews the file."""
+    catalogue = load_catalogue(ROOT)
+    graphs = sorted(
+        {
+            graph
+            for model in catalogue.models.values()
+            if model.graph is not None
+            and (graph := Graph.of(catalogue.graph_path(model), model.dimensions))
+        },
+        key=lambda graph: (graph.path.name, graph.dimensions),
+    )
+    lines = computed_in_copies([partial(_line, graph) for graph in graphs])
+    text = "[\n" + ",\n".join(line.decode()[1:-1] for line in lines if line) + "\n]\n"
+    file = ROOT / "models" / COUNTS
+    if os.environ.get("EPOCHCOST_RENEW_UNCHANGED"):
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text("utf-8") == text, "renew the counts with `make unchanged`"
+
+
+def _line(graph: Graph) -> bytes:
+    """A graph's count as JSON: a list of the one entry that the file has for it."""
+    counted = arithmetic_of_file(graph.path, dict(graph.dimensions))
+    assert counted is not None
+    return COUNTS_FORM.dump_json(((graph.digest, graph.dimensions, counted),))
+
+
+def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is counted whose count stands beside it; a damaged list is as none."""
+    catalogue = load_catalogue(ROOT)
+    path = catalogue.graph_path(catalogue.models["resnet50"])
+    monkeypatch.setattr(arithmetic, "computed_in_copies", None)
+    monkeypatch.setattr(arithmetic, "_memory", {})
+    (counted,) = arithmetic.arithmetic_of_graphs([Graph.of(path, {})])
+    assert counted is not None
+    assert counted.parameters == 25_557_032
+    (tmp_path / COUNTS).write_text("[", encoding="utf-8")
+    assert arithmetic._counts_beside(tmp_path) == {}
