@@ -103,7 +103,9 @@ def computes_in(device: Device, precision: Precision) -> bool:
 def peak_of(device: Device, precision: str) -> float:
     """TFLOP/s that a precision, in a source's words, can reach at most on a device."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
-    return float(peaks[precision_of(precision)] or device.peak_fp32_tflops)
+    peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
+    assert peak is not None, "a device has a peak"
+    return float(peak)
 
 
 def group_of(device: Device) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -130,15 +130,15 @@ class Device(NamedSpec):
     cache_mib: Positive | None = Field(
         None, description="Last level of cache, in MiB.", examples=[40]
     )
-    peak_fp32_tflops: Positive = Field(
-        description="Peak in fp32 without loss of precision, in TFLOP/s.", examples=[19.49]
+    peak_fp32_tflops: Positive | None = Field(
+        None, description="Peak in fp32 without loss of precision, in TFLOP/s.", examples=[19.49]
     )
     peak_tf32_tflops: Positive | None = Field(
         None, description="Peak of dense products in TF32, in TFLOP/s.", examples=[156]
     )
     peak_fp16_tflops: Positive | None = Field(
         None,
-        description="Peak of dense products in fp16 summed in fp32, in TFLOP/s.",
+        description="Peak of dense products in fp16 or bf16 summed in fp32, in TFLOP/s.",
         examples=[311.9],
     )
     peak_int8_tops: Positive | None = Field(
@@ -148,6 +148,12 @@ class Device(NamedSpec):
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _has_a_peak(self) -> Device:
+        if self.peak_fp32_tflops is None and self.peak_fp16_tflops is None:
+            raise ValueError("should have peak_fp32_tflops or peak_fp16_tflops")
+        return self
 
     @property
     def names(self) -> tuple[str, ...]:

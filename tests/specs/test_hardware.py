@@ -1,0 +1,37 @@
+"""Accelerators: a form has a peak, and a name means one form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from epochcost.predict.design import peak_of
+from epochcost.specs.hardware import Device
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+def device(**facts: Decimal) -> Device:
+    """A form of an accelerator with these peaks."""
+    texts = dict.fromkeys(("id", "name", "chip", "generation", "source"), "made-up")
+    memory = {"memory_gib": Decimal(16), "memory_gb_per_second": Decimal(800)}
+    return Device.model_validate({**texts, **memory, **facts})
+
+
+def test_a_device_has_a_peak() -> None:
+    """Makers of some publish none in fp32: then products take the one in 16 bits."""
+    with pytest.raises(ValidationError, match="should have peak_fp32_tflops or peak_fp16_tflops"):
+        device()
+    assert peak_of(device(peak_fp16_tflops=Decimal(197)), "fp32") == 197
+
+
+def test_a_name_means_one_device() -> None:
+    """Ids, names and spellings of all committed forms are distinct."""
+    devices = load_catalogue(ROOT).devices.values()
+    counts = Counter(name for device in devices for name in device.names)
+    assert [name for name, count in counts.items() if count > 1] == []
