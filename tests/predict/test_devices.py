@@ -51,6 +51,11 @@ def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
     """Operations a byte, and gains of tensor cores, lie within what makers build."""
     for device in catalogue.devices.values():
         single, memory = device.peak_fp32_tflops, device.memory_gb_per_second
+        fastest = device.peak_fp16_tflops or single
+        assert fastest is not None
+        assert 4 <= 1000 * fastest / memory <= 650, device.id
+        if single is None:
+            continue
         assert 4 <= 1000 * single / memory <= 140, device.id
         for fast in (device.peak_tf32_tflops, device.peak_fp16_tflops):
             assert fast is None or single <= fast <= 32 * single, device.id
