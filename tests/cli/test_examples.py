@@ -19,6 +19,7 @@ from epochcost.cli.app import COMMANDS, load_command
 from fake_engines import use_index, write_index
 from revisions import commit, git
 from tiny_project import linear_model
+from tool_exports import VLLM, write_export
 
 
 def _examples() -> Iterator[tuple[str, str]]:
@@ -81,6 +82,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (project / "exported").mkdir()
     save_built(built_decoder(), project / "exported" / "model.onnx")
     (project / "vms.csv").write_text(LISTED)
+    write_export(project, VLLM, "serve.json")
     shutil.copyfile(_digits(), project / "digits.csv.gz")
     shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
     git(project, "init", "--quiet", "--initial-branch", "main")

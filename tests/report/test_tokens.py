@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from decimal import Decimal
 from pathlib import Path
 
 import onnx
@@ -15,6 +16,7 @@ from epochcost.plan.work import Requests
 from epochcost.report.charts.tokens import waiting_chart
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
+from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.requests import Lengths
@@ -23,6 +25,7 @@ from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results
 from served_results import ASKED, behind_an_engine
 from tiny_decoders import tiny_decoder
+from tool_exports import VLLM, rack_project, write_export
 
 
 @pytest.fixture(scope="module", name="site")
@@ -59,6 +62,24 @@ def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
     assert "a million tokens" in row
     assert ", never idle" in row
     assert row.endswith(">1</td></tr>")
+
+
+def test_reported_runs_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
+    """With the reader's price, the load and what is doubted; hostile names do nothing."""
+    catalogue = rack_project(tmp_path)
+    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
+    export = write_export(tmp_path, VLLM | {"num_prompts": 330})
+    terms = Terms("tiny", "rack", gpus=16, gpu_hour=Decimal("2.31"), software="<b>x</b>")
+    (record,) = reported_runs(catalogue, export, terms)
+    path = write_sidecar(tmp_path / "docs/data/results", record)
+    page = built(tmp_path).pages["models/tiny.md"]
+    table = page.partition("Reported by you")[2].partition("</table>")[0]
+    assert "2 of A rack, 16 GPUs<br><small>2.31 USD a GPU-hour</small>" in table
+    assert "32 at once" in table
+    assert html.unescape(table).count("<strong>$3.44</strong>") == 2
+    assert "10 of 330 requests failed" in table
+    assert "<b>" not in table
+    assert f"reported/{path.name}" in table
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from epochcost.analysis.observations import Goal, Observation, Stack, observe
 from epochcost.analysis.odds import Odds, Quantity, draws_along
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import NoTime, predict_times
+from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.rows import (
     Offer,
     Offers,
@@ -341,6 +342,7 @@ class TokenAnswer:
     apis: tuple[ApiPrice, ...]
     refused: tuple[str, ...]
     served: tuple[ServedDecoder, ...]
+    reported: tuple[ReportedRow, ...] = ()
 
 
 def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
@@ -349,13 +351,7 @@ def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
     Raises InputError for a model that generates no tokens, or fewer, or that nobody timed.
     """
     catalogue = inputs.catalogue
-    decoder = catalogue.model(name).decoder
-    if decoder is None:
-        decoders = ", ".join(model.id for model in catalogue.models.values() if model.decoder)
-        raise InputError(
-            f"--model {name}: expected a model that generates tokens, with a table [decoder]: "
-            f"{decoders or 'there is none'}"
-        )
+    decoder = catalogue.decoder(name)
     if requests.tokens > decoder.context:
         raise InputError(
             f"--prompt {requests.prompt} --output {requests.output}: expected at most "
@@ -364,7 +360,8 @@ def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
     timed = [timing for timing in timed_decoders(inputs) if timing.model == name]
     served = tuple(engine for engine in served_decoders(inputs) if engine.model == name)
     apis = [api for api in catalogue.apis.values() if api.model == name]
-    if not (timed or apis or served):
+    reported = reported_rows(inputs, name)
+    if not (timed or apis or served or reported):
         folders = ", ".join(map(str, inputs.folders))
         raise InputError(
             f"{name}: expected times of its phases, found none in {folders}: measure them with "
@@ -377,6 +374,7 @@ def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
         tuple(sorted(apis, key=lambda api: api_per_million(api, requests))),
         tuple(dict.fromkeys(filter(None, (_refusal(timing, requests) for timing in timed)))),
         served,
+        reported,
     )
 
 

@@ -22,6 +22,7 @@ from epochcost.errors import ResultError
 from epochcost.results.ceilings import Ceilings
 from epochcost.results.limits import BatchLimit
 from epochcost.results.records import Result
+from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.store import load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
@@ -135,9 +136,9 @@ class Inputs:
     """Everything that a build reads; ``problems`` are sentences that each name a file.
 
     Records of a host as the machine at hand have the name of its declared machine. ``limits`` of
-    sweeps and ``trainings`` to an accuracy are by file. ``cache`` is a folder for what may be
-    computed once for many builds; None keeps nothing. ``folders`` are those of the results,
-    ``docs`` the folder that holds what was computed of predictions.
+    sweeps, ``trainings`` to an accuracy and ``reported`` runs are by file. ``cache`` is a folder
+    for what may be computed once for many builds; None keeps nothing. ``folders`` are those of the
+    results, ``docs`` the folder that holds what was computed of predictions.
     """
 
     catalogue: Catalogue
@@ -150,6 +151,7 @@ class Inputs:
     folders: tuple[Path, ...]
     docs: Path
     trainings: Mapping[Path, Trainings]
+    reported: Mapping[Path, ReportedRun] = field(default_factory=dict)
 
     @cached_property
     def _hosts(self) -> Counter[str]:
@@ -174,7 +176,7 @@ class Inputs:
         """Every file of the folders that was read."""
         results = (file.path for file in self.stored)
         ceilings = (file.path for file in self.ceilings)
-        return frozenset((*results, *ceilings, *self.limits, *self.trainings))
+        return frozenset((*results, *ceilings, *self.limits, *self.trainings, *self.reported))
 
 
 def read_inputs(
@@ -186,12 +188,14 @@ def read_inputs(
     ceilings: list[StoredCeilings] = []
     limits: dict[Path, BatchLimit] = {}
     trainings: dict[Path, Trainings] = {}
+    reported: dict[Path, ReportedRun] = {}
     for folder in results:
         stored += _stored(folder, catalogue, problems)
         ceilings += _ceilings(folder, catalogue, problems)
         ends, trained = load_sidecars(folder, BatchLimit), load_sidecars(folder, Trainings)
         limits |= ends.records
         trainings |= trained.records
+        reported |= _reported(folder, catalogue, problems)
         faults = (*ends.faults, *trained.faults)
         problems += [f"{fault} (left out of the site)" for fault in faults]
     ratios = StepRatios()
@@ -214,6 +218,7 @@ def read_inputs(
         tuple(results),
         docs,
         trainings,
+        reported,
     )
 
 
@@ -249,6 +254,19 @@ def _ceilings(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterat
         else:
             expected = f"expected a machine with a spec, got {record.hardware!r:.80}"
             problems.append(f"{path}: {expected} (left out of the site)")
+
+
+def _reported(
+    folder: Path, catalogue: Catalogue, problems: list[str]
+) -> Iterator[tuple[Path, ReportedRun]]:
+    loaded = load_sidecars(folder, ReportedRun)
+    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+    for path, record in loaded.records.items():
+        message = next(spec_faults(catalogue, record), None)
+        if message is None:
+            yield path, record
+        else:
+            problems.append(f"{path}: {message} (left out of the site)")
 
 
 def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredResult]:

@@ -32,13 +32,12 @@ from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
+from epochcost.statistics import percentile_holds
 from epochcost.units import plain, seconds
 
 Percent = Literal[50, 90, 99]
 PERCENTILES: tuple[Percent, ...] = (50, 90, 99)
 _HOUR_SECONDS = 3600
-# A percentile of which fewer requests lie beyond is chance.
-_FEWEST_BEYOND = 3
 # Of what an engine answers when four requests come at once the highest rate was 0.80 to 1.06, 0.86
 # at the median (five decoders; benchmarks/served_prediction.py holds what follows to them).
 _HIGHEST_OF_CAPACITY = 0.9
@@ -175,8 +174,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:
-        slower = self.requests * (100 - percent) / 100
-        return nanoseconds / 1e9 if slower >= _FEWEST_BEYOND else None
+        return nanoseconds / 1e9 if percentile_holds(self.requests, percent) else None
 
     @property
     def tokens_per_request(self) -> float:

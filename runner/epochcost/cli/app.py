@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
         "quote": "Show the bill for a time of use, line by line.",
+        "results": "Take over results that another tool measured.",
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",
         "serve": "Preview the site, built anew when something changes.",
@@ -61,6 +62,7 @@ _PLACES = {
     "serve": ("build", "serve"),
     "new": ("new", "app"),
     "prices": ("prices", "app"),
+    "results": ("results", "app"),
 }
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.

@@ -15,6 +15,7 @@ from epochcost.analysis.answers import TokenAnswer, token_answer
 from epochcost.analysis.serving import PERCENTILES, ServedDecoder, ServedRate
 from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, break_even_per_second
 from epochcost.cli.bundled import inputs_to_read
+from epochcost.cli.results import reported_as_json, show_reported
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -115,6 +116,9 @@ def _show(answer: TokenAnswer, *, wide: bool) -> None:
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
                 print_table(_RATES, rows, drop=_DROPPED_RATES, wide=wide)
+    if answer.reported:
+        say("Reported by you:")
+        show_reported(answer.reported, wide=wide)
 
 
 def _row(offer: ServingOffer) -> tuple[str, ...]:
@@ -216,6 +220,7 @@ def _as_json(answer: TokenAnswer) -> dict[str, Any]:
         ],
         "left_out": answer.refused,
         "behind_an_engine": [_served(served) for served in answer.served],
+        "reported_by_you": [reported_as_json(row) for row in answer.reported],
     }
 
 

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Count, FiniteSeconds, Former, Record, Timestamp
-from epochcost.results.store import Sidecar, load_sidecars
+from epochcost.results.store import HostSidecar, load_sidecars
 from epochcost.specs.study import Precision, Provider
 
 CEILINGS_VERSION = 3
@@ -62,7 +62,7 @@ class Ceiling(Record):
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
-class Ceilings(Sidecar):
+class Ceilings(HostSidecar):
     """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
 
     ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.

@@ -17,7 +17,7 @@ from pydantic import model_validator
 from epochcost.plan.sweep import Cause
 from epochcost.plan.trial import Trial
 from epochcost.results.fields import Count, Former, HexDigits, Record, Timestamp
-from epochcost.results.store import Sidecar
+from epochcost.results.store import HostSidecar
 
 LIMIT_VERSION = 1
 # The digits of a sweep's id in a file's name, as results have of a trial's.
@@ -32,7 +32,7 @@ class FailedSize(Record):
     of_memory: bool
 
 
-class BatchLimit(Sidecar):
+class BatchLimit(HostSidecar):
     """How a sweep ended on one machine; ``trial`` is that of its smallest size.
 
     ``sizes`` ran, in ascending order; ``reason`` is for people, and says the memory that ended.

@@ -1,4 +1,4 @@
-"""Checks of the records beside results: sweeps of batch sizes, ceilings and trainings.
+"""Checks of the records beside results: sweeps, ceilings, trainings and reported runs.
 
 A ceiling that is too high makes every figure below it look poor. The checks of results are in
 ``results.checks``.
@@ -22,12 +22,13 @@ from epochcost.results.format import DamagedResultError
 from epochcost.results.limits import BatchLimit
 from epochcost.results.peak import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
 from epochcost.results.plain import read_plain
+from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.store import Sidecar, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
 
-KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings)
+KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings, ReportedRun)
 # A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
 _COPY_BYTES_A_CYCLE = 192
 
@@ -69,6 +70,8 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
             yield f"model: expected one whose spec has training, got {record.model!r:.80}"
         if record.dataset not in catalogue.datasets:
             yield f"dataset: expected one with a spec, got {record.dataset!r:.80}"
+    if isinstance(record, ReportedRun):
+        yield from spec_faults(catalogue, record)
     if isinstance(record, Ceilings | Trainings):
         yield from _of_another_machine(catalogue, record, now)
     if isinstance(record, Ceilings) and record.hardware in catalogue.hardware:

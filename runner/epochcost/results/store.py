@@ -2,8 +2,8 @@
 
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint, so a
 repeated measurement replaces its predecessor, in one step when it is complete, and that of
-another host stays. Other records of a machine are sidecars: ``ceilings``, ``limits`` and
-``trainings``, each kind in a subfolder. Writers hold the lock of ``files``.
+another host stays. Other records of a machine are sidecars: ``ceilings``, ``limits``,
+``trainings`` and ``reported``, each kind in a subfolder. Writers hold the lock of ``files``.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _damaged(path: Path, message: str) -> DamagedResultError:
 
 
 class Sidecar(Record):
-    """A record of a machine, stored as ``<hardware>/<folder>/<work>-<host>.json``.
+    """A record of a kind of machine, stored as ``<hardware>/<folder>/<work>.json``.
 
     Each kind has its own ``folder``, which readers of results ignore; ``described`` names the kind.
     """
@@ -170,17 +170,31 @@ class Sidecar(Record):
     folder: ClassVar[str]
     described: ClassVar[str]
     hardware: str
-    environment: Environment
 
     @property
     def work(self) -> str:
         """The work that the record is of, as its file's name has it."""
         raise NotImplementedError
 
+    @property
+    def file_stem(self) -> str:
+        """The name of the record's file, without its suffix."""
+        return self.work
+
     def path(self, root: Path) -> Path:
         """The record's file in a folder of results."""
-        host = self.environment.fingerprint[:_HOST_DIGITS]
-        return root / self.hardware / self.folder / f"{self.work}-{host}.json"
+        return root / self.hardware / self.folder / f"{self.file_stem}.json"
+
+
+class HostSidecar(Sidecar):
+    """A record of one host, whose fingerprint ends the name of its file."""
+
+    environment: Environment
+
+    @property
+    def file_stem(self) -> str:
+        """The work and the first digits of the host's fingerprint."""
+        return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 
 SidecarT = TypeVar("SidecarT", bound=Sidecar)

@@ -28,7 +28,7 @@ from epochcost.results.fields import (
     Share,
     Timestamp,
 )
-from epochcost.results.store import Sidecar
+from epochcost.results.store import HostSidecar
 from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
@@ -91,7 +91,7 @@ class Repeat(Record):
         return self
 
 
-class Trainings(Sidecar):
+class Trainings(HostSidecar):
     """The repeats of one training on one host; ``aim`` is as a person wrote it.
 
     ``id`` is of everything that decides what is trained and until when, the seed apart.

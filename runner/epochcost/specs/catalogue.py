@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec, Spec
+from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_KINDS, ApiPrice, Price
@@ -133,6 +134,17 @@ class Catalogue:
     def model(self, identifier: str) -> Model:
         """The model of an id."""
         return _named("model", self.models, identifier)
+
+    def decoder(self, identifier: str) -> Decoder:
+        """The form of the model of an id; raises InputError for one that generates no tokens."""
+        decoder = self.model(identifier).decoder
+        if decoder is None:
+            decoders = ", ".join(model.id for model in self.models.values() if model.decoder)
+            raise InputError(
+                f"--model {identifier}: expected a model that generates tokens, with a table "
+                f"[decoder]: {decoders or 'there is none'}"
+            )
+        return decoder
 
     def study(self, identifier: str) -> Study:
         """The study of an id."""

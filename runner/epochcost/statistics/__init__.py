@@ -13,7 +13,13 @@ from epochcost.statistics.interval import (
     ratio,
     relative_half_width,
 )
-from epochcost.statistics.quantiles import LEVEL, quantiles, student_quantile, wilson_interval
+from epochcost.statistics.quantiles import (
+    LEVEL,
+    percentile_holds,
+    quantiles,
+    student_quantile,
+    wilson_interval,
+)
 from epochcost.statistics.summary import Outliers, Summary, outliers, summarise
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "block_length",
     "mean_interval",
     "outliers",
+    "percentile_holds",
     "quantiles",
     "ratio",
     "relative_half_width",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
+_FEWEST_BEYOND = 3
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
@@ -29,6 +31,12 @@ def _between(ordered: NDArray[np.float64], place: float) -> float:
     above = min(below + 1, len(ordered) - 1)
     low, high = float(ordered[below]), float(ordered[above])
     return low + (high - low) * (place - below)
+
+
+def percentile_holds(count: int, percent: float) -> bool:
+    """Whether at least three of ``count`` values lie beyond a percentile; of fewer it is chance."""
+    beyond = count * (100 - Decimal(repr(percent))) / 100
+    return beyond >= _FEWEST_BEYOND
 
 
 @lru_cache(maxsize=1024)

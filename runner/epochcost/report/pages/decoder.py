@@ -15,6 +15,7 @@ from typing import Any
 
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
+from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.roofline import DecodedStep, decoded_steps
 from epochcost.analysis.serving import ServedDecoder
 from epochcost.analysis.tokens import (
@@ -78,6 +79,7 @@ class DecoderView(ModelView):
     sequences: int
     served: Sequence[ServedDecoder]
     shortest: float
+    reported: Sequence[ReportedRow]
 
 
 def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> Page:
@@ -103,6 +105,7 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
         sequences=ENGINE_SEQUENCES,
         served=served,
         shortest=min((rate.seconds for decoded in served for rate in decoded.rates), default=0.0),
+        reported=reported_rows(report.inputs, model.id),
     )
     return Page(
         uri=workload_uri(about.workload),

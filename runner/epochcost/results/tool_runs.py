@@ -1,0 +1,150 @@
+"""Runs of a serving benchmark as the tool that measured them reports them, and doubts about them.
+
+Owns the record that the readers of ``tool_files`` fill, whatever the tool. Its figures are the
+tool's own; what contradicts itself is doubted and kept.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from epochcost.results.fields import Count, NonNegativeInt, PositiveNumber, Record
+from epochcost.statistics import percentile_holds
+
+Tool = Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]
+TailPercent = Literal[50, 90, 95, 99]
+# Two figures of a file that follow from each other agree to so much.
+AGREEING = 0.02
+# Requests overlap more at the ends of a run than a mean tells, and answers differ in length.
+_LATENCY_AGREEING = 0.1
+_OTHER_UNIT = 3
+_SLOWEST_OF_RATE = 0.9
+LONGEST_TEXT = 200
+Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+
+
+class Latency(Record):
+    """Seconds of one latency over the requests of a run; None where the tool states none.
+
+    Percentiles count only with ``percentile``, which knows how many requests there were.
+    """
+
+    mean: PositiveNumber | None = None
+    p50: PositiveNumber | None = None
+    p90: PositiveNumber | None = None
+    p95: PositiveNumber | None = None
+    p99: PositiveNumber | None = None
+    p99_9: PositiveNumber | None = None
+
+    def percentile(self, percent: float, requests: int | None) -> float | None:
+        """A percentile in seconds; None of too few requests, or of a number that is not stated.
+
+        The median alone needs no count.
+        """
+        seconds: float | None = getattr(self, f"p{percent:g}".replace(".", "_"), None)
+        holds = percent == 50 if requests is None else percentile_holds(requests, percent)
+        return seconds if holds else None
+
+
+class ToolRun(Record):
+    """One load on one server. Tokens and rates are those of all devices together.
+
+    ``requests`` are the answered ones. ``asked_per_second`` None: a closed loop, which keeps
+    ``at_once`` requests in work and sends the next when one is answered; without ``at_once`` all
+    come at the start. ``seconds`` and tokens are None in a file that has only rates. ``first`` is
+    the time to the first token, ``token`` that between two, ``whole`` that of a request.
+    """
+
+    tool: Tool
+    served_model: Text = ""
+    software: Text = ""
+    precision: Text = ""
+    date: dt.date | None = None
+    gpus: Count | None = None
+    asked_per_second: PositiveNumber | None = None
+    at_once: Count | None = None
+    requests: Count | None = None
+    failed: NonNegativeInt | None = None
+    seconds: PositiveNumber | None = None
+    read: NonNegativeInt | None = None
+    written: Count | None = None
+    requests_per_second: PositiveNumber | None = None
+    read_per_second: PositiveNumber | None = None
+    written_per_second: PositiveNumber | None = None
+    first: Latency = Latency()
+    token: Latency = Latency()
+    whole: Latency = Latency()
+    remarks: tuple[Text, ...] = ()
+
+    @property
+    def load_words(self) -> str:
+        """The load as a phrase."""
+        if self.asked_per_second is not None:
+            return f"{self.asked_per_second:.3g}/s asked"
+        return "all at once" if self.at_once is None else f"{self.at_once:,} at once"
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Contradictions of the run's figures, failed requests, and what its reader remarked."""
+        return (*self.remarks, *_failures(self), *_rates_apart(self), *_latencies_apart(self))
+
+    @model_validator(mode="after")
+    def _has_tokens(self) -> ToolRun:
+        if None in (self.seconds, self.read, self.written) and self.written_per_second is None:
+            raise ValueError("a run should have tokens and their seconds, or tokens a second")
+        return self
+
+
+def _failures(run: ToolRun) -> Iterator[str]:
+    if run.failed:
+        asked = run.failed + (run.requests or 0)
+        yield f"{run.failed:,} of {asked:,} requests failed: their time counts, their tokens do not"
+
+
+def _rates_apart(run: ToolRun) -> Iterator[str]:
+    """Doubts about rates that do not follow from counts and the duration."""
+    if run.seconds is None:
+        return
+    for noun, count, stated in (
+        ("requests", run.requests, run.requests_per_second),
+        ("tokens read", run.read, run.read_per_second),
+        ("tokens written", run.written, run.written_per_second),
+    ):
+        if count is None or stated is None:
+            continue
+        counted = count / run.seconds
+        if abs(stated / counted - 1 if counted else 1) > AGREEING:
+            yield (
+                f"{count:,} {noun} in {run.seconds:.6g} s are {counted:.4g} a second, and the file "
+                f"says {stated:.4g}"
+            )
+    asked, reached = run.asked_per_second, (run.requests or 0) / run.seconds
+    if asked is not None and run.requests and reached < asked * _SLOWEST_OF_RATE:
+        yield (
+            f"of {asked:.3g} requests a second {reached:.3g} were answered: the server was "
+            "overloaded, and latencies grow with the length of the run"
+        )
+
+
+def _latencies_apart(run: ToolRun) -> Iterator[str]:
+    """Doubts about latencies that fit neither the duration nor each other."""
+    whole, first, token = run.whole.mean, run.first.mean, run.token.mean
+    if run.requests is None or run.seconds is None or whole is None:
+        return
+    at_once = run.requests * whole / run.seconds
+    if run.at_once is not None and at_once > run.at_once * (1 + _LATENCY_AGREEING):
+        yield (
+            f"{run.requests:,} requests of {whole:.4g} s in {run.seconds:.6g} s are {at_once:.4g} "
+            f"at once, and at most {run.at_once:,} were"
+        )
+    if first is not None and token is not None and run.written is not None:
+        summed = first + token * (run.written / run.requests - 1)
+        if not 1 / _OTHER_UNIT <= summed / whole <= _OTHER_UNIT:
+            yield (
+                f"a request takes {whole:.4g} s, and its first token and the others "
+                f"{summed:.4g} s: a unit is wrong"
+            )

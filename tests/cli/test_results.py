@@ -1,0 +1,106 @@
+"""`epochcost results import` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from epochcost.cli.app import main
+from tool_exports import GUIDELLM, VLLM, rack_project, write_export
+
+ASK = ("tokens", "--model", "tiny", "--requests", "1/s", "--prompt", "100", "--output", "50")
+TERMS = ("--model", "tiny", "--hardware", "rack")
+
+
+@pytest.fixture(name="root")
+def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a decoder and a rack, which is the working folder."""
+    rack_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """The exit code, the output and the messages of a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["epochcost", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.out, printed.err  # type: ignore[return-value]
+
+
+def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published run on 16 GPUs, and `tokens` lists it from then on."""
+    path = write_export(root, VLLM, "c32_gpus_16.json")
+    code, out, err = run(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
+    assert (code, err) == (0, "")
+    assert out.startswith("tiny, reported by you from c32_gpus_16.json:\n")
+    assert "2 of A rack, 16 GPUs  32 at once           $1.7194  $3.4388  $3.4388" in out
+    assert out.endswith("1 run is in docs/data/results/rack/reported\n")
+    code, out, _ = run(capsys, *ASK)
+    assert code == 0
+    assert "Reported by you:\n" in out
+    assert "$1.7194" in out
+
+
+def test_json_has_exact_costs_and_withholds_tails(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The 99.9th percentile of 320 requests is null, the 99th is there."""
+    path = write_export(root, VLLM)
+    options = (*TERMS, "--gpus", "16", "--rate", "2.31", "--format", "json")
+    code, out, _ = run(capsys, "results", "import", str(path), *options)
+    (row,) = json.loads(out)
+    assert code == 0
+    assert row["per_million_tokens"]["mean"].startswith("1.71938648973015998942")
+    assert (row["gpus"], row["machines"], row["closed_loop"]) == (16, 2, True)
+    assert (row["first_token_seconds"]["p99"], row["first_token_seconds"]["p99.9"]) == (
+        1.55391,
+        None,
+    )
+    code, out, _ = run(capsys, *ASK, "--format", "json")
+    assert json.loads(out)["reported_by_you"] == [row]
+
+
+def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the load that they are about."""
+    path = write_export(root, GUIDELLM)
+    code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
+    assert code == 0
+    assert "doubt: A rack, 8 GPUs, 4/s asked: 10 of 400 requests failed" in out
+    assert out.endswith("3 runs are in docs/data/results/rack/reported\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--rate", "0"), "rate: expected a price above 0 of a GPU-hour"),
+        (("--rate", "2", "--currency", "beads"), "currency: expected a code of ISO 4217"),
+        (("--rate", "much"), "rate: "),
+    ],
+)
+def test_a_fault_is_one_line(
+    root: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
+) -> None:
+    """Exit code 1, no traceback, nothing stored."""
+    path = write_export(root, VLLM)
+    code, out, err = run(capsys, "results", "import", str(path), *TERMS, *options)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert not list(root.glob("docs/data/results/*/reported/*"))
+
+
+def test_a_file_that_is_cut_off_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's name, what was expected, and where it ends."""
+    path = root / "half.json"
+    path.write_text(json.dumps(VLLM)[:200])
+    code, out, err = run(capsys, "results", "import", str(path), *TERMS)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"{path}: expected the JSON of vLLM's `bench serve --save-result`")
+    assert "got a file that is cut off (line 1, column " in err

@@ -1,0 +1,196 @@
+"""Exports of four tools as the runs that they hold, and files that are none of theirs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochcost.errors import ResultError
+from epochcost.results.tool_files import read_tool_file
+from epochcost.results.tool_runs import ToolRun
+from tool_exports import AGGREGATE, AIPERF, GUIDELLM, VLLM, guidellm_run, write_export
+
+
+def only_run(folder: Path, document: object) -> ToolRun:
+    """The one run of a document."""
+    (run,) = read_tool_file(write_export(folder, document))
+    return run
+
+
+def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
+    """Counts and duration as they stand; milliseconds become seconds."""
+    run = only_run(tmp_path, VLLM)
+    assert (run.tool, run.served_model) == ("vLLM bench serve", "openai/gpt-oss-120b")
+    assert (run.asked_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
+    assert (run.requests, run.failed, run.seconds) == (320, 0, 109.75491525093094)
+    assert (run.read, run.written, run.date) == (327680, 327680, dt.date(2026, 4, 28))
+    assert (run.first.p50, run.token.mean, run.whole.mean) == (0.13985, 0.010352, 10.91759)
+    assert run.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "asked"),
+    [
+        ({"request_rate": math.inf}, "32 at once", None),
+        ({"max_concurrency": None}, "all at once", None),
+        ({"request_rate": 3.0}, "3/s asked", 3.0),
+    ],
+)
+def test_loads_are_told_apart(
+    tmp_path: Path, keys: dict[str, Any], words: str, asked: float | None
+) -> None:
+    """Without a limit all requests come at the start; a rate is an open loop."""
+    run = only_run(tmp_path, VLLM | keys)
+    assert (run.load_words, run.asked_per_second) == (words, asked)
+
+
+def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
+    """As ``bench serve --append-result`` writes them."""
+    path = tmp_path / "appended.json"
+    path.write_text(json.dumps(VLLM) + "\n" + json.dumps(VLLM | {"max_concurrency": 64}))
+    assert [run.at_once for run in read_tool_file(path)] == [32, 64]
+
+
+def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
+    """Alone, sixteen at once and at a rate; a load that nothing answered is left out."""
+    alone, together, asked = read_tool_file(write_export(tmp_path, GUIDELLM))
+    assert [run.load_words for run in (alone, together, asked)] == [
+        "1 at once",
+        "16 at once",
+        "4/s asked",
+    ]
+    assert (together.requests, together.seconds) == (360, 100.0)
+    assert (together.read, together.written) == (360_000, 72_000)
+    assert (together.first.mean, together.token.p90, together.whole.mean) == (0.2, 0.03, 4.2)
+    assert together.first.p99_9 == pytest.approx(0.6)
+    assert (together.date, together.doubts) == (dt.date(2026, 3, 2), ())
+    assert asked.failed == 10
+
+
+def test_earlier_reports_of_guidellm_are_read(tmp_path: Path) -> None:
+    """Until 0.3 the strategy stands among the arguments, and the counts in the statistics."""
+    run = guidellm_run({}, 0)
+    run["metrics"].pop("request_totals")
+    run |= {
+        "args": {"strategy": {"type_": "concurrent", "streams": 8}},
+        "run_stats": {"requests_made": {"successful": 40, "errored": 2}},
+        "metrics": guidellm_run({}, 40)["metrics"] | {"request_totals": None},
+    }
+    del run["config"], run["duration"]
+    read = only_run(tmp_path, {"benchmarks": [run]})
+    assert (read.at_once, read.requests, read.failed, read.seconds) == (8, 40, 2, 100.0)
+
+
+def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
+    """The measured phase and not the one that warms up; failed requests are counted."""
+    run = only_run(tmp_path, AIPERF)
+    assert (run.tool, run.served_model, run.at_once) == ("AIPerf", "tiny-nvfp4", 16)
+    assert (run.requests, run.failed, run.seconds) == (100, 4, 50.0)
+    assert (run.read, run.written, run.first.p90) == (100_000, 20_000, 0.4)
+    assert run.doubts == ("4 of 104 requests failed: their time counts, their tokens do not",)
+
+
+def test_earlier_exports_of_aiperf_are_read(tmp_path: Path) -> None:
+    """Totals follow from mean lengths, and the duration from the rate."""
+    left_out = ("total_isl", "total_osl", "benchmark_duration", "aiperf_version")
+    document = {key: value for key, value in AIPERF.items() if key not in left_out} | {
+        "input_sequence_length": {"unit": "tokens", "avg": 1000.0},
+        "output_sequence_length": {"unit": "tokens", "avg": 200.0},
+        "input_config": {
+            "endpoint": {"model_names": ["tiny"]},
+            "loadgen": {"request_rate": 2.0},
+        },
+        "was_cancelled": True,
+    }
+    run = only_run(tmp_path, document)
+    assert (run.read, run.written, run.seconds) == (100_000, 20_000, 50.0)
+    assert (run.served_model, run.load_words) == ("tiny", "2/s asked")
+    assert "the run was cancelled" in run.doubts
+
+
+def test_an_aggregate_of_inferencex_has_rates_a_gpu(tmp_path: Path) -> None:
+    """Eight times the rates of one; its times are seconds, its number of requests is not known."""
+    run = only_run(tmp_path, AGGREGATE)
+    assert (run.gpus, run.at_once, run.precision) == (8, 32, "int4")
+    assert (run.written_per_second, run.read_per_second) == (140.0, 1116.0)
+    assert (run.first.p50, run.first.percentile(50, run.requests)) == (1.8, 1.8)
+    assert (run.first.p99, run.first.percentile(99, run.requests)) == (14.5, None)
+    assert run.doubts == ()
+
+
+def test_gpus_that_read_and_gpus_that_write_are_counted_apart(tmp_path: Path) -> None:
+    """A rate a GPU is of those that do the work, and all together share both."""
+    apart = {"disagg": True, "num_prefill_gpu": 4, "num_decode_gpu": 12, "tput_per_gpu": 100.0}
+    rates = {"output_tput_per_gpu": 50.0, "input_tput_per_gpu": 250.0}
+    run = only_run(tmp_path, AGGREGATE | apart | rates)
+    assert (run.gpus, run.written_per_second, run.read_per_second) == (16, 600.0, 1000.0)
+    assert run.doubts == ()
+    wrong = only_run(tmp_path, [AGGREGATE | {"input_tput_per_gpu": 1116.0}])
+    assert "tokens a second and GPU do not add up" in wrong.doubts[0]
+
+
+CUT = json.dumps(VLLM)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "got an empty file"),
+        ("  \n", "got an empty file"),
+        (CUT[: len(CUT) // 2], "got a file that is cut off (line 1, column "),
+        (CUT[:-1], "got a file that is cut off (line 1, column "),
+        (json.dumps(GUIDELLM)[:-1], "got a file that is cut off (line 1, column "),
+        ("benchmarks:\n- duration: 3\n", "got no JSON (line 1, column 1: "),
+        ("[" * 100_000, "got JSON that cannot be read"),
+        ("42", "with a run that answered requests, got none"),
+        ('{"results": [], "config": {}}', "got an object with the keys results, config"),
+        ("{}", "got an object with the keys none"),
+        (json.dumps(VLLM | {"completed": 0}), "completed: expected a number above 0, got 0"),
+        (json.dumps(VLLM | {"duration": "long"}), 'duration: expected a positive number, got "lo'),
+        (json.dumps(VLLM | {"duration": math.nan}), "duration: expected a number above 0, got nan"),
+        (json.dumps(VLLM | {"duration": 10**400}), "expected a positive number, got a huge whole"),
+        (json.dumps(VLLM | {"total_output_tokens": -5}), "expected a positive number, got -5"),
+        (json.dumps(VLLM | {"duration": 1e-12}), "expected the figures of a run, got seconds: "),
+        (
+            json.dumps({"benchmarks": [guidellm_run({}, 0, failed=9)]}),
+            "with a run that answered requests, got none",
+        ),
+        (
+            json.dumps(AIPERF | {"request_latency": {"unit": "fortnights", "avg": 1}}),
+            'request_latency.unit: expected ns, us, ms, s, sec, got "fortnights"',
+        ),
+        (
+            json.dumps(AIPERF | {"total_osl": {"avg": 0}}),
+            "total_osl.avg: expected a number above 0, got 0",
+        ),
+    ],
+)
+def test_another_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    """With the file's name and what was expected of it."""
+    path = tmp_path / "export.json"
+    path.write_text(text)
+    with pytest.raises(ResultError) as raised:
+        read_tool_file(path)
+    message = str(raised.value)
+    assert message.startswith(f"{path}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"\xff\xfe\x00", "got a file that is not text"), (None, "No such file")]
+)
+def test_bytes_and_missing_files_are_refused(
+    tmp_path: Path, data: bytes | None, words: str
+) -> None:
+    """A file that is not text, and one that is not there."""
+    path = tmp_path / "export.json"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(ResultError, match=words):
+        read_tool_file(path)
