@@ -115,6 +115,9 @@ Identifier = Annotated[
         "an id: lower-case letters, digits, dots, hyphens and underscores, at most 80",
     ),
 ]
+TableName = Annotated[
+    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec")
+]
 Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
 Notes = Annotated[Text, Field(description="What a reader should know besides.")]
 Source = Annotated[

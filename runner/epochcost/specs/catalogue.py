@@ -16,7 +16,7 @@ from epochcost.specs.base import NamedSpec, Spec
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.price import PLAN_KINDS, ApiPrice, Price
+from epochcost.specs.price import PLAN_KINDS, ApiPrice, ApiTable, Price
 from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob
@@ -36,6 +36,7 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "observations": ObservationTable,
         "replays": ReplayedJob,
         "apis": ApiPrice,
+        "api-tables": ApiTable,
     }
 )
 # Folders with a settled meaning, whose specs this version cannot read yet.
@@ -90,6 +91,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 class Catalogue:
     """Specs by kind and id, valid together: every reference names a spec that is here.
 
+    ``apis`` has the rows of ``api_tables``, too.
     ``root`` is the folder with ``specs/``; ``files`` maps ``kind/id`` to its TOML file.
     """
 
@@ -105,6 +107,7 @@ class Catalogue:
     observations: Mapping[str, ObservationTable] = field(default_factory=dict)
     replays: Mapping[str, ReplayedJob] = field(default_factory=dict)
     apis: Mapping[str, ApiPrice] = field(default_factory=dict)
+    api_tables: Mapping[str, ApiTable] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property

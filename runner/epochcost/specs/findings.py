@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from epochcost.specs.base import NamedSpec
-from epochcost.specs.catalogue import keys_of
+from epochcost.specs.catalogue import SpecT, keys_of
 from epochcost.specs.wording import (
     KeyPath,
     closest,
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
         return f"{format_key_path(self.key)}: {self.message}" if self.key else self.message
 
 
-def validate(kind: type[NamedSpec], table: Mapping[str, Any]) -> NamedSpec | tuple[Finding, ...]:
+def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
     """The spec that a table describes, or all faults of the table without the other specs."""
     try:
         return kind.model_validate(table)

@@ -5,13 +5,13 @@
     └── targets/                                              reserved
 
 The folder may also hold Markdown, hidden files, editors' backups, and the .csv files of
-observations and of traces.
+observations, of traces and of prices of tokens.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,8 @@ from epochcost.specs.document import Document, display_path, guess_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.price import ApiPrice, Price
+from epochcost.specs.price import ApiPrice, ApiTable, Price
+from epochcost.specs.prices.api_table import read_api_prices
 from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
@@ -39,7 +40,7 @@ FOLDER = "specs"
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
 # Endings of other files that may stand in the folder of a kind.
 _TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"observations": (".csv",), "replays": (".csv",)}
+    {"observations": (".csv",), "replays": (".csv",), "api-tables": (".csv",)}
 )
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
@@ -148,6 +149,7 @@ class CheckReport:
 class _Loaded(NamedTuple):
     files: tuple[SpecFile, ...]
     specs: tuple[tuple[Document, NamedSpec], ...]
+    apis: tuple[ApiPrice, ...]
     faults: tuple[Fault, ...]
 
 
@@ -177,7 +179,8 @@ def load_catalogue(root: Path) -> Catalogue:
         devices=_by_id(loaded, Device),
         observations=_by_id(loaded, ObservationTable),
         replays=_by_id(loaded, ReplayedJob),
-        apis=_by_id(loaded, ApiPrice),
+        apis=MappingProxyType({api.id: api for api in loaded.apis}),
+        api_tables=_by_id(loaded, ApiTable),
         files=MappingProxyType(files),
     )
 
@@ -212,7 +215,7 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
     faults = [item for item in walked if isinstance(item, Fault)]
     documents, unparsed, unreadable = _documents(files, tree)
     presumed = ((kind, name) for kind, path in unparsed for name in guess_ids(path, tree))
-    unseen = (fault.path.name for fault in faults if fault.path.parent == tree)
+    unseen = {fault.path.name for fault in faults if fault.path.parent == tree}
     context = neighbours(documents, presumed, _graphs_beside(tree), unseen, judge_graph)
     specs = []
     for document in documents:
@@ -220,7 +223,27 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
-    return _Loaded(files, tuple(specs), (*faults, *unreadable))
+    apis = {spec.id: spec for _, spec in specs if isinstance(spec, ApiPrice)}
+    for document, spec in specs:
+        if isinstance(spec, ApiTable):
+            path = document.path.with_name(spec.table)
+            faults.extend(
+                _tabled(path, apis, None if "models" in unseen else context.ids("models"))
+            )
+    return _Loaded(files, tuple(specs), tuple(apis.values()), (*faults, *unreadable))
+
+
+def _tabled(
+    path: Path, apis: dict[str, ApiPrice], models: Collection[str] | None
+) -> Iterator[Fault]:
+    """Add the rows of a table to the prices by id; the faults of those that are unsound."""
+    for row in read_api_prices(path, models):
+        if isinstance(row, Fault):
+            yield row
+        elif row.price.id in apis:
+            yield Fault(path, row.line, 1, f"should differ from every other id, got {row.price.id}")
+        else:
+            apis[row.price.id] = row.price
 
 
 def _documents(

@@ -23,6 +23,7 @@ from epochcost.specs.base import (
     PositiveInt,
     Source,
     Spec,
+    TableName,
     Text,
     Unconfirmed,
     distinct,
@@ -272,11 +273,6 @@ class Published(NamedSpec):
     def page(self) -> str:
         """The id of the source's page."""
         return self.source_id or self.id
-
-
-TableName = Annotated[
-    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec")
-]
 
 
 class ObservationTable(NamedSpec):

@@ -52,6 +52,10 @@ _REFERENCES = (
 )
 
 
+# Keys that name a file beside the spec.
+_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"api-tables": ("table",), "observations": ("table", "profiles"), "replays": ("trace",)}
+)
 # The fault of an ONNX file, or between it and the table that names it; None if there is none.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
@@ -100,17 +104,14 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
     for reference in _REFERENCES:
         if reference.holder == document.kind and reference.kind not in context.unseen:
             yield from _dangling(document, reference, context)
+    for key in _FILES.get(document.kind, ()):
+        yield from _missing_file(document, key)
     match document.kind:
         case "models":
             yield from _wrong_graph(document, context)
         case "prices":
             yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
-        case "observations":
-            yield from _missing_file(document, "table")
-            yield from _missing_file(document, "profiles")
-        case "replays":
-            yield from _missing_file(document, "trace")
         case "published":
             yield from _prices_of_other_machines(document, context)
 

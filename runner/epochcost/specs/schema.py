@@ -38,6 +38,7 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
         "observations": "observation",
         "replays": "replay",
         "apis": "api",
+        "api-tables": "api-table",
     }
 )
 Schema = Mapping[str, Any]

@@ -1,0 +1,92 @@
+"""Tables of prices of tokens: rows are prices by id, and every fault has its line."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import SpecError
+from epochcost.specs.loader import check_paths, load_catalogue
+from epochcost.specs.price import ApiPrice
+from tiny_project import write_tiny_project
+
+_HEADER = (
+    "provider,name,model,input_per_million,cached_input_per_million,output_per_million,"
+    "long.above_tokens,long.input_per_million,long.output_per_million,as_of,source\n"
+)
+_SPEC = """
+id = "list"
+name = "A list"
+table = "list.csv"
+licence = "MIT"
+source = "made up"
+"""
+_SOUND = "They,org/Tiny-1B,tiny,0.5,0.1,2,1000,1,3,2026-07-02,made up\n"
+
+
+def with_rows(root: Path, *rows: str) -> Path:
+    """A project with a table of these rows."""
+    write_tiny_project(root)
+    folder = root / "specs/api-tables"
+    folder.mkdir()
+    (folder / "list.toml").write_text(_SPEC)
+    (folder / "list.csv").write_text("".join(rows))
+    return root
+
+
+def test_a_row_is_a_price(tmp_path: Path) -> None:
+    """By an id of provider and name, with the price of cached tokens and of long prompts."""
+    root = with_rows(tmp_path, _HEADER, _SOUND, "Them,closed,,1,,2,,,,2026-07-02,made up\n")
+    apis = load_catalogue(root).apis
+    assert sorted(apis) == ["them-closed", "they-org-tiny-1b"]
+    api = apis["they-org-tiny-1b"]
+    assert api.model == "tiny"
+    assert api.request(1000, 100) * 1_000_000 == 700
+    assert api.request(1000, 100, Decimal("0.5")) * 1_000_000 == 500
+    assert api.request(1001, 100) * 1_000_000 == 1301
+    assert apis["them-closed"].request(1000, 100, Decimal("0.5")) * 1_000_000 == 1200
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ((_HEADER, _SOUND, _SOUND), "list.csv:3:1: should differ from every other id"),
+        ((_HEADER, _SOUND.replace("tiny", "tinny")), "2:1: model: should be the id of a spec"),
+        ((_HEADER, _SOUND.replace("0.5", "cheap")), "2:1: input_per_million: should be a number"),
+        ((_HEADER, _SOUND.replace("0.1", "0.6")), "should be at most the input's price, 0.5"),
+        ((_HEADER, _SOUND.replace(",2,", ",15000,")), "should be at most 1000 USD a million"),
+        ((_HEADER, _SOUND.replace("0.5,0.1", "0.0000005,")), "for a million tokens and not for"),
+        ((_HEADER, _SOUND.replace("2026-07-02", "July")), "2:1: as_of: should be a date"),
+        ((_HEADER, "They,short\n"), "2:1: should have 11 cells"),
+        ((_HEADER.replace("name", "nme"), _SOUND), "1:1: should have columns of"),
+        (("",), "1:1: should have columns of"),
+    ],
+)
+def test_a_fault_has_its_line(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:
+    """Prices of a billion tokens or of one, unknown models, cells that are no numbers."""
+    root = with_rows(tmp_path, *rows)
+    faults = "\n".join(map(str, check_paths([root]).faults))
+    assert fault in faults
+    with pytest.raises(SpecError, match=r"list\.csv"):
+        load_catalogue(root)
+
+
+def test_the_committed_tables_name_our_models() -> None:
+    """Prices of open models lead to their page, those of closed ones to none."""
+    apis = load_catalogue(Path(__file__).parents[3]).apis
+    assert len(apis) >= 420
+    assert apis["groq-llama-3.1-8b-instant"].model == "llama-3.1-8b"
+    assert apis["openai-gpt-5"].model is None
+    assert any(api.model == "deepseek-v3" and api.cached_input_per_million for api in apis.values())
+
+
+def test_prices_in_other_currencies_have_no_bound() -> None:
+    """A million tokens cost thousands of yen."""
+    prices = {"input_per_million": Decimal(1500), "output_per_million": Decimal(6000)}
+    texts = dict.fromkeys(("name", "provider", "source"), "made up")
+    api = ApiPrice.model_validate(
+        {"id": "x", "currency": "JPY", "as_of": "2026-07-02", **texts, **prices}, strict=False
+    )
+    assert api.input_per_million == 1500
