@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onnxstep.adapters import ADAPTERS, with_adapters
     from onnxstep.builder import Provider
     from onnxstep.graphs.loading import load_model
     from onnxstep.losses import SoftmaxCrossEntropy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # By the module that defines them, the names that this package offers.
 _MODULES = {
+    "adapters": ("ADAPTERS", "with_adapters"),
     "builder": ("Provider",),
     "graphs.loading": ("load_model",),
     "losses": ("SoftmaxCrossEntropy",),
@@ -52,6 +54,7 @@ _MODULES = {
     "vjp": ("vjp_graph",),
 }
 __all__ = [
+    "ADAPTERS",
     "Accumulation",
     "Adadelta",
     "Adagrad",
@@ -77,6 +80,7 @@ __all__ = [
     "terms_of",
     "training_step",
     "vjp_graph",
+    "with_adapters",
 ]
 
 

@@ -1,13 +1,20 @@
-"""Linear maps along axes that several rules share: pad, cut, flip, dilate, transpose, multiply."""
+"""Linear maps along axes that several rules share: pad, cut, flip, dilate, transpose, multiply.
+
+Also values under shapes that only the run tells, which a runtime computes no earlier.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from onnxstep.builder import Value
+
+_ZERO, _ALLOWS_ZERO = np.zeros(1, np.int64), 14
 
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
@@ -89,3 +96,22 @@ def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
 
 def _pair(first: int, step: int, second: int) -> list[int]:
     return [first, second] if step > 1 else [first]
+
+
+def zero_after(trigger: Value) -> Value:
+    """An integer 0 [1] that is there once the trigger is; whatever it holds, NaN too, times 0."""
+    op = trigger.op
+    first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
+    return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
+
+
+def late(x: Value, zero: Value) -> Value:
+    """The same memory under a shape that is only known once ``zero`` is there.
+
+    So nothing that is computed of it equals an earlier computation, nor runs before then. From
+    opset 14 on ``allowzero`` keeps ONNX Runtime from fusing a late Reshape away.
+    """
+    shape = x.op.integers(*x.shape) + zero
+    attributes: dict[str, Any] = {"allowzero": 1} if x.op.opset >= _ALLOWS_ZERO else {}
+    node = helper.make_node("Reshape", [x.name, shape.name], [], **attributes)
+    return x.op.emit_shaped(x, x.shape, node)

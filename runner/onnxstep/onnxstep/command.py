@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
+from onnxstep.adapters import ADAPTERS, with_adapters
 from onnxstep.errors import CapabilityError, Error, InputError, ModelWarning
 from onnxstep.graphs.choices import first_names
 from onnxstep.graphs.counting import flops
@@ -80,6 +81,8 @@ _REPEATABLE = {
     "--freeze": f"a parameter that is not trained{_PATTERN}",
     "--wrt": f"train this and nothing else{_PATTERN}",
     "--train": f"a constant or buffer of the file to train, too{_PATTERN}",
+    "--lora-targets": "with --lora-rank: a weight that gets an adapter"
+    f"{_PATTERN} (default: every weight of a product)",
     "--carry": "an input that is an output in the next step: h0=hn",
 }
 _LISTED = {
@@ -107,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--provider", choices=("cpu", "cuda"), help="where it will run (default: anywhere)")
     text = "with --provider cpu: it is an x86-64, which convolves faster in blocks"
     add("--blocked-convolutions", action="store_true", help=text)
+    text = "train adapters of this rank beside the weights, and else only what --wrt names"
+    add("--lora-rank", type=int, metavar="RANK", help=text)
+    add("--lora-alpha", type=float, help="adapters count ALPHA / RANK times (default: once)")
     add("--clip-norm", type=float, help="bound of the gradients' global norm")
     add("--seed", type=int, help="makes Dropout and first values repeatable")
     return parser
@@ -125,6 +131,12 @@ def _run(arguments: argparse.Namespace) -> None:
     model = separated(load_model(arguments.model))
     for name, patterns in {"--train": arguments.train, "--wrt": arguments.wrt}.items():
         model = with_parameters(name, model, patterns)
+    if arguments.lora_rank is not None:
+        targets = arguments.lora_targets or ["*"]
+        model = with_adapters(
+            model, arguments.lora_rank, arguments.lora_alpha, targets, options.seed or 0
+        )
+        options = replace(options, wrt=[*options.wrt, *ADAPTERS])
     step = training_step(model, options)
     forward = evaluation_graph(
         keep_term_outputs(model, options.terms), loss=options.terms, dimensions=options.dimensions

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx
 
 from onnxstep.graphs.doubts import doubts
-from onnxstep.graphs.parameters import Parameter
+from onnxstep.graphs.parameters import Parameter, weights_of_scales
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ def trained_set(
     """The account of a step that trains some of the parameters, and whose caller froze others.
 
     ``held`` are all ``parameters`` of the model, ``untrained`` is what the function of this name
-    says of it: both follow its whole graph, so that a caller asks once.
+    says of it: both follow its whole graph, so that a caller asks once. A scale of codes counts as
+    the weights that they stand for.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
+    sizes |= weights_of_scales(model)
     left_out = [LeftOut(name, sizes[name], reason) for name, reason in untrained.items()]
     for parameter in held:
         if parameter.name not in trained:

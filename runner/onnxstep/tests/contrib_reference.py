@@ -210,12 +210,93 @@ class RotaryEmbedding(Contributed):
         return (turned.transpose(0, 2, 1, 3).reshape(x.shape) if flat else turned,)
 
 
+class GroupQueryAttention(Contributed):
+    """Causal, without a past; queries, keys and values stand side by side if only x is given."""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs
+        self,
+        x: Array,
+        key: Array | None = None,
+        value: Array | None = None,
+        past_key: Array | None = None,  # noqa: ARG002 - of no length here
+        past_value: Array | None = None,  # noqa: ARG002
+        lengths: Array | None = None,  # noqa: ARG002 - all whole
+        total: Array | None = None,  # noqa: ARG002
+        cos: Array | None = None,
+        sin: Array | None = None,
+        positions: Array | None = None,  # noqa: ARG002 - never given here
+        added: Array | None = None,
+        num_heads: int = 1,
+        kv_num_heads: int = 1,
+        do_rotary: int = 0,
+        rotary_interleaved: int = 0,
+        local_window_size: int = -1,
+        scale: float | None = None,
+        softcap: float = 0.0,
+    ) -> Any:
+        batch, length, width = x.shape
+        size = width // (num_heads + (2 * kv_num_heads if key is None else 0))
+        cuts = [num_heads * size, (num_heads + kv_num_heads) * size]
+        parts = np.split(x, cuts, axis=2) if key is None else (x, key, value)
+        q, k, v = (p.reshape(batch, length, -1, size).transpose(0, 2, 1, 3) for p in parts)
+        if do_rotary:
+            places = np.zeros(1, np.int64)
+            settings = {"interleaved": rotary_interleaved, "rotary_embedding_dim": 2 * cos.shape[1]}
+            turn = RotaryEmbedding(self.onnx_node, self.run_params)
+            q, k = (turn._run(x, places, cos, sin, **settings)[0] for x in (q, k))
+        keys, values = (np.repeat(p, num_heads // kv_num_heads, axis=1) for p in (k, v))
+        scores = q @ keys.swapaxes(-1, -2) * (scale or 1 / math.sqrt(size))
+        scores = softcap * np.tanh(scores / softcap) if softcap else scores
+        behind = np.arange(length)[:, None] - np.arange(length)
+        kept = (behind >= 0) & ((behind < local_window_size) | (local_window_size < 0))
+        scores = np.where(kept, scores, -np.inf) + (0 if added is None else added)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        y = weights / weights.sum(-1, keepdims=True) @ values
+        flat = y.transpose(0, 2, 1, 3).reshape(batch, length, -1)
+        return (flat, k, v)[: len(self.onnx_node.output)]
+
+
+class MatMulNBits(Contributed):
+    """X Wᵀ + b with W [N, K] in blocks of codes; the first code of a byte is in its lowest bits."""
+
+    def _run(  # noqa: PLR0917 - the operator's inputs
+        self,
+        x: Array,
+        codes: Array,
+        scales: Array,
+        zeros: Array | None = None,
+        groups: Array | None = None,  # noqa: ARG002 - never given here
+        bias: Array | None = None,
+        K: int = 0,  # noqa: N803 - the operator's attributes
+        N: int = 0,  # noqa: N803
+        bits: int = 4,
+        block_size: int = 32,  # noqa: ARG002 - the codes' shape says it
+        accuracy_level: int = 0,  # noqa: ARG002
+    ) -> Any:
+        def opened(packed: Array) -> Array:
+            digits = packed[..., None] >> np.arange(0, 8, bits) & (2**bits - 1)
+            return digits.reshape(*packed.shape[:-1], -1).astype(np.float64)
+
+        blocks = codes.shape[1]
+        if zeros is None:
+            zero: Any = 2.0 ** (bits - 1)
+        elif zeros.dtype == np.uint8:
+            zero = opened(zeros.reshape(N, -1))[:, :blocks, None]
+        else:
+            zero = zeros.reshape(N, blocks, 1)
+        weights = (opened(codes) - zero) * scales.reshape(N, blocks, 1)
+        y = x @ weights.reshape(N, -1)[:, :K].T + (0 if bias is None else bias)
+        return (y.astype(x.dtype),)
+
+
 CONTRIBUTED = [
     Attention,
     BiasGelu,
     FastGelu,
     FusedMatMul,
     Gelu,
+    GroupQueryAttention,
+    MatMulNBits,
     MultiHeadAttention,
     QuickGelu,
     RotaryEmbedding,

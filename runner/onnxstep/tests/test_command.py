@@ -57,6 +57,20 @@ def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: 
     assert losses[-1] < losses[0] / 2
 
 
+def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
+    """The rank and the targets are options, and the base is named as frozen."""
+    out = tmp_path / "step.onnx"
+    lora = ("--lora-rank", 2, "--lora-targets", "w*", "--lora-alpha", 4)
+    done = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    account = json.loads(done.stdout)
+    assert account["trained"] == ["w.lora_A", "w.lora_B"]
+    assert account["not_trained"] == {"w": "frozen"}
+    missing = onnxstep(model, "--dim", "batch=8", *lora[:2], "--lora-targets", "v", "-o", out)
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("lora target 'v' is unknown; choices are w")
+
+
 def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
     """The first values have the scale of the loss beside the weights, all in fp32."""
     out = tmp_path / "step.onnx"

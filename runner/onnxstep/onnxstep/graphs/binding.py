@@ -70,12 +70,15 @@ def bind_dimensions(
     tensors that are no constants, whatever they look like. Loops and readers of sequences are
     written out as long as loops make at most ``unrolled_nodes``. Raises ModelError for an unknown
     name, a size that is no positive integer, a dimension left without a size, shapes that
-    contradict each other, and a tensor whose shape depends on data.
+    contradict each other, and a tensor whose shape depends on data. A size of 0 empties inputs
+    beside others, as the cache of a decoder that reads a text from its beginning: they become
+    constants.
     """
-    _check_sizes(symbolic_dimensions(model), sizes)
+    _check_sizes(model, sizes)
     bound = copied(model)
     _keep_live(bound.graph)
     _replace(bound, sizes)
+    _store_empty(bound.graph)
     fixed = untrained(bound).keys() - set(varying)
     fold = partial(fold_constants, fixed=fixed, unrolled_nodes=unrolled_nodes)
     try:
@@ -101,11 +104,13 @@ def _open_input_dimensions(
                 yield dim.dim_param or f"{value.name}[{axis}]", dim
 
 
-def _check_sizes(names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    names = symbolic_dimensions(model)
     for name, size in sizes.items():
         if name not in names:
             raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
-        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS:
+        least = int(all(name in _dimensions(value) for value in model.graph.input))
+        if type(size) is not int or not least <= size <= MAX_ELEMENTS:
             raise ModelError(f"dimension {name!r}: expected a positive integer, got {size!r}")
     missing = [name for name in names if name not in sizes]
     if missing:
@@ -113,6 +118,19 @@ def _check_sizes(names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
         raise ModelError(
             f"dimensions without a size: {_quoted(missing)}; bind them, for example {example}"
         )
+
+
+def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
+    return [dim.dim_param for dim in value.type.tensor_type.shape.dim]
+
+
+def _store_empty(graph: onnx.GraphProto) -> None:
+    """Inputs without elements as initializers: there is nothing to feed."""
+    for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
+        kind = value.type.tensor_type.elem_type
+        shape = static_shape(value.type) or ()
+        graph.input.remove(value)
+        graph.initializer.append(onnx.helper.make_tensor(value.name, kind, shape, b"", raw=True))
 
 
 def _choices(name: str, names: tuple[str, ...]) -> str:

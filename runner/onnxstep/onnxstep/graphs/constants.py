@@ -50,8 +50,9 @@ _BOUNDS: Mapping[str, Sequence[int]] = {
 _ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
 _ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
 # Tables of cosines and sines, where ONNX's own RotaryEmbedding and ONNX Runtime's have them; scales
-# and zeros of codes.
+# and zeros of codes, of DequantizeLinear only if the codes are stored.
 _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
+    "DequantizeLinear": (_OF_CODES, (1,)),
     "GatherBlockQuantized": (_OF_CODES, (2, 3)),
     "GroupQueryAttention": (_ANGLE, (7, 8)),
     "MatMulNBits": (_OF_CODES, (2, 3)),
@@ -176,7 +177,7 @@ class _Uses:
                 if place in _BOUNDS.get(node.op_type, ()):
                     continue
                 reason, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
-                if place in places:
+                if place in places and not (meets and node.op_type == "DequantizeLinear"):
                     yield reason
                 elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
                     yield _Use(node.op_type, place)

@@ -1,7 +1,7 @@
 """Operators that onnx does not know: ONNX Runtime's own, and the shapes of those of ai.onnx.ml.
 
 One function for each form: the tensors that go in and the attributes, to the tensors that come out.
-What the operators compute is left to ``autodiff.rules``, the shapes of all others to ``inference``.
+What the operators compute is left to ``rules``, the shapes of all others to ``inference``.
 """
 
 from __future__ import annotations
@@ -126,12 +126,19 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Queries [B, L, D], or with keys and values behind them, over caches [B, heads, S, D]."""
-    query, past_key, past_value = (_given(inputs, place) for place in (0, 3, 4))
+    """Queries [B, L, D], or with keys and values behind them; a cache [B, heads, S, D] keeps S.
+
+    Without one, or with one of no length, what is present are the new keys and values.
+    """
+    query, past = _given(inputs, 0), inputs[3]
     batch, length, width = query.shape
-    if inputs[1] is None:
-        width = attributes["num_heads"] * past_key.shape[3]
-    return [TensorType(query.elem_type, (batch, length, width)), past_key, past_value]
+    heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
+    size = width // (heads + 2 * shared if inputs[1] is None else heads)
+    keys = past.shape[2] if past is not None and past.shape[2] else length
+    present = TensorType(
+        query.elem_type if past is None else past.elem_type, (batch, shared, keys, size)
+    )
+    return [TensorType(query.elem_type, (batch, length, heads * size)), present, present]
 
 
 def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:

@@ -152,8 +152,9 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every query meets every position of the cache [B, heads, positions, D], masked ones too."""
-    return 4 * math.prod(shapes[node.output[0]]) * shapes[node.input[3]][2]
+    """Every query meets every position of the cache, else of its own call, masked ones too."""
+    positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
+    return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
@@ -182,8 +183,8 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
     """The positions of earlier calls: [..., heads, positions, D] at this input, if it is given."""
-    is_given = len(node.input) > place and node.input[place]
-    return shapes[node.input[place]][-2] if is_given else 0
+    name = node.input[place] if len(node.input) > place else ""
+    return shapes[name][-2] if name else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:

@@ -29,7 +29,7 @@ from onnxstep.graphs.initial import (
     listed_parameters,
     listed_state,
 )
-from onnxstep.graphs.nodes import copied, is_standard, nested_nodes
+from onnxstep.graphs.nodes import copied, is_standard, nested_nodes, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES
 
 
@@ -126,12 +126,20 @@ def parameter_count(model: onnx.ModelProto) -> int:
 
 def few_bits_count(model: onnx.ModelProto) -> int:
     """How many numbers a file stores in few bits, for products."""
-    sizes = {
-        node.input[1]: math.prod(entry.i for entry in node.attribute if entry.name in ("K", "N"))
-        for node in model.graph.node
-        if node.op_type == "MatMulNBits"
-    }
-    return sum(sizes.values())
+    return sum(weights_of_scales(model).values())
+
+
+def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
+    """How many stored codes each scale's tensor makes weights of, by its name."""
+    codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
+    sizes: dict[str, int] = {}
+    for node in model.graph.node:
+        if node.op_type == "MatMulNBits":
+            attributes = node_attributes(node)
+            sizes[node.input[2]] = attributes["K"] * attributes["N"]
+        elif is_standard(node, "DequantizeLinear") and node.input[0] in codes:
+            sizes[node.input[1]] = codes[node.input[0]]
+    return sizes
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:

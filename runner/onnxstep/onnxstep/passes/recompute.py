@@ -14,16 +14,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
+from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
 # ``allowzero`` came into Reshape at 14; it keeps ONNX Runtime from fusing a late Reshape away.
 OLDEST_OPSET = 14
-_ZERO = np.zeros(1, np.int64)
 Rematerialisation = Literal["none", "sqrt"]
 
 # What is so much smaller than its operands is kept: means, variances, maxima.
@@ -150,7 +148,7 @@ class _Again:
         if segment not in self._zeros:
             if trigger is None:
                 return name
-            self._zeros[segment] = _zero_after(self._op, self._op.values[trigger])
+            self._zeros[segment] = zero_after(self._op.values[trigger])
         return self._again(name, segment)
 
     def _segment(self, name: str) -> int:
@@ -206,30 +204,12 @@ class _Again:
         return self._op.append(copy)
 
     def _after(self, name: str, segment: int) -> str:
-        """The same memory under a shape that is only known once the segment's gradient begins.
-
-        So nothing that is computed of it equals the first computation, nor runs before then.
-        """
         value = self._op.values[name]
         if not value.rank:
             return name
         if (segment, name) not in self._late:
-            shape = self._op.integers(*value.shape) + self._zeros[segment]
-            late = helper.make_node(
-                "Reshape", [name, shape.name], [self._op.fresh("late")], allowzero=1
-            )
-            self._op.values[late.output[0]] = Value(
-                self._op, late.output[0], value.shape, value.elem_type
-            )
-            self._late[segment, name] = self._op.append(late)[0].name
+            self._late[segment, name] = late(value, self._zeros[segment]).name
         return self._late[segment, name]
-
-
-def _zero_after(op: Builder, trigger: Value) -> Value:
-    """An integer 0 [1] that is there once the trigger is; whatever it holds, NaN too, times 0."""
-    flat = op.Reshape(trigger, op.integers(-1))
-    first = op.Cast(op.Gather(flat, op.integers(0)), to=TensorProto.INT64)
-    return first * op.constant(_ZERO)
 
 
 def _triggers(passed: _Forward) -> list[str | None]:

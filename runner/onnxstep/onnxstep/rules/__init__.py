@@ -8,6 +8,7 @@ from onnxstep.rules import (  # noqa: F401
     attention,
     contrib,
     convolution,
+    few_bits,
     indexing,
     linear,
     math,

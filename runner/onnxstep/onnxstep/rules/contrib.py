@@ -295,6 +295,75 @@ def _over_positions(x: Value) -> Value:
     return x.op.ReduceSum(x, x.op.integers(0, 1), keepdims=0)
 
 
+@contributed("GroupQueryAttention")
+def group_query_attention(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_keys: Value | None = None,
+    d_values: Value | None = None,
+) -> Cotangents:
+    """Causal attention from the first position on, of heads that share keys and values.
+
+    The runtime leaves open what a query behind the end of its sequence yields; it must receive
+    zeros, as targets that are ignored give.
+    """
+    _require_plain(node)
+    heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
+    packed = node.optional_input(1) is None
+    size = node.y.shape[-1] // heads
+    widths = [heads * size, shared * size, shared * size]
+    operands = _parts(node.x, widths) if packed else [node.input(place) for place in range(3)]
+    q, k, v = (split_heads(x, x.shape[-1] // size) for x in operands)
+    window = int(node.attribute("local_window_size", -1))
+    length = q.shape[2]
+    of = Attention(
+        q=_turned_heads(node, q),
+        k=_turned_heads(node, k),
+        v=v,
+        scale=node.attribute("scale") or 1 / math.sqrt(size),
+        cap=node.attribute("softcap", 0.0),
+        bias=node.optional_input(10),
+        allowed=functools.reduce(
+            op.And, band_masks(q, length, length, 0, (window - 1 if window > 0 else -1, 0))
+        ),
+    )
+    received = op.zeros(node.y.shape, q.elem_type) if dy is None else dy
+    pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))
+    dk = pulled.k if d_keys is None else pulled.k + d_keys
+    dv = pulled.v if d_values is None else pulled.v + d_values
+    turned = (_turned_heads(node, pulled.q, -1), _turned_heads(node, dk, -1), dv)
+    parts = [merge_heads(x) for x in turned]
+    dx = [op.Concat(*parts, axis=-1), None, None] if packed else parts
+    return [*dx, *[None] * 7, pulled.bias]
+
+
+def _require_plain(node: Node) -> None:
+    """Raise ModelError for forms whose derivative is not written."""
+    past = node.optional_input(3)
+    if past is not None and past.shape[2]:
+        raise ModelError(
+            f"{node.label}: past keys and values are not differentiated; bind their length to 0"
+        )
+    if node.attribute("smooth_softmax") or any(map(node.optional_input, (9, 11, 12, 13))):
+        forms = "fed positions, sinks and caches of few bits"
+        raise ModelError(f"{node.label}: {forms} are not differentiated")
+    if node.wants(7) or node.wants(8):
+        raise ModelError(f"{node.label}: its angles are not differentiated; freeze them")
+
+
+def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
+    """Queries or keys [B, heads, L, E] turned by their positions, or back by ``sense`` -1."""
+    if not node.attribute("do_rotary"):
+        return x
+    op, (cos, sin) = node.op, (node.input(7), node.input(8))
+    attributes = {"interleaved": node.attribute("rotary_interleaved", 0), "domain": DOMAIN}
+    if 2 * cos.shape[1] < x.shape[3]:
+        attributes |= {"num_heads": x.shape[1], "rotary_embedding_dim": 2 * cos.shape[1]}
+    inputs = [x, op.integers(0), cos, sin if sense > 0 else -sin]
+    return op.emit("RotaryEmbedding", inputs, attributes)[0]
+
+
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Turn the pairs of ONNX's RotaryEmbedding, which came later, back by the same angles.

@@ -53,6 +53,39 @@ def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **op
     return _case("RotaryEmbedding", name, shapes, options, places, held=held, opset=opset)
 
 
+def _grouped(
+    name: str, shapes: Mapping[str, tuple[int, ...]], past: int | None = None, **options: Any
+) -> Case:
+    """Four heads over two of keys and values, three positions long."""
+    fields = {key: options.pop(key) for key in ("outputs",) if key in options}
+    angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
+    held: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
+    if past is not None:
+        held |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
+    if options.get("do_rotary"):
+        held |= {"cos": np.cos(angles), "sin": np.sin(angles)}
+    places = ["q", "k", "v", "past_k", "past_v", *("lengths", "total", "cos", "sin")]
+    heads = {"num_heads": 4, "kv_num_heads": 2, **options}
+    places += ["positions", "added"]
+    return _case("GroupQueryAttention", name, shapes, heads, places, held=held, **fields)
+
+
+def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
+    """Five rows of 20 numbers in two blocks of 16."""
+    numbers = np.random.default_rng(bits)
+    held = {
+        "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),
+        "scales": numbers.uniform(0.5, 1.5, (5, 2)) / 2**bits,
+    }
+    shapes = {"x": (2, 3, 20)} | ({"b": (5,)} if bias else {})
+    places = ("x", "codes", "scales", "zeros", "groups", "b")
+    attributes = {"K": 20, "N": 5, "bits": bits, "block_size": 16}
+    held |= {} if zeros is None else {"zeros": zeros}
+    return _case("MatMulNBits", name, shapes, attributes, places, held=held)
+
+
+GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
+SIDE_BY_SIDE = {"q": (2, 3, 128)}
 CASES = [
     *(
         _case(op_type, "plain", {"x": (4, 5)}, low=-3.0, high=3.0)
@@ -141,4 +174,15 @@ CASES = [
     _rotary("first_position", (2, 3, 8), [2], interleaved=1),
     _rotary("heads", (2, 2, 3, 4), [[0, 1, 4], [3, 1, 1]]),
     _rotary("partial", (2, 3, 12), [1], num_heads=2, rotary_embedding_dim=4),
+    _grouped("plain", GROUPED),
+    _grouped("packed", SIDE_BY_SIDE, do_rotary=1, outputs=3),
+    _grouped("empty_past", SIDE_BY_SIDE, 0, do_rotary=1, scale=0.4),
+    _grouped("interleaved", GROUPED, do_rotary=1, rotary_interleaved=1, softcap=0.7),
+    _grouped("partial_window", {"q": (2, 3, 256)}, do_rotary=1, local_window_size=2),
+    _grouped("added", {**GROUPED, "added": (2, 4, 3, 3)}),
+    _few_bits("four"),
+    _few_bits("eight_with_bias", 8, bias=True),
+    _few_bits("two", 2),
+    _few_bits("coded_zeros", zeros=np.array([[0x37], [0x98], [0x8A], [0x15], [0xC6]], np.uint8)),
+    _few_bits("float_zeros", zeros=np.linspace(2.0, 11.0, 10).reshape(5, 2)),
 ]

@@ -123,7 +123,15 @@ def test_unbound_dimensions_are_listed_with_an_example() -> None:
 def test_size_must_be_a_positive_integer(size: object) -> None:
     """Nothing is coerced."""
     with pytest.raises(ModelError, match="positive integer"):
-        bind_dimensions(parsed(TWO), {"batch": size, "steps": 4})  # type: ignore[dict-item]
+        bind_dimensions(parsed(TWO), {"batch": 4, "steps": size})  # type: ignore[dict-item]
+
+
+def test_an_input_beside_others_may_be_empty() -> None:
+    """A cache of nothing becomes a constant; what it is joined to keeps its shape."""
+    text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
+    bound = bind_dimensions(parsed(text), {"past": 0})
+    assert [value.name for value in bound.graph.input] == ["x"]
+    assert bound.graph.output[0].type.tensor_type.shape.dim[0].dim_value == 3
 
 
 def test_product_of_sizes_has_a_limit() -> None:

@@ -1,0 +1,158 @@
+"""Low-rank adapters beside the products of a model (Hu et al. 2021, arXiv 2106.09685).
+
+A product y = x W of a chosen weight becomes y + (x A) B · alpha / rank, with A [inner, rank] drawn
+as PyTorch's ``peft`` draws it and B [rank, features] zero. Trained alone (``wrt=ADAPTERS``), the
+weights stay as they are, in whatever form the file has them: floats, codes of MatMulNBits, or codes
+behind DequantizeLinear.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxstep.errors import ModelError
+from onnxstep.graphs.choices import match_names
+from onnxstep.graphs.constants import as_parameters
+from onnxstep.graphs.functions import inline_functions
+from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, listed_parameters
+from onnxstep.graphs.nodes import copied, is_standard, node_attributes
+
+ADAPTERS = ("*.lora_A", "*.lora_B")
+_VIEWS = ("Identity", "Transpose", "Cast", "DequantizeLinear")
+_MATRIX, _SCALES = 2, 2
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A node whose second input is made of a stored weight alone, as [inner, features]."""
+
+    node: onnx.NodeProto
+    weight: str
+    inner: int
+    features: int
+    elem_type: int
+
+
+def with_adapters(
+    model: onnx.ModelProto,
+    rank: int,
+    alpha: float | None = None,
+    patterns: Collection[str] = ("*",),
+    seed: int = 0,
+) -> onnx.ModelProto:
+    """The model with an adapter beside each MatMul, Gemm and MatMulNBits of a matching weight.
+
+    ``alpha`` is the rank unless given. Adapters are parameters, named as their weight with
+    ``.lora_A`` and ``.lora_B`` behind it. Raises ModelError for a rank below 1 and for a pattern
+    that matches no weight of a product.
+    """
+    if rank < 1:
+        raise ModelError(f"lora rank: expected a positive integer, got {rank}")
+    adapted = inline_functions(model) if model.functions else copied(model)
+    products = list(_products(adapted.graph))
+    chosen = match_names("lora target", patterns, {product.weight for product in products})
+    products = [product for product in products if product.weight in chosen]
+    beside = {product.node.output[0]: product for product in products}
+    nodes = [*adapted.graph.node]
+    del adapted.graph.node[:]
+    for node in nodes:
+        product = beside.get(node.output[0]) if node.output else None
+        adapted.graph.node.append(node)
+        if product is not None:
+            scale = (rank if alpha is None else alpha) / rank
+            adapted.graph.node.extend(_beside(adapted.graph.node[-1], product, scale))
+    return _with_parameters(adapted, {each.weight: each for each in products}, rank, seed)
+
+
+def _products(graph: onnx.GraphProto) -> Iterator[_Product]:
+    tensors = {tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer}
+    for value in graph.input:
+        kind = value.type.tensor_type
+        shape = tuple(dim.dim_value for dim in kind.shape.dim)
+        tensors.setdefault(value.name, (shape, kind.elem_type))
+    makers = {name: node for node in graph.node for name in node.output}
+    for node in graph.node:
+        if node.op_type == "MatMulNBits":
+            sizes = node_attributes(node)
+            kind = tensors.get(node.input[_SCALES], ((), TensorProto.FLOAT))[1]
+            yield _Product(node, node.input[1], sizes["K"], sizes["N"], kind)
+        elif is_standard(node, "MatMul", "Gemm") and not node_attributes(node).get("transA"):
+            yield from _floats(node, makers, tensors)
+
+
+def _floats(
+    node: onnx.NodeProto,
+    makers: Mapping[str, onnx.NodeProto],
+    tensors: Mapping[str, tuple[tuple[int, ...], int]],
+) -> Iterator[_Product]:
+    name, turned = node.input[1], bool(node_attributes(node).get("transB"))
+    kind = 0
+    while name in makers and is_standard(makers[name], *_VIEWS):
+        maker = makers[name]
+        if maker.op_type == "DequantizeLinear" and maker.input[1] in tensors:
+            kind = kind or tensors[maker.input[1]][1]
+        kind = kind or node_attributes(maker).get("to", 0)
+        turned ^= maker.op_type == "Transpose"
+        name = maker.input[0]
+    shape, stored = tensors.get(name, ((), 0))
+    if len(shape) == _MATRIX and all(shape):
+        inner, features = shape[::-1] if turned else shape
+        yield _Product(node, name, inner, features, kind or stored)
+
+
+def _beside(node: onnx.NodeProto, product: _Product, scale: float) -> Iterator[onnx.NodeProto]:
+    """The adapter's nodes; the product's own result is renamed."""
+    y, name = node.output[0], f"{node.output[0]}/lora"
+    node.output[0] = f"{y}/base"
+    yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
+    narrow = f"{name}_x"
+    if scale != 1:
+        dtype = helper.tensor_dtype_to_np_dtype(product.elem_type)
+        factor = numpy_helper.from_array(np.array(scale, dtype))
+        yield helper.make_node("Constant", [], [f"{name}_scale"], value=factor)
+        yield helper.make_node("Mul", [narrow, f"{name}_scale"], [f"{name}_scaled"])
+        narrow = f"{name}_scaled"
+    yield helper.make_node("MatMul", [narrow, f"{product.weight}.lora_B"], [f"{name}_y"])
+    yield helper.make_node("Add", [f"{y}/base", f"{name}_y"], [y])
+
+
+def _with_parameters(
+    model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
+) -> onnx.ModelProto:
+    """Add A and B: listed in a weightless file, with their values in another."""
+    listed = None if listed_parameters(model) is None else _metadata(model)
+    drawn = json.loads(listed[METADATA_KEY]) if listed else {}
+    first = max([entry["seed"] for entry in drawn.values()], default=seed) + 1
+    stored = []
+    for place, product in enumerate(products.values()):
+        scale = 1 / math.sqrt(product.inner)
+        parts = (
+            ("A", (product.inner, rank), Initial("uniform", scale, first + place)),
+            ("B", (rank, product.features), Initial("constant", 0.0, first + place)),
+        )
+        for part, shape, initial in parts:
+            name = f"{product.weight}.lora_{part}"
+            if listed is not None:
+                drawn[name] = vars(initial)
+                model.graph.input.append(
+                    helper.make_tensor_value_info(name, product.elem_type, shape)
+                )
+                continue
+            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(product.elem_type))
+            values = draw(initial, shape, dtype, seed)
+            model.graph.initializer.append(numpy_helper.from_array(values, name))
+            stored.append(name)
+    if listed is not None:
+        helper.set_model_props(model, listed | {METADATA_KEY: json.dumps(drawn)})
+    return as_parameters(model, stored) if stored else model
+
+
+def _metadata(model: onnx.ModelProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props}

@@ -1,0 +1,181 @@
+"""Adapters begin without effect, learn alone, and act as a change of the weight."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from graph_text import run
+from onnxstep import (
+    ADAPTERS,
+    StepOptions,
+    evaluation_graph,
+    first_values,
+    training_step,
+    with_adapters,
+)
+from onnxstep.errors import ModelError
+from onnxstep.graphs.initial import METADATA_KEY
+from onnxstep.graphs.parameters import few_bits_count, materialise, parameters
+
+Array = NDArray[Any]
+RANK, ALPHA, ROWS, BLOCK = 2, 3.0, 6, 16
+WEIGHTS = {"first.weight": (32, 16), "second.weight": (5, 16), "third.weight": (7, 5)}
+TEXT = """<ir_version: 10, opset_import: ["" : 21]> g (float[6,32] x) => (float[6,7] y) {
+    h = MatMul(x, "first.weight") r = Tanh(h)
+    z = Gemm <transB = 1> (r, "second.weight")
+    t = Transpose <perm = [1, 0]> ("third.weight") y = MatMul(z, t) }"""
+
+
+def _numbers() -> dict[str, Array]:
+    rng = np.random.default_rng(0)
+    return {k: rng.standard_normal(shape).astype(np.float32) for k, shape in WEIGHTS.items()}
+
+
+def _model() -> onnx.ModelProto:
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in _numbers().items()
+    )
+    return model
+
+
+def _data() -> dict[str, Array]:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((ROWS, 32)).astype(np.float32)
+    return {"x": x, "target": rng.integers(0, 7, ROWS)}
+
+
+def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
+    """Losses and values after steps of Adam on the adapters."""
+    step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
+    values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
+    losses = []
+    for _ in range(steps):
+        got = run(step.model, values | _data())
+        losses.append(float(got[step.loss]))
+        values |= {c.input: got[c.output] for c in step.carried}
+    return losses, {name: values[name] for name in step.parameters}
+
+
+def test_adapters_act_as_a_change_of_the_weights() -> None:
+    """Without effect first; after steps the plain model with W + A B · alpha / rank is the same."""
+    model = _model()
+    adapted = with_adapters(model, RANK, ALPHA)
+    losses, trained = _trained(adapted)
+    plain = evaluation_graph(model)
+    begun = run(plain, _data() | materialise(model))
+    assert losses[0] == pytest.approx(float(begun["loss"]), abs=1e-6)
+    assert losses[-1] < losses[0]
+    assert set(trained) == {f"{name}.lora_{part}" for name in WEIGHTS for part in "AB"}
+    merged = {}
+    for name, weight in _numbers().items():
+        change = trained[f"{name}.lora_A"] @ trained[f"{name}.lora_B"] * (ALPHA / RANK)
+        merged[name] = weight + (change if name.startswith("first") else change.T)
+    after = run(evaluation_graph(adapted), _data() | _numbers() | trained)
+    np.testing.assert_allclose(run(plain, _data() | merged)["y"], after["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_patterns_choose_the_weights() -> None:
+    """Of a weightless file too, whose list says how adapters are drawn."""
+    model = _model()
+    listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
+    del model.graph.initializer[:]
+    model.graph.input.extend(
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in WEIGHTS.items()
+    )
+    helper.set_model_props(model, {METADATA_KEY: json.dumps(listed)})
+    adapted = with_adapters(model, RANK, patterns=["first*", "*hird.weight"])
+    names = [parameter.name for parameter in parameters(adapted)]
+    assert [name for name in names if name not in WEIGHTS] == [
+        f"{name}.lora_{part}" for name in ("first.weight", "third.weight") for part in "AB"
+    ]
+    values = materialise(adapted)
+    assert 0 < abs(values["first.weight.lora_A"]).max() <= 32**-0.5
+    assert not values["first.weight.lora_B"].any()
+    losses, _ = _trained(adapted)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("rank", "patterns", "message"),
+    [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
+)
+def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
+    """A rank without columns, and a pattern that no weight of a product has."""
+    with pytest.raises(ModelError, match=message.replace("*", r"\*")):
+        with_adapters(_model(), rank, patterns=patterns)
+
+
+def _codes() -> tuple[Array, Array, Array]:
+    """Codes [features, inner] around 8, a scale for each block of a row, and the weights."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
+    scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
+    return codes, scales, (codes - np.float32(8)) * np.repeat(scales, BLOCK, axis=1)
+
+
+def _product(form: str) -> onnx.ModelProto:
+    """A trained product, then one with frozen weights in floats or codes of four bits."""
+    codes, scales, weights = _codes()
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
+    sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
+    node = helper.make_node
+    nodes, tensors = {
+        "MatMulNBits": (
+            [node("MatMulNBits", ["h", "w", "s"], ["y"], domain="com.microsoft", **sizes)],
+            {"w": packed, "s": scales},
+        ),
+        "DequantizeLinear": (
+            [
+                node("DequantizeLinear", ["w", "s", "zero"], ["d"], axis=1, block_size=BLOCK),
+                node("Transpose", ["d"], ["t"], perm=[1, 0]),
+                node("MatMul", ["h", "t"], ["y"]),
+            ],
+            {"s": scales},
+        ),
+        "floats": ([node("MatMul", ["h", "w"], ["y"])], {"w": weights.T.copy()}),
+    }[form]
+    square = np.random.default_rng(3).standard_normal((32, 32)).astype(np.float32)
+    stored = [numpy_helper.from_array(a, n) for n, a in {**tensors, "square": square}.items()]
+    if form == "DequantizeLinear":
+        four = TensorProto.UINT4
+        stored.append(helper.make_tensor("w", four, codes.shape, codes.ravel().tolist()))
+        stored.append(helper.make_tensor("zero", four, scales.shape, [8] * scales.size))
+    graph = helper.make_graph(
+        [node("MatMul", ["x", "square"], ["p"]), node("Tanh", ["p"], ["h"]), *nodes],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [ROWS, 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [ROWS, 8])],
+        stored,
+    )
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+@pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
+def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
+    """The losses and adapters of a graph of codes are those of the dequantised graph."""
+    expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
+    losses, trained = _trained(with_adapters(_product(form), RANK))
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
+    for name, array in expected.items():
+        np.testing.assert_allclose(trained[name], array, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
+def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
+    """Nothing trains them, and the account names as many numbers as there are codes."""
+    model = _product(form)
+    step = training_step(model)
+    assert step.parameters == ("square",)
+    assert {(t.name, t.size) for t in step.trained_set.left_out} == {("s", 8 * 32)}
+    assert few_bits_count(model) == 8 * 32
