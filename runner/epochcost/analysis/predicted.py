@@ -135,7 +135,7 @@ def predict_times(
     read.
     """
     catalogue = inputs.catalogue
-    if not catalogue.observations:
+    if not catalogue.tables_of("examples"):
         return Predictions((), ())
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
@@ -360,7 +360,7 @@ def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Obser
         step=step,
         epoch=epoch_time(step, training, batch),
         epochs=training.epochs if training else None,
-        date=max(table.retrieved for table in catalogue.observations.values()),
+        date=max(table.retrieved for table in catalogue.tables_of("examples")),
         evidence=evidence,
         doubts=(task.place.doubt,) if task.place.doubt and program is None else (),
         draws=forecast.draws,

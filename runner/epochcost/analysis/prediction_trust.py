@@ -238,7 +238,7 @@ def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> I
     """Among what is learnt from, and in each table of tuned programs by itself."""
     hourly = hourly_prices(catalogue, devices)
     choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
-    for table in catalogue.observations.values():
+    for table in catalogue.tables_of("examples"):
         tuned = placed_tables(catalogue, [table], devices) if table.tuned else ()
         if tuned:
             alone = tried(tuned, devices, "accelerator")

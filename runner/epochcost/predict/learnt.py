@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
+from epochcost.predict.decoders.forms import read_forms
+from epochcost.predict.decoders.processors import read_processors
+from epochcost.predict.decoders.rows import columns_of, read_lines
 from epochcost.predict.design import Devices, Placed, content_of, designed
 from epochcost.predict.process import (
     Design,
@@ -55,7 +59,7 @@ def learnt_rates(
     """
     rows = [
         row
-        for table in catalogue.observations.values()
+        for table in catalogue.tables_of("examples")
         if not table.tuned
         for row in _undoubted(placed_tables(catalogue, [table], devices), devices, cache)
     ]
@@ -124,8 +128,16 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
         named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
         return ()
+    rows: Callable[[Path], object] = read_rates
+    if named.kind == "tokens":
+        rows = partial(read_lines, names=None, columns=columns_of(named))
     faults: list[Fault] = []
-    for name, read in ((named.table, read_rates), (named.profiles, read_profiles)):
+    for name, read in (
+        (named.table, rows),
+        (named.profiles, read_profiles),
+        (named.decoders, read_forms),
+        (named.machines, read_processors),
+    ):
         if name is not None and (spec.parent / name).is_file():
             try:
                 read(spec.parent / name)

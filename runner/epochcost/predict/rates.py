@@ -100,18 +100,19 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
     Raises SpecError with every missing column and every value that is no positive number.
     """
-    return tuple(_read(path, COLUMNS, lambda line, row: _rate(path, line, row)))
+    return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
     """Read profiles of graphs, by model and size; raises SpecError as ``read_rates`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
-    return dict(_read(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
+    return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 
 
-def _read(
+def read_table(
     path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
 ) -> list[RowT]:
+    """Every row of a CSV file, by its line; raises SpecError as ``read_rates`` does."""
     values, faults = [], []
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
     missing = [name for name in columns if name not in (rows.fieldnames or ())]
@@ -136,9 +137,9 @@ def _text(path: Path) -> str:
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
-    value = _positive("value", row["value"])
+    value = positive_number("value", row["value"])
     # Some sources write 0 where they do not say.
-    batch = _positive("batch", row["batch"]) if row["batch"] not in {"", "0"} else None
+    batch = positive_number("batch", row["batch"]) if row["batch"] not in {"", "0"} else None
     mode = MODES.get(row["mode"])
     if mode is None:
         raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
@@ -177,13 +178,14 @@ def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
 
 
 def _count(text: str) -> int:
-    value = _positive("count", text)
+    value = positive_number("count", text)
     if value != int(value):
         raise ValueError(f"count: expected a whole number, got {text!r}")
     return int(value)
 
 
-def _positive(name: str, text: str) -> float:
+def positive_number(name: str, text: str) -> float:
+    """A number above 0; ``name`` is the column's in the ValueError for any other text."""
     value = _number(name, text)
     if value <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {text!r}")

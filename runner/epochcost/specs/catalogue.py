@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec, Spec
@@ -114,6 +114,10 @@ class Catalogue:
     def models_folder(self) -> Path:
         """The folder of the ONNX files of ``models``."""
         return self.root / "models"
+
+    def tables_of(self, kind: Literal["examples", "tokens"]) -> tuple[ObservationTable, ...]:
+        """The tables of observations of a kind."""
+        return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def graph_path(self, model: Model) -> Path:
         """The ONNX file of a model; raises InputError if the model has none."""

@@ -279,8 +279,30 @@ class ObservationTable(NamedSpec):
     """The source of a table, and the demands of its licence on whoever shows its rows."""
 
     name: Text = Field(description="What people call the source.", examples=["timm results"])
+    kind: Literal["examples", "tokens"] = Field(
+        "examples",
+        description=(
+            "What the rows time: examples of any model, or tokens that language models read, "
+            "write and learn."
+        ),
+    )
     table: TableName = Field(
         description="The file with the rows, beside this one.", examples=["timm.csv"]
+    )
+    columns: Mapping[str, Text] = Field(
+        {},
+        description="Columns left out of a table of tokens, whose value is that of every row.",
+        examples=[{"precision": "Q4_K_M"}],
+    )
+    decoders: TableName | None = Field(
+        None,
+        description="The file with the forms of language models that rows name, beside this one.",
+        examples=["decoders.csv"],
+    )
+    machines: TableName | None = Field(
+        None,
+        description="The file with the processors of machines that rows name, beside this one.",
+        examples=["sparecores-machines.csv"],
     )
     profiles: TableName | None = Field(
         None,

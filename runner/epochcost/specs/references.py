@@ -54,7 +54,11 @@ _REFERENCES = (
 
 # Keys that name a file beside the spec.
 _FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"api-tables": ("table",), "observations": ("table", "profiles"), "replays": ("trace",)}
+    {
+        "api-tables": ("table",),
+        "observations": ("table", "profiles", "decoders", "machines"),
+        "replays": ("trace",),
+    }
 )
 # The fault of an ONNX file, or between it and the table that names it; None if there is none.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]

@@ -16,7 +16,7 @@ _ENOUGH, _AIM = 30, 0.82
 def pages(report: Report) -> Iterator[Page]:
     """The page of predictions."""
     trust = report.trust
-    tables = report.catalogue.observations.values()
+    tables = report.catalogue.tables_of("examples")
     yield Page(
         uri=URI,
         title="How good the predictions are",

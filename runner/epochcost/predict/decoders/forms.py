@@ -1,0 +1,111 @@
+"""Forms of language models and of processors, and the names under which rows mean them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from epochcost.predict.rates import positive_number, read_table
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.decoder import Decoder
+
+_SUFFIXES = frozenset(
+    {"instruct", "hf", "it", "chat", "base", "meta", "bnb", "4bit", "gptq", "awq", "pretrained"}
+)
+_RELEASE = re.compile(r"v0\.\d+")
+_FORM_COLUMNS = (
+    "model", "layers", "hidden", "vocabulary", "experts", "experts_per_token", "parameters",
+    "active_parameters", "kv_bytes_per_token_16_bit",
+)  # fmt: skip
+_BYTES_OF_16_BITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderForm:
+    """Numbers of a language model on which its times depend; no experts if it is dense."""
+
+    layers: int
+    hidden: int
+    parameters: int
+    active_parameters: int
+    cached_numbers_per_token: int
+    vocabulary: int
+    experts: int = 0
+    experts_per_token: int = 0
+
+
+def form_of(decoder: Decoder) -> DecoderForm | None:
+    """The form of a decoder of the catalogue; None if its spec lacks hidden or parameters."""
+    if decoder.hidden is None or decoder.parameters is None:
+        return None
+    return DecoderForm(
+        decoder.layers,
+        decoder.hidden,
+        decoder.parameters,
+        decoder.active_parameters or decoder.parameters,
+        decoder.cached_numbers_per_token,
+        decoder.vocabulary,
+        decoder.experts or 0,
+        decoder.experts_per_token or 0,
+    )
+
+
+class Forms:
+    """Forms by every name that sources give their models."""
+
+    def __init__(self, named: Iterable[tuple[str, DecoderForm]]) -> None:
+        self._forms: dict[str, DecoderForm] = {}
+        for name, form in named:
+            self._forms.setdefault(plain_name(name), form)
+
+    def named(self, name: str) -> DecoderForm | None:
+        """The form that a source's name means, if any; owner, case and release do not matter."""
+        return self._forms.get(plain_name(name))
+
+
+def plain_name(name: str) -> str:
+    """A model's name without owner, remarks in brackets, punctuation and words for its training."""
+    text = re.sub(r"\(.*?\)", " ", name.casefold().rsplit("/", 1)[-1])
+    parts = [part for part in re.split(r"[^a-z0-9.]+", text) if part not in _SUFFIXES]
+    return "".join(re.sub(r"^v(?=\d)", "", part) for part in parts if not _RELEASE.fullmatch(part))
+
+
+def catalogue_forms(catalogue: Catalogue) -> Forms:
+    """Forms of the tables of tokens and of the catalogue's decoders."""
+    named: list[tuple[str, DecoderForm]] = []
+    for table in catalogue.tables_of("tokens"):
+        if table.decoders:
+            folder = catalogue.files[f"observations/{table.id}"].parent
+            named += read_forms(folder / table.decoders)
+    for model in catalogue.models.values():
+        form = form_of(model.decoder) if model.decoder else None
+        if form is not None:
+            named += [(model.id, form), (model.name, form)]
+    return Forms(named)
+
+
+def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
+    """Names and forms of a table, aliases too; raises SpecError as ``read_rates`` does."""
+    rows = read_table(path, _FORM_COLUMNS, lambda _, row: (row, _form(row)))
+    return tuple(
+        (name.strip(), form)
+        for row, form in rows
+        for name in (row["model"], *filter(None, row.get("aliases", "").split(";")))
+    )
+
+
+def _form(row: Mapping[str, str]) -> DecoderForm:
+    counts = {name: int(positive_number(name, row[name])) for name in _FORM_COLUMNS[1:4]}
+    return DecoderForm(
+        **counts,
+        parameters=int(positive_number("parameters", row["parameters"])),
+        active_parameters=int(positive_number("active_parameters", row["active_parameters"])),
+        cached_numbers_per_token=int(
+            positive_number("kv_bytes_per_token_16_bit", row["kv_bytes_per_token_16_bit"])
+        )
+        // _BYTES_OF_16_BITS,
+        experts=int(row["experts"] or 0),
+        experts_per_token=int(row["experts_per_token"] or 0),
+    )

@@ -1,0 +1,330 @@
+"""Times of tokens that others published, each turned into seconds of one of two kinds.
+
+``training_rows`` reads the rows of trainings, ``doubts`` finds rows that cannot be right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from epochcost.predict.decoders.forms import DecoderForm, Forms, catalogue_forms
+from epochcost.predict.decoders.processors import (
+    CpuForm,
+    catalogue_processors,
+    is_processor,
+)
+from epochcost.predict.design import Devices
+from epochcost.predict.rates import MODES, positive_number, read_table
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Device
+from epochcost.specs.published import ObservationTable
+
+Kind = Literal["first", "token"]
+Precision = Literal["fp32", "bf16", "fp8", "int8", "int4", "fp4"]
+REQUIRED = (
+    "model", "mode", "precision", "software", "chip", "metric", "value", "unit", "licence",
+)  # fmt: skip
+OPTIONAL = (
+    "source", "date", "task", "batch", "sequence_or_image", "count", "machine", "file",
+    "input_tokens", "output_tokens", "concurrency", "tensor_parallel", "request_rate",
+    "weight_bytes", "note",
+)  # fmt: skip
+# Bits of a weight with its share of the scales; layers that are not quantised are left out.
+BITS: Mapping[Precision, float] = {
+    "fp32": 32, "bf16": 16, "fp8": 8, "int8": 8.5, "int4": 4.5, "fp4": 4.5,
+}  # fmt: skip
+_PRECISIONS: tuple[tuple[str, Precision], ...] = (
+    (r"int8|q8", "int8"),
+    (r"nf4|int4|awq|gptq|q4|4-bit|bpw", "int4"),
+    (r"fp4", "fp4"),
+    (r"fp8|float8", "fp8"),
+    (r"float32|fp32|tf32", "fp32"),
+    (r"", "bf16"),
+)
+_BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
+_FAMILIES = (
+    "llama.cpp", "vLLM", "TensorRT-LLM", "DeepSpeed", "LMDeploy", "SGLang", "gpt-fast", "OpenVINO",
+    "bitsandbytes", "Transformers", "MLC", "exllama", "NeuronX",
+)  # fmt: skip
+# Fewer sequences on average are one at a time: a client that waits for each answer.
+_SEVERAL = 1.5
+_SECONDS = {"s": 1.0, "ms": 1e-3}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A published figure of serving: ``seconds`` to the first token, or between two tokens.
+
+    ``first``: the prompts of ``sequences`` are read together, and nothing waits. ``token``:
+    ``sequences`` are continued at once. An ``interleaved`` time between tokens contains the
+    reading of prompts: it is ``(first + (output - 1) * token) / output`` of a request, so that
+    ``sequences / seconds`` are the tokens that are written a second. ``sequences`` and
+    ``seconds`` are None for a rate at the most load, ``tokens_per_second`` for a time. ``prompt``
+    and ``output`` are 0 where the source does not say. ``count`` chips worked on the model,
+    ``tensor_parallel`` of them on each layer.
+    """
+
+    source: str
+    date: str
+    software: str
+    version: str
+    model: str
+    form: DecoderForm
+    precision: Precision
+    weight_bytes: float
+    chip: str
+    device: Device | None
+    cpu: CpuForm | None
+    count: int
+    tensor_parallel: int
+    machine: str
+    task: str
+    kind: Kind
+    prompt: int
+    output: int
+    sequences: float | None
+    interleaved: bool
+    seconds: float | None
+    tokens_per_second: float | None
+    file: str
+    licence: str
+    path: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """Its place, as errors name it."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Devices, forms and processors by the names that rows use."""
+
+    devices: Devices
+    forms: Forms
+    processors: Mapping[str, CpuForm]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row as its file has it, every column present, with the model's form if that is named."""
+
+    path: Path
+    number: int
+    cells: Mapping[str, str]
+    form: DecoderForm | None
+
+    def count_of(self, column: str, default: int) -> int:
+        """A whole number of a column that may be empty; raises ValueError for anything else."""
+        text = self.cells[column]
+        return int(positive_number(column, text)) if text not in {"", "0"} else default
+
+
+def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
+    """Rows of serving of every table of tokens of a project, doubted ones too.
+
+    Models without a known form and figures of other kinds are left out. Raises InputError for a
+    table that cannot be read.
+    """
+    names = names_of(catalogue)
+    return tuple(
+        row for lines in catalogue_lines(catalogue, names) for row in _rows_of(lines, names)
+    )
+
+
+def read_token_rows(
+    path: Path, names: Names, columns: Mapping[str, str] | None = None
+) -> tuple[TokenRow, ...]:
+    """Rows of serving of a table; ``columns`` holds the values of those that it leaves out.
+
+    Raises SpecError with every missing column and every value that is no positive number.
+    """
+    return tuple(_rows_of(read_lines(path, names, columns or {}), names))
+
+
+def unresolved_models(catalogue: Catalogue) -> Mapping[str, int]:
+    """How many rows name each model whose form no table and no spec has."""
+    names = names_of(catalogue)
+    return Counter(
+        line.cells["model"]
+        for lines in catalogue_lines(catalogue, names)
+        for line in lines
+        if line.form is None
+    )
+
+
+def names_of(catalogue: Catalogue) -> Names:
+    """Names of a project's devices, language models and machines."""
+    return Names(
+        Devices(catalogue.devices.values()),
+        catalogue_forms(catalogue),
+        catalogue_processors(catalogue),
+    )
+
+
+def catalogue_lines(catalogue: Catalogue, names: Names) -> Iterator[tuple[Line, ...]]:
+    """Lines of each table of tokens."""
+    for table in catalogue.tables_of("tokens"):
+        folder = catalogue.files[f"observations/{table.id}"].parent
+        yield read_lines(folder / table.table, names, columns_of(table))
+
+
+def columns_of(table: ObservationTable) -> Mapping[str, str]:
+    """Columns that a table of tokens may leave out, with their value."""
+    return {"source": table.name, "licence": table.licence, **table.columns}
+
+
+def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
+    """Lines of a table, with the columns that it leaves out; without names, no line has a form."""
+    demanded = [name for name in REQUIRED if name not in columns]
+    blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)
+
+    def line(number: int, row: Mapping[str, str]) -> Line:
+        cells = blank | dict(row)
+        if cells["mode"] not in MODES:
+            raise ValueError(f"mode: expected infer or train, got {cells['mode']!r}")
+        positive_number("value", cells["value"])
+        return Line(path, number, cells, names.forms.named(cells["model"]) if names else None)
+
+    return tuple(read_table(path, demanded, line))
+
+
+def precision_of(text: str) -> Precision:
+    """The precision of weights that a source's words mean; 16 bits where they name no other."""
+    words = text.casefold()
+    return next(name for pattern, name in _PRECISIONS if re.search(pattern, words))
+
+
+def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
+    """Bytes of all weights, by the bits that a source's words give or that are usual."""
+    stated = _BITS_PER_WEIGHT.search(text)
+    return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
+
+
+def software_of(text: str) -> str:
+    """The family of a software, whatever its version; those words where it is none that we know."""
+    words = text.casefold().replace("ollama", "llama.cpp")
+    return next((name for name in _FAMILIES if name.casefold() in words), text)
+
+
+def _rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
+    for line in lines:
+        if line.form is not None and MODES[line.cells["mode"]] == "inference":
+            timed = _timed(line)
+            if timed is not None:
+                yield _row(line, line.form, timed, names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    kind: Kind
+    sequences: float | None
+    seconds: float | None
+    tokens_per_second: float | None = None
+    interleaved: bool = False
+
+
+def _timed(line: Line) -> _Timed | None:
+    """The figure of a line as seconds of its kind; None for a figure that is of another."""
+    cells, value = line.cells, positive_number("value", line.cells["value"])
+    metric, task = cells["metric"], cells["task"]
+    prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
+    load = cells["concurrency"] or cells["batch"]
+    at_once = positive_number("concurrency", load) if load else None
+    alone = at_once is not None and at_once < _SEVERAL
+    # A batch is read and written together; a server mixes requests that come when they come.
+    static = "batch" in task and "kept full" not in task
+    if metric.startswith(("time to first token", "time per output token")):
+        if not (alone or (static and at_once)):
+            return None
+        kind: Kind = "first" if "first" in metric else "token"
+        seconds = value * _SECONDS[cells["unit"]]
+        return _Timed(kind, 1.0 if alone else at_once, seconds)
+    if cells["unit"] != "tokens/s":
+        return None
+    if metric.startswith("prefill"):
+        together = at_once or 1.0
+        return _Timed("first", together, prompt * together / value, value) if prompt else None
+    if metric.startswith("decode"):
+        return _Timed("token", at_once or 1.0, (at_once or 1.0) / value, value)
+    return _at_load(cells, value, prompt, output, at_once)
+
+
+def _at_load(
+    cells: Mapping[str, str],
+    value: float,
+    prompt: int,
+    output: int,
+    at_once: float | None,
+) -> _Timed | None:
+    """A rate of requests with their prompts as seconds between tokens."""
+    metric, online = cells["metric"], cells["task"].startswith("online")
+    if not metric.startswith(("output throughput", "total throughput")):
+        return None
+    if metric.startswith("total"):
+        # Servers that state it state the output's beside it.
+        if online or not output:
+            return None
+        value *= output / (prompt + output)
+    if at_once is None:
+        full = cells["request_rate"] == "inf" or "maximum load" in cells["task"]
+        return _Timed("token", None, None, value, True) if full and output else None
+    if online and at_once < _SEVERAL:
+        # Its first token and the others are rows of their own.
+        return None
+    return _Timed("token", at_once, at_once / value, value, interleaved=True)
+
+
+def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow:
+    cells, software = line.cells, software_of(line.cells["software"])
+    precision = precision_of(cells["precision"])
+    count = line.count_of("count", 1)
+    device, cpu = placed_on(cells, names)
+    # llama.cpp gives each device layers of its own.
+    split = 1 if software == "llama.cpp" else min(line.count_of("tensor_parallel", count), count)
+    return TokenRow(
+        source=cells["source"],
+        date=cells["date"],
+        software=software,
+        version=cells["software"],
+        model=cells["model"],
+        form=form,
+        precision=precision,
+        weight_bytes=float(cells["weight_bytes"] or 0)
+        or weight_bytes_of(cells["precision"], precision, form.parameters),
+        chip=cells["chip"],
+        device=device,
+        cpu=cpu,
+        count=count,
+        tensor_parallel=split,
+        machine=cells["machine"],
+        task=cells["task"],
+        kind=timed.kind,
+        prompt=line.count_of("input_tokens", 0),
+        output=line.count_of("output_tokens", 0),
+        sequences=timed.sequences,
+        interleaved=timed.interleaved,
+        seconds=timed.seconds,
+        tokens_per_second=timed.tokens_per_second,
+        file=cells["file"],
+        licence=cells["licence"],
+        path=str(line.path),
+        line=line.number,
+    )
+
+
+def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, CpuForm | None]:
+    """The accelerator or the processor of a row; neither for a chip that nobody describes."""
+    device = names.devices.named(cells["chip"])
+    if device is not None:
+        return device, None
+    cpu = names.processors.get(cells["machine"])
+    if cpu is None and is_processor(cells["chip"]):
+        cpu = CpuForm(cells["chip"])
+    return None, cpu

@@ -1,0 +1,145 @@
+"""Trainings of language models that others published: tokens a second and peak memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.rows import (
+    Line,
+    Names,
+    Precision,
+    catalogue_lines,
+    names_of,
+    placed_on,
+    precision_of,
+)
+from epochcost.predict.rates import MODES, positive_number
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Device
+
+Method = Literal["pretraining", "full", "lora", "qlora"]
+_METHODS: tuple[tuple[str, Method], ...] = (
+    (r"qlora|lora.*quantization", "qlora"),
+    (r"lora", "lora"),
+    (r"full fine-tuning", "full"),
+    (r"pre-?training", "pretraining"),
+)
+_ITERATION = re.compile(r"one iteration is (\d+) micro batches of (\d+) sequence")
+_BYTES = {"GB": 1e9, "GiB": 2.0**30}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A published figure of training: tokens a second of all devices, or bytes of the fullest.
+
+    ``sequence`` is 0 and ``batch`` (sequences of a step on all devices, as the source counts) None
+    where the source does not say; ``checkpointing`` is None likewise. ``settings`` is how
+    the source splits the work, in its words.
+    """
+
+    source: str
+    date: str
+    software: str
+    model: str
+    form: DecoderForm
+    method: Method
+    precision: Precision
+    chip: str
+    device: Device | None
+    count: int
+    machine: str
+    sequence: int
+    batch: float | None
+    checkpointing: bool | None
+    tokens_per_second: float | None
+    memory_bytes: float | None
+    settings: str
+    file: str
+    licence: str
+    path: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        """Its place, as errors name it."""
+        return f"{self.path}:{self.line}"
+
+
+def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
+    """Rows of trainings of every table of tokens of a project; as ``rows.token_rows`` otherwise."""
+    names = names_of(catalogue)
+    return tuple(
+        row for lines in catalogue_lines(catalogue, names) for row in training_rows_of(lines, names)
+    )
+
+
+def training_rows_of(lines: Iterable[Line], names: Names) -> Iterator[TrainingRow]:
+    """Rows of trainings among the lines of a table."""
+    for line in lines:
+        if line.form is None or MODES[line.cells["mode"]] != "training":
+            continue
+        task = line.cells["task"].casefold()
+        method = next((name for pattern, name in _METHODS if re.search(pattern, task)), None)
+        tokens, memory = _tokens_per_second(line), _memory_bytes(line)
+        if method is not None and (tokens or memory):
+            yield _row(line, line.form, method, (tokens, memory), names)
+
+
+def _tokens_per_second(line: Line) -> float | None:
+    cells, value = line.cells, positive_number("value", line.cells["value"])
+    count = line.count_of("count", 1)
+    if cells["unit"] == "tokens/s":
+        return value * (count if cells["metric"].endswith("per GPU") else 1)
+    iteration = _ITERATION.search(cells["note"])
+    if cells["metric"] == "time of one iteration" and iteration:
+        sequences = int(iteration[1]) * int(iteration[2]) * count
+        return sequences * line.count_of("sequence_or_image", 0) / value or None
+    return None
+
+
+def _memory_bytes(line: Line) -> float | None:
+    """Bytes on a device; sums over devices are shared evenly."""
+    cells = line.cells
+    if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
+        return None
+    devices = line.count_of("count", 1) if "all GPUs" in cells["metric"] else 1
+    return positive_number("value", cells["value"]) * _BYTES[cells["unit"]] / devices
+
+
+def _row(
+    line: Line,
+    form: DecoderForm,
+    method: Method,
+    figures: tuple[float | None, float | None],
+    names: Names,
+) -> TrainingRow:
+    cells = line.cells
+    task = cells["task"].casefold()
+    quantised = method == "lora" and precision_of(cells["precision"]) in {"int4", "fp4"}
+    return TrainingRow(
+        source=cells["source"],
+        date=cells["date"],
+        software=cells["software"],
+        model=cells["model"],
+        form=form,
+        method="qlora" if quantised else method,
+        precision=precision_of(cells["precision"]),
+        chip=cells["chip"],
+        device=placed_on(cells, names)[0],
+        count=line.count_of("count", 1),
+        machine=cells["machine"],
+        sequence=line.count_of("sequence_or_image", 0),
+        batch=positive_number("batch", cells["batch"]) if cells["batch"] else None,
+        checkpointing=True if re.search(r"checkpointing|full ac|sac\b", task) else None,
+        tokens_per_second=figures[0],
+        memory_bytes=figures[1],
+        settings=f"{cells['task']}; {cells['note']}",
+        file=cells["file"],
+        licence=cells["licence"],
+        path=str(line.path),
+        line=line.number,
+    )

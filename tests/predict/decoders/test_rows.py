@@ -1,0 +1,178 @@
+"""Published figures of serving become seconds of one of two kinds."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import SpecError
+from epochcost.predict.decoders.rows import (
+    Names,
+    TokenRow,
+    names_of,
+    precision_of,
+    read_token_rows,
+    software_of,
+    token_rows,
+    unresolved_models,
+)
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+_COLUMNS = {
+    "source": "test", "model": "Llama-3.1-8B-Instruct", "mode": "infer", "precision": "bf16",
+    "software": "vLLM 0.22.1 CUDA", "chip": "h100-sxm5", "count": "1", "licence": "none stated",
+    "metric": "output throughput", "value": "1", "unit": "tokens/s", "task": "online serving: chat",
+    "input_tokens": "256", "output_tokens": "128",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def names(catalogue: Catalogue) -> Names:
+    """Names that the project's rows use."""
+    return names_of(catalogue)
+
+
+@pytest.fixture(scope="module")
+def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
+    """Every row of serving of the project."""
+    return token_rows(catalogue)
+
+
+def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
+    """The rows that a file of a single line gives; ``cells`` are what the line says otherwise."""
+    path = folder / "own.csv"
+    row = _COLUMNS | cells
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    return read_token_rows(path, names)
+
+
+def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:
+    """Thousands of rows on accelerators and on processors, of both kinds, are read."""
+    kinds = Counter((row.kind, row.device is not None) for row in rows if row.device or row.cpu)
+    assert len(kinds) == 4
+    assert min(kinds.values()) > 1000
+
+
+def test_prefill_rate_is_seconds_of_its_prompt(tmp_path: Path, names: Names) -> None:
+    """A prompt of 512 tokens at 2,048 tokens a second takes a quarter of a second."""
+    (row,) = _read(
+        tmp_path, names, metric="prefill throughput", value="2048", input_tokens="512",
+        output_tokens="0", concurrency="1",
+    )  # fmt: skip
+    assert (row.kind, row.seconds, row.sequences, row.prompt) == ("first", 0.25, 1.0, 512)
+
+
+def test_decode_rate_is_seconds_between_tokens(tmp_path: Path, names: Names) -> None:
+    """Eight sequences that get 400 tokens a second together wait 20 ms for each."""
+    (row,) = _read(tmp_path, names, metric="decode throughput", value="400", batch="8")
+    assert (row.kind, row.seconds, row.sequences) == ("token", 0.02, 8.0)
+    assert not row.interleaved
+
+
+def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> None:
+    """Output of 16 users at once keeps its rate, and is sequences over seconds."""
+    (row,) = _read(tmp_path, names, value="800", concurrency="16")
+    assert row.interleaved
+    assert row.sequences is not None
+    assert row.seconds is not None
+    assert row.sequences / row.seconds == row.tokens_per_second == 800
+
+
+def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: Names) -> None:
+    """Of 900 tokens a second, two in three were read: 300 were written."""
+    (row,) = _read(
+        tmp_path, names, metric="total throughput", task="one batch, static lengths", value="900",
+        batch="4",
+    )  # fmt: skip
+    assert row.tokens_per_second == pytest.approx(300)
+    assert row.seconds == pytest.approx(4 / 300)
+
+
+def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
+    """A source that sends all requests at once does not say how many run together."""
+    (row,) = _read(tmp_path, names, task="maximum load", value="5000", request_rate="inf")
+    assert (row.sequences, row.seconds, row.tokens_per_second) == (None, None, 5000)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"metric": "time to first token, median", "unit": "ms", "concurrency": "40"},
+        {"metric": "time per output token, median", "unit": "ms", "concurrency": "40"},
+        {"metric": "output throughput", "concurrency": "1"},
+        {"metric": "request throughput", "unit": "requests/s"},
+        {"model": "Unheard-Of-9B"},
+        {"mode": "train"},
+    ],
+)
+def test_figures_of_no_kind_are_left_out(
+    tmp_path: Path, names: Names, cells: dict[str, str]
+) -> None:
+    """Times that contain waiting, figures given twice, models without a form and trainings."""
+    assert _read(tmp_path, names, **cells) == ()
+
+
+def test_models_without_a_form_are_counted(catalogue: Catalogue) -> None:
+    """A name that no table resolves is counted, and none of Llama 3.1 is among them."""
+    unresolved = unresolved_models(catalogue)
+    assert unresolved["FP16"] > 0
+    assert not any("Llama-3.1" in name for name in unresolved)
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("Q4_K_M", "int4"),
+        ("GPTQ-Int8", "int8"),
+        ("bnb.nf4-dq", "int4"),
+        ("MXFP4", "fp4"),
+        ("float8_rowwise weights", "fp8"),
+        ("fp16 or bf16", "bf16"),
+        ("float32", "fp32"),
+    ],
+)
+def test_precision_is_of_the_weights(text: str, precision: str) -> None:
+    """Texts of sources mean one of six precisions."""
+    assert precision_of(text) == precision
+
+
+def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
+    """Bytes of a file hold, else bits by precision: 16 for each parameter in bf16."""
+    (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
+    (usual,) = _read(tmp_path, names, value="8", concurrency="4")
+    assert stated.weight_bytes == 5e9
+    assert usual.weight_bytes == 2 * usual.form.parameters
+
+
+def test_software_is_a_family_without_its_version() -> None:
+    """Ollama runs llama.cpp; a program that nobody listed keeps its own words."""
+    assert software_of("Ollama (llama.cpp)") == "llama.cpp"
+    assert software_of("vllm (June 2026)") == "vLLM"
+    assert software_of("Own engine 3") == "Own engine 3"
+
+
+def test_llama_cpp_splits_layers(rows: tuple[TokenRow, ...]) -> None:
+    """Each device holds layers of its own, so that no layer is split."""
+    splits = {row.tensor_parallel for row in rows if row.software == "llama.cpp"}
+    assert splits == {1}
+    assert any(row.tensor_parallel == 8 for row in rows if row.software == "vLLM")
+
+
+def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
+    """A rate that is no number is a fault at its line."""
+    with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
+        _read(tmp_path, names, value="fast")
