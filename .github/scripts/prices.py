@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,9 @@ SOURCES = (
         *("Apache-2.0", "azure", "eastus"),
     ),
 )
+# Prices of tokens: a folder of TOML files, which `epochcost prices renew-apis` reads.
+APIS, APIS_LICENCE = "anomalyco/models.dev", "MIT"
+WRITTEN = ("specs/prices", "specs/api-tables")
 REGION = r'"(?P<region>[a-z0-9-]+)"(?:\] = map\[string\]float64|:\s*)\{'
 PRICE = r'"(?P<machine>[^"]+)":\s*(?P<price>[0-9.]+)'
 LISTED = re.compile(f"{REGION}|{PRICE}")
@@ -47,7 +51,8 @@ def main() -> None:
     """Import every source, and propose what is new."""
     for source in SOURCES:
         take_over(source)
-    if not output("git", "status", "--porcelain", "--", "specs/prices"):
+    renew_apis()
+    if not output("git", "status", "--porcelain", "--", *WRITTEN):
         print("no price is new: nothing to propose")
         return
     propose()
@@ -76,6 +81,26 @@ def take_over(source: Source) -> None:
         print(output(epochcost(), "prices", "import", *told, str(table)))
 
 
+def renew_apis() -> None:
+    """Renew the table of prices of tokens from the newest commit of models.dev."""
+    about = f"repos/{APIS}"
+    licence = gh(f"{about}/license", "--jq", ".license.spdx_id")
+    if licence != APIS_LICENCE:
+        print(f"{APIS}: left out: its licence is {licence}, not {APIS_LICENCE}")
+        return
+    query = f"{about}/commits?path=providers&per_page=1"
+    commit, day = gh(query, "--jq", '.[0] | "\\(.sha) \\(.commit.committer.date[:10])"').split()
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "models.tar.gz"
+        with archive.open("wb") as file:
+            subprocess.run(("gh", "api", f"{about}/tarball/{commit}"), check=True, stdout=file)
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+        (checkout,) = (path for path in Path(folder).iterdir() if path.is_dir())
+        stated = ("--commit", commit, "--as-of", day)
+        print(output(epochcost(), "prices", "renew-apis", *stated, str(checkout)))
+
+
 def rows(text: str) -> list[tuple[str, str, str]]:
     """Machine, price of an hour and region, as the Go file has them."""
     found, region = [], ""
@@ -94,7 +119,7 @@ def propose() -> None:
     branch, title = f"prices-{run}", "Add prices that are listed anew"
     output(epochcost(), "check")
     output("git", "switch", "--quiet", "--create", branch)
-    output("git", "add", "--", "specs/prices")
+    output("git", "add", "--", *WRITTEN)
     person = ("-c", "user.name=epochcost", "-c", "user.email=epochcost@users.noreply.github.com")
     output("git", *person, "commit", "--quiet", "-m", title)
     changes = output(epochcost(), "diff", "HEAD^", "--format", "markdown")

@@ -15,7 +15,7 @@ from revisions import commit, git
 
 ROOT = Path(__file__).parents[2]
 _GH = """#!{python}
-import json, pathlib, sys
+import json, pathlib, sys, tarfile
 state = pathlib.Path({state!r})
 words = sys.argv[1:]
 if words[:1] == (state / "refused.txt").read_text().split():
@@ -26,7 +26,12 @@ if words[0] != "api":
     with (state / "calls.txt").open("a") as calls:
         calls.write(json.dumps([*words, text]) + "\\n")
 elif words[1].endswith("/license"):
-    print((state / "licence.txt").read_text())
+    print("MIT" if "models.dev" in words[1] else (state / "licence.txt").read_text())
+elif "/tarball/" in words[1]:
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|gz") as tar:
+        tar.add(state / "models.dev", "models.dev-c0ffee")
+elif "models.dev/commits?" in words[1]:
+    print("c0ffee 2026-11-22")
 elif "/commits?" in words[1]:
     print("c0ffee")
 else:
@@ -55,6 +60,9 @@ def state_fixture(tmp_path: Path) -> Path:
     """What GitHub knows, and the program that answers for it."""
     (tmp_path / "licence.txt").write_text("Apache-2.0", "utf-8")
     (tmp_path / "refused.txt").write_text("", "utf-8")
+    model = tmp_path / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
+    model.parent.mkdir(parents=True)
+    model.write_text("[cost]\ninput = 0.05\noutput = 0.08\n", "utf-8")
     (tmp_path / "aws.go").write_text(_AWS, "utf-8")
     (tmp_path / "azure.go").write_text(_AZURE, "utf-8")
     gh = tmp_path / "bin/gh"
@@ -68,7 +76,7 @@ def state_fixture(tmp_path: Path) -> Path:
 def clone_fixture(tmp_path: Path) -> Path:
     """Our machines and prices in a clone of a bare remote."""
     clone = tmp_path / "clone"
-    for kind in ("hardware", "prices"):
+    for kind in ("hardware", "prices", "api-tables", "models", "datasets"):
         shutil.copytree(ROOT / "specs" / kind, clone / "specs" / kind)
     git(tmp_path, "init", "--quiet", "--bare", "remote.git")
     git(clone, "init", "--quiet", "--initial-branch", "main")
@@ -124,6 +132,19 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
     assert "aws/karpenter-provider-aws: left out: its licence is NOASSERTION" in said
     assert "nothing to propose" in said
     assert git(clone, "status", "--porcelain") == ""
+
+
+def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> None:
+    """Its row is dated and leads to the commit; rows without a file stay as they are."""
+    model = state / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
+    model.write_text("[cost]\ninput = 0.06\ncache_read = 0.03\noutput = 0.08\n", "utf-8")
+    _propose(clone, state)
+    change = git(clone, "show", "--format=", "-U0", "prices-12", "--", "specs/api-tables")
+    (row,) = [line for line in change.splitlines() if line.startswith("+Groq")]
+    assert row.startswith("+Groq,llama-3.1-8b-instant,llama-3.1-8b,0.06,0.03,0.08,")
+    assert row.endswith(
+        ',2026-11-22,"anomalyco/models.dev@c0ffee, providers/groq/models/llama-3.1-8b-instant.toml"'
+    )
 
 
 @pytest.mark.parametrize("call", ["api", "pr"])

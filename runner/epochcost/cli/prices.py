@@ -21,7 +21,9 @@ from epochcost.specs.prices.importing import (
     new_specs,
     sort_rows,
 )
+from epochcost.specs.prices.models_dev import renewed
 from epochcost.specs.prices.tables import read_prices, shown_sku
+from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Take over price tables of others as specs.")
@@ -82,6 +84,31 @@ def import_prices(
     else:
         _write(specs)
         typer.echo(f"{len(specs):,} new: review the new files, then run `epochcost check`.")
+
+
+@app.command("renew-apis")
+def renew_apis(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A checkout of models.dev.")],
+    commit: Annotated[str, typer.Option(help="The commit of the checkout.")],
+    as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the commit.")],
+    table: Annotated[str, typer.Option(help="The table, by its id.")] = "models-dev",
+) -> None:
+    """Renew the prices of tokens in a table of specs/api-tables.
+
+    Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
+    """
+    catalogue = own_catalogue()
+    spec = catalogue.api_tables.get(table)
+    if spec is None:
+        choices = suggest_or_list(table, catalogue.api_tables)
+        demand = "--table: expected an id of specs/api-tables"
+        raise InputError(f"{demand}, got {describe(table)}{choices}")
+    path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
+    renewal = renewed(path, folder, commit, as_of.date())
+    for name in renewal.gone:
+        typer.echo(f"{name}: no price in the checkout any more: its row stays as it is")
+    path.write_text(renewal.text, "utf-8", newline="\n")
+    typer.echo(f"{len(renewal.changed):,} changed: review {path.name}, then run `epochcost check`.")
 
 
 def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:

@@ -1,0 +1,91 @@
+"""Renewal of a table of prices of tokens from models.dev: a folder of TOML files, one for a model.
+
+A row leads to its file by its source, ``anomalyco/models.dev@COMMIT, providers/….toml``.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from epochcost.errors import InputError
+from epochcost.specs.document import display_path
+from epochcost.specs.prices.api_table import api_id
+from epochcost.specs.prices.tables import csv_rows
+
+_REPOSITORY = "anomalyco/models.dev"
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The text of a table, and the ids of the rows that changed, or whose file is gone."""
+
+    text: str
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+def renewed(table: Path, folder: Path, commit: str, day: dt.date) -> Renewal:
+    """A table with the prices of a checkout; rows whose prices are the same stay as they are.
+
+    Raises InputError if the folder has no providers, or a file of it cannot be read.
+    """
+    if not (folder / "providers").is_dir():
+        raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
+    (_, header), *lines = csv_rows(table)
+    rows = [dict(zip(header, cells, strict=False)) for _, cells in lines]
+    changed, gone = [], []
+    for row in rows:
+        place = row["source"].partition(", ")[2]
+        prices = _prices(folder / place)
+        name = api_id(row["provider"], row["name"])
+        if prices is None:
+            gone.append(name)
+        elif any(row[key] != prices.get(key, "") for key in header if key.endswith(_PRICED)):
+            row |= {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
+            row |= {"as_of": str(day), "source": f"{_REPOSITORY}@{commit[:10]}, {place}"}
+            changed.append(name)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, header, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return Renewal(text.getvalue(), tuple(changed), tuple(gone))
+
+
+# Some files hold binary fractions (0.049999999999999996); no price has more digits than these.
+_PRINTED = Context(prec=12)
+_PRICED = ("per_million", "above_tokens")
+_KEYS = {"input": "input", "cache_read": "cached_input", "output": "output"}
+
+
+def _prices(path: Path) -> Mapping[str, str] | None:
+    """The columns of a model's prices; None if there is no file, or no price in it."""
+    try:
+        text = path.read_text("utf-8")
+        cost = tomli.loads(text, parse_float=Decimal).get("cost")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{display_path(path)}: expected a model's TOML, got: {error}") from error
+    if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
+        return None
+    prices = _columns("", cost)
+    for tier in cost.get("tiers", ())[:1]:
+        prices |= _columns("long.", tier) | {"long.above_tokens": str(tier["tier"]["size"])}
+    return prices
+
+
+def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        f"{prefix}{column}_per_million": f"{_PRINTED.plus(Decimal(cost[key])).normalize():f}"
+        for key, column in _KEYS.items()
+        if key in cost
+    }

@@ -1,0 +1,53 @@
+"""Prices of tokens from a checkout of models.dev: what changed is dated, the rest stays."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from epochcost.errors import InputError
+from epochcost.specs.prices.models_dev import renewed
+
+_HEADER = (
+    "provider,name,input_per_million,cached_input_per_million,output_per_million,"
+    "long.above_tokens,long.input_per_million,long.output_per_million,as_of,source\n"
+)
+_ROW = 'They,{0},1,,2,,,,2026-07-02,"anomalyco/models.dev@old, providers/they/models/{0}.toml"\n'
+_DAY = dt.date(2026, 11, 22)
+
+
+@pytest.fixture(name="table")
+def table_fixture(tmp_path: Path) -> Path:
+    """A table of three models, of which the checkout has two."""
+    models = tmp_path / "providers/they/models"
+    models.mkdir(parents=True)
+    (models / "same.toml").write_text("[cost]\ninput = 0.9999999999999999\noutput = 2.0\n")
+    (models / "new.toml").write_text(
+        "[cost]\ninput = 1.5\noutput = 2\ncache_read = 0.15\n"
+        "[[cost.tiers]]\ntier = { size = 200_000 }\ninput = 3\noutput = 4\n"
+    )
+    table = tmp_path / "table.csv"
+    table.write_text(_HEADER + "".join(map(_ROW.format, ("same", "new", "gone"))))
+    return table
+
+
+def test_only_changed_prices_change(table: Path) -> None:
+    """With tiers and cached input; digits of binary fractions are no change."""
+    renewal = renewed(table, table.parent, "c0ffee", _DAY)
+    assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
+    row = (
+        "They,new,1.5,0.15,2,200000,3,4,2026-11-22,"
+        '"anomalyco/models.dev@c0ffee, providers/they/models/new.toml"\n'
+    )
+    assert renewal.text == _HEADER + _ROW.format("same") + row + _ROW.format("gone")
+
+
+def test_a_checkout_is_demanded(table: Path) -> None:
+    """Another folder, or a file that is no TOML, ends it before anything is written."""
+    with pytest.raises(InputError, match="expected a checkout"):
+        renewed(table, table.parent / "providers", "c0ffee", _DAY)
+    (table.parent / "providers/they/models/new.toml").write_text("input: 1")
+    with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
+        renewed(table, table.parent, "c0ffee", _DAY)
