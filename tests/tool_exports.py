@@ -117,7 +117,7 @@ AIPERF: Json = {
     "inter_token_latency": {"unit": "ms", "avg": 30.0, "p50": 31.0},
     "request_latency": {"unit": "ms", "avg": 6200.0, "p50": 6000.0},
     "input_config": {
-        "models": {"items": [{"name": "tiny-nvfp4"}]},
+        "tokenizer": {"name": "org/tiny"},
         "phases": [
             {"type": "concurrency", "concurrency": 4, "exclude_from_results": True},
             {"type": "concurrency", "concurrency": 16},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,8 @@ def reported(root: Path, document: object, **terms: Any) -> Inputs:
     """What is read of a project into which an export was taken over."""
     catalogue = rack_project(root)
     results = root / "docs/data/results"
-    for record in reported_runs(
-        catalogue, write_export(root, document), replace(Terms("tiny", "rack"), **terms)
-    ):
+    hardware, export = terms.pop("hardware", "rack"), write_export(root, document)
+    for record in reported_runs(catalogue, export, "tiny", hardware, Terms(**terms)):
         write_sidecar(results, record)
     return read_inputs(catalogue, [results], root / "docs")
 
@@ -47,7 +45,7 @@ def amount(cost: Cost) -> Decimal:
 def test_the_published_run_is_reproduced_to_the_digit(tmp_path: Path) -> None:
     """InferenceX's gpt-oss-120b on 16 GPUs at $2.31 an hour: $1.7194 a million, $3.4388 written."""
     row = only_row(tmp_path, VLLM, gpus=16, gpu_hour=Decimal("2.31"))
-    assert (amount(row.hour), row.plan) == (Decimal("36.96"), "2.31 USD a GPU-hour")
+    assert (amount(row.hour), row.plan) == (Decimal("36.96"), "$2.31 a GPU-hour")
     assert money(amount(row.per_million), places=4) == "$1.7194"
     assert money(amount(row.per_million_written), places=4) == "$3.4388"
     assert money(amount(row.per_million_read), places=4) == "$3.4388"

@@ -39,9 +39,8 @@ def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[st
     path = write_export(root, VLLM, "c32_gpus_16.json")
     code, out, err = run(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
     assert (code, err) == (0, "")
-    assert out.startswith("tiny, reported by you from c32_gpus_16.json:\n")
     assert "2 of A rack, 16 GPUs  32 at once           $1.7194  $3.4388  $3.4388" in out
-    assert out.endswith("1 run is in docs/data/results/rack/reported\n")
+    assert out.endswith("Reported by you, 1 run of tiny in docs/data/results/rack/reported\n")
     code, out, _ = run(capsys, *ASK)
     assert code == 0
     assert "Reported by you:\n" in out
@@ -58,11 +57,8 @@ def test_json_has_exact_costs_and_withholds_tails(
     (row,) = json.loads(out)
     assert code == 0
     assert row["per_million_tokens"]["mean"].startswith("1.71938648973015998942")
-    assert (row["gpus"], row["machines"], row["closed_loop"]) == (16, 2, True)
-    assert (row["first_token_seconds"]["p99"], row["first_token_seconds"]["p99.9"]) == (
-        1.55391,
-        None,
-    )
+    assert (row["terms"]["gpus"], row["terms"]["machines"], row["closed_loop"]) == (16, 2, True)
+    assert (row["run"]["first"]["p99"], row["run"]["first"]["p99_9"]) == (1.55391, None)
     code, out, _ = run(capsys, *ASK, "--format", "json")
     assert json.loads(out)["reported_by_you"] == [row]
 
@@ -73,14 +69,14 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
     code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
     assert code == 0
     assert "doubt: A rack, 8 GPUs, 4/s asked: 10 of 400 requests failed" in out
-    assert out.endswith("3 runs are in docs/data/results/rack/reported\n")
+    assert out.endswith("Reported by you, 3 runs of tiny in docs/data/results/rack/reported\n")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--rate", "0"), "rate: expected a price above 0 of a GPU-hour"),
-        (("--rate", "2", "--currency", "beads"), "currency: expected a code of ISO 4217"),
+        (("--rate", "0"), "--rate 0: expected a price above 0, and no --price beside it"),
+        (("--rate", "2", "--price", "rack-11-01"), "and no --price beside it"),
         (("--rate", "much"), "rate: "),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from epochcost.results.store import load_all, load_sidecars, write_sidecar
 from epochcost.specs.catalogue import Catalogue
 from tool_exports import AGGREGATE, GUIDELLM, VLLM, rack_project, write_export
 
-TERMS = Terms("tiny", "rack")
 NOW = dt.datetime(2026, 11, 26, tzinfo=dt.UTC)
 
 
@@ -28,10 +26,17 @@ def catalogue_fixture(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     return rack_project(tmp_path_factory.mktemp("reported"))
 
 
-def devices(catalogue: Catalogue, path: Path, **terms: Any) -> tuple[int | None, int]:
+def reported(
+    catalogue: Catalogue, path: Path, model: str = "tiny", hardware: str = "rack", **terms: Any
+) -> tuple[ReportedRun, ...]:
+    """The runs of a file on these terms."""
+    return reported_runs(catalogue, path, model, hardware, Terms(**terms))
+
+
+def devices(catalogue: Catalogue, path: Path, **terms: Any) -> tuple[int | None, int | None]:
     """The GPUs and the machines of a file's first run."""
-    record = reported_runs(catalogue, path, replace(TERMS, **terms))[0]
-    return record.gpus, record.machines
+    record = reported(catalogue, path, **terms)[0]
+    return record.terms.gpus, record.terms.machines
 
 
 def test_gpus_are_those_of_the_reporter_the_file_or_the_machine(
@@ -59,8 +64,7 @@ def test_gpus_are_those_of_the_reporter_the_file_or_the_machine(
         ({"hardware": "absent"}, "unknown hardware"),
         ({"price": "absent"}, "unknown price"),
         ({"price": "local-11-01"}, "expected a price of rack: rack-11-01"),
-        ({"price": "rack-11-01", "gpu_hour": Decimal(2)}, "--rate: expected the price of a GPU"),
-        ({"hardware": "local", "gpu_hour": Decimal(2)}, "--rate: expected the price of a GPU"),
+        ({"hardware": "local", "gpu_hour": Decimal(2)}, "expected a machine with GPUs"),
     ],
 )
 def test_terms_that_do_not_fit_are_refused(
@@ -68,48 +72,44 @@ def test_terms_that_do_not_fit_are_refused(
 ) -> None:
     """The message names the option."""
     with pytest.raises(InputError, match=words):
-        reported_runs(catalogue, write_export(tmp_path, AGGREGATE), replace(TERMS, **terms))
+        reported(catalogue, write_export(tmp_path, AGGREGATE), **terms)
 
 
 def test_too_few_machines_are_refused(catalogue: Catalogue, tmp_path: Path) -> None:
     """Sixteen GPUs do not stand in one rack of eight."""
-    terms = replace(TERMS, gpus=16, machines=1)
     with pytest.raises(InputError, match="--machines 1: expected at least 2 of rack, which has 8"):
-        reported_runs(catalogue, write_export(tmp_path, VLLM), terms)
+        reported(catalogue, write_export(tmp_path, VLLM), gpus=16, machines=1)
 
 
 def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) -> None:
     """A file for each, read back as it was; the same export with another price replaces them."""
     export, root = write_export(tmp_path, GUIDELLM), tmp_path / "results"
     for rate in ("2.31", "3"):
-        terms = replace(TERMS, gpu_hour=Decimal(rate), software="vLLM 0.22", precision="fp8")
-        records = reported_runs(catalogue, export, terms)
+        records = reported(catalogue, export, gpu_hour=Decimal(rate), precision="fp8")
         paths = [write_sidecar(root, record) for record in records]
     assert [path.parent for path in paths] == [root / "rack/reported"] * 3
     assert load_all(root).results == load_all(root).faults == ()
     assert tuple(load_sidecars(root, ReportedRun).records.values()) == records
-    assert {(record.gpu_hour, record.run.precision) for record in records} == {(3, "fp8")}
+    assert {(record.terms.gpu_hour, record.terms.precision) for record in records} == {(3, "fp8")}
     assert list(sidecar_faults(catalogue, root, NOW)) == []
 
 
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("reported_version", 2, "reported_version should be 1, not 2"),
-        ("machines", 0, "machines: Input should be greater than 0"),
-        ("gpu_hour", "-1", "gpu_hour: "),
-        ("currency", "dollars", "currency: "),
-        ("gpus", None, "gpu_hour should be there with gpus"),
+        ("reported_version", 2, "reported_version: Input should be 1"),
+        ("terms", {"machines": 0}, "terms.machines: Input should be greater than 0"),
+        ("terms", {"gpu_hour": "-1"}, "terms.gpu_hour: "),
+        ("terms", {"gpu_hour": "1", "price": "x"}, "gpu_hour should be there without price"),
         ("model", "absent", "model: expected one whose spec has [decoder], got 'absent'"),
-        ("source_sha256", "0" * 64, "expected the name tiny-00000000-0.json"),
+        ("source_digest", "0" * 16, "expected the name tiny-00000000-0.json"),
     ],
 )
 def test_a_damaged_record_is_a_fault(
     catalogue: Catalogue, tmp_path: Path, key: str, value: object, words: str
 ) -> None:
     """The check of results names the file and the key."""
-    terms = replace(TERMS, gpu_hour=Decimal(2))
-    (record,) = reported_runs(catalogue, write_export(tmp_path, VLLM), terms)
+    (record,) = reported(catalogue, write_export(tmp_path, VLLM))
     path = write_sidecar(tmp_path, record)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     (fault,) = sidecar_faults(catalogue, tmp_path, NOW)
@@ -119,8 +119,8 @@ def test_a_damaged_record_is_a_fault(
 
 def test_a_price_that_is_gone_is_a_fault(catalogue: Catalogue, tmp_path: Path) -> None:
     """So is a price of another machine."""
-    terms = replace(TERMS, price="rack-11-01")
-    (record,) = reported_runs(catalogue, write_export(tmp_path, VLLM), terms)
-    write_sidecar(tmp_path, record.model_copy(update={"price": "local-11-01"}))
+    (record,) = reported(catalogue, write_export(tmp_path, VLLM))
+    other = Terms(price="local-11-01")
+    write_sidecar(tmp_path, record.model_copy(update={"terms": other}))
     (fault,) = sidecar_faults(catalogue, tmp_path, NOW)
     assert fault.message == "price: expected a price of rack, got 'local-11-01'"

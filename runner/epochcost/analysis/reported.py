@@ -19,8 +19,8 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.results.reported import ReportedRun
 from epochcost.results.tool_runs import ToolRun
 from epochcost.specs.catalogue import usual_price
-from epochcost.specs.price import MILLION, Price
-from epochcost.units import plain
+from epochcost.specs.price import MILLION
+from epochcost.units import count_words, plain
 
 _HOUR_SECONDS = 3600
 
@@ -50,9 +50,16 @@ class ReportedRow:
     @property
     def place(self) -> str:
         """The machines and the GPUs of theirs that served."""
-        machines, gpus = self.record.machines, self.record.gpus
+        machines, gpus = self.record.terms.machines, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
-        return text if gpus is None else f"{text}, {gpus} GPU{'s' if gpus > 1 else ''}"
+        return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"
+
+    @property
+    def software(self) -> str:
+        """What measured, what served and in which precision."""
+        terms, run = self.record.terms, self.run
+        served = (terms.software or run.software, terms.precision or run.precision)
+        return ", ".join(filter(None, (run.tool, *served)))
 
 
 def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
@@ -72,15 +79,7 @@ def _mean(cost: Cost) -> Decimal:
 
 def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
     machine = published_machine(inputs.catalogue.hardware[record.hardware])
-    price = (
-        inputs.catalogue.prices[record.price]
-        if record.price is not None
-        else usual_price(inputs.catalogue, record.hardware)
-    )
-    hour = _hour(record, machine, price)
-    plan = "no price" if price is None else f"{price.provider}, {price.plan_words}"
-    if record.gpu_hour is not None:
-        plan = f"{plain(record.gpu_hour)} {record.currency} a GPU-hour"
+    plan, hour = _hour(inputs, record, machine)
     read, written, seconds = _tokens(record.run)
     return ReportedRow(
         record=record,
@@ -95,31 +94,36 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
     )
 
 
-def _hour(record: ReportedRun, machine: Machine, price: Price | None) -> Cost:
-    """The cost of an hour of the run: by GPU at the reporter's rate, else of whole machines."""
+def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
+    """The plan, and the cost of an hour: by GPU at the reporter's rate, else of whole machines."""
+    terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
-        if record.gpu_hour is not None and record.gpus is not None:
-            amount = record.gpu_hour * record.gpus
-            return Estimate(amount, amount, amount, record.currency, "", assumed=False)
+        if terms.gpu_hour is not None and terms.gpus is not None:
+            amount = terms.gpu_hour * terms.gpus
+            cost = Estimate(amount, amount, amount, "USD", "", assumed=False)
+            return f"${plain(terms.gpu_hour)} a GPU-hour", cost
+        price = usual_price(catalogue, machine.hardware)
+        price = catalogue.prices[terms.price] if terms.price is not None else price
         each = None if price is None else hour_of(machine, price)
         if price is None or each is None:
-            return Unpriced("no price of the machine")
-        amount = each * record.machines
-        return Estimate(amount, amount, amount, price.currency, price.id, price.assumed)
+            return "no price", Unpriced("no price of the machine")
+        amount = each * (terms.machines or 1)
+        cost = Estimate(amount, amount, amount, price.currency, price.id, price.assumed)
+        return f"{price.provider}, {price.plan_words}", cost
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
     """Tokens read and written in so many seconds: by counts, else by the rates of the file."""
-    counted = (run.read, run.written, run.seconds)
-    rates = (run.read_per_second or 0, run.written_per_second or 0, 1)
-    read, written, seconds = rates if None in counted else counted
-    return Decimal(repr(read)), Decimal(repr(written)), Decimal(repr(seconds))
+    if run.seconds is not None and run.read is not None and run.written is not None:
+        return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
+    every, written = run.tokens_per_second or 0, run.written_per_second or 0
+    return Decimal(repr(every)) - Decimal(repr(written)), Decimal(repr(written)), Decimal(1)
 
 
 def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
     if isinstance(hour, Unpriced):
         return hour
-    if not tokens:
+    if tokens <= 0:
         return Unpriced("no such tokens")
     with exact_arithmetic():
         amount = hour.mean * seconds * MILLION / (tokens * _HOUR_SECONDS)
@@ -129,6 +133,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
 def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
     """A doubt where whole machines are paid and some of their GPUs did not serve."""
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
-    paid = record.machines * sum(accelerator.count for accelerator in accelerators)
-    if record.gpu_hour is None and record.gpus is not None and record.gpus < paid:
-        yield f"{record.gpus} of {paid} GPUs served, and the price is of all"
+    paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
+    gpus = record.terms.gpus
+    if record.terms.gpu_hour is None and gpus is not None and gpus < paid:
+        yield f"{gpus} of {paid} GPUs served, and the price is of all"

@@ -7,12 +7,10 @@ aggregate ``agg_….json``. A file is told by its keys, whatever its name.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,8 +20,9 @@ from pydantic import ValidationError
 
 from epochcost.errors import ResultError
 from epochcost.results.fields import first_error
-from epochcost.results.tool_runs import AGREEING, LONGEST_TEXT, Latency, ToolRun
+from epochcost.results.tool_runs import AGREEING, LONGEST_TEXT, ToolRun
 from epochcost.specs.wording import describe, printable
+from epochcost.statistics import percentile_holds
 
 # GuideLLM keeps every request unless it is told not to.
 _MOST_BYTES = 256 * 2**20
@@ -31,87 +30,71 @@ _EXPECTED = (
     "expected the JSON of vLLM's `bench serve --save-result`, of GuideLLM (benchmarks.json), of "
     "AIPerf (profile_export_aiperf.json) or of InferenceX (agg_….json)"
 )
+_NOT_SPACE = re.compile(r"\S")
 _MOST_KEYS = 5
 # A whole number of hundreds of digits is no float.
 _MOST = 1e18
-_NOT_SPACE = re.compile(r"\S")
-# Of each unit of time as many as make a second.
-_UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0, "sec": 1.0}
-_STEMS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
-_STEMS_TO_999 = {**_STEMS, "p99_9": "p99.9"}
+_MILLISECONDS, _SECONDS = 1000, 1
+_MEDIAN = 50.0
+_PERCENTS = {"mean": 0.0, "p50": _MEDIAN, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
+# The figures of a run by field of ``ToolRun``, not yet checked.
+_Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """A JSON object of a tool's file, read key by key; ``place`` is where it stands in the file."""
+class _Export:
+    """A JSON object of a tool's file; a path of keys is written with slashes."""
 
-    values: Mapping[str, Any]
+    values: Any
     path: Path
-    place: str = ""
 
-    def table(self, *keys: str) -> _Table:
-        """The object below these keys; an empty one without them."""
-        table = self
-        for key in keys:
-            found = table.values.get(key)
-            values = found if isinstance(found, dict) else {}
-            table = _Table(values, self.path, f"{table.place}{key}.")
-        return table
+    def at(self, *places: str) -> Any:
+        """The value at the first of some paths that has one; None without one."""
+        for place in places:
+            value = self.values
+            for key in place.split("/"):
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None:
+                return value
+        return None
 
-    def items(self, key: str) -> Iterator[_Table]:
-        """The objects of the array at a key."""
-        found = self.values.get(key)
-        for position, item in enumerate(found if isinstance(found, list) else ()):
-            if isinstance(item, dict):
-                yield _Table(item, self.path, f"{self.place}{key}[{position}].")
-
-    def text(self, key: str) -> str:
-        """A text, cut and made printable; empty where there is none."""
-        found = self.values.get(key)
-        return printable(found)[:LONGEST_TEXT] if isinstance(found, str) else ""
-
-    def optional(self, key: str) -> float | None:
-        """A number; None where the key is missing, null, NaN or zero, which stand for unknown."""
-        found = self.values.get(key)
-        if not found or (isinstance(found, float) and math.isnan(found)):
+    def number(self, *places: str) -> float | None:
+        """A number; None where it is missing, null, NaN or zero, which stand for unknown."""
+        value = self.at(*places)
+        if not value or (isinstance(value, float) and math.isnan(value)):
             return None
-        number = isinstance(found, int | float) and not isinstance(found, bool)
-        if not number or not 0 < found < _MOST:
-            got = describe(found)
-            raise ResultError(
-                f"{self.path}: {self.place}{key}: expected a positive number, got {got}"
-            )
-        return float(found)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MOST:
+            got = describe(value)
+            raise ResultError(f"{self.path}: {places[0]}: expected a positive number, got {got}")
+        return float(value)
 
-    def number(self, key: str) -> float:
-        """A number above 0; raises ResultError without one."""
-        found = self.optional(key)
-        if found is None:
-            got = describe(self.values[key]) if self.values.get(key) is not None else "none"
-            raise ResultError(
-                f"{self.path}: {self.place}{key}: expected a number above 0, got {got}"
-            )
-        return found
+    def text(self, *places: str) -> str:
+        """A text, cut and made printable; empty where there is none."""
+        value = self.at(*places)
+        return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
 
-    def count(self, key: str) -> int:
-        """A whole number above 0; some tools write it as a float."""
-        return round(self.number(key))
+    def part(self, *places: str) -> _Export:
+        """The object at the first of some paths that has one; an empty one without it."""
+        return _Export(self.at(*places), self.path)
 
-    def optional_count(self, key: str) -> int | None:
-        """A whole number; None as ``optional``."""
-        found = self.optional(key)
-        return None if found is None else round(found)
+    def exports(self, place: str) -> list[_Export]:
+        """The items of the array at a path."""
+        value = self.at(place)
+        return [_Export(item, self.path) for item in value] if isinstance(value, list) else []
 
-    def latency(self, keys: Mapping[str, str], unit: float = 1.0) -> Latency:
-        """The latencies under the keys by field of ``Latency``; ``unit`` of theirs are a second."""
-        stated = {field: self.optional(key) for field, key in keys.items()}
-        return Latency(
-            **{
+    def latency(self, places: Sequence[str], requests: float | None, unit: int) -> _Figures:
+        """A latency of which ``unit`` are a second; without a number of requests the median holds.
+
+        ``places`` are of its mean and of the percentiles in order.
+        """
+        figures = {}
+        for (field, percent), place in zip(_PERCENTS.items(), places, strict=True):
+            value = self.number(place)
+            least = percent <= _MEDIAN if requests is None else percent == 0
+            if value and (least or (requests and percentile_holds(int(requests), percent))):
                 # By decimals, so that 1553.91 ms are 1.55391 s.
-                field: None if value is None else float(Decimal(repr(value)) / Decimal(unit))
-                for field, value in stated.items()
-            }
-        )
+                figures[field] = float(Decimal(repr(value)) / Decimal(unit))
+        return figures
 
 
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
@@ -119,18 +102,16 @@ def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
 
     Runs of GuideLLM in which no request was answered are left out where there are others.
     """
-    documents = _read(path)
-    tables = [
-        _Table(document, path, f"[{position}]." if len(documents) > 1 else "")
-        for position, document in enumerate(documents)
-        if isinstance(document, dict)
-    ]
+    exports = [_Export(document, path) for document in _read(path)]
     try:
-        runs = tuple(run for table in tables for run in _reader(table)(table))
+        runs = tuple(
+            ToolRun.model_validate(figures)
+            for export in exports
+            for figures in _reader(export)(export)
+        )
     except ValidationError as error:
-        raise ResultError(
-            f"{path}: expected the figures of a run, got {first_error(error)}"
-        ) from None
+        reason = first_error(error).removeprefix("document: Value error, ")
+        raise ResultError(f"{path}: expected the figures of a run, got {reason}") from None
     if not runs:
         raise ResultError(f"{path}: {_EXPECTED}, with a run that answered requests, got none")
     return runs
@@ -139,28 +120,22 @@ def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
 def _read(path: Path) -> list[Any]:
     try:
         size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise ResultError(
-                f"{path}: expected at most {_MOST_BYTES:,} bytes, got {size:,}: export it without "
-                "its single requests"
-            )
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise ResultError(f"{path}: {_EXPECTED}, got {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ResultError(f"{path}: {_EXPECTED}, got a file that is not text") from None
-    if not text.strip():
-        raise ResultError(f"{path}: {_EXPECTED}, got an empty file")
-    try:
+        text = path.read_text("utf-8-sig") if size <= _MOST_BYTES else ""
+        if not text.strip():
+            large = f"{size:,} bytes: export it without single requests"
+            got = large if size > _MOST_BYTES else "an empty file"
+            raise ResultError(f"{path}: {_EXPECTED}, got {got}")
         return _documents(text)
+    except OSError as error:
+        reason = error.strerror
     except json.JSONDecodeError as error:
         whole = text.strip()
-        opened = whole[0] in "{[" and (whole[-1] not in "]}" or error.pos >= len(text.rstrip()))
-        kind = "a file that is cut off" if opened else "no JSON"
-        place = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise ResultError(f"{path}: {_EXPECTED}, got {kind} ({place})") from None
+        cut = whole[0] in "{[" and (whole[-1] not in "]}" or error.pos >= len(text.rstrip()))
+        kind = "a file that is cut off" if cut else "no JSON"
+        reason = f"{kind} (line {error.lineno}, column {error.colno}: {error.msg})"
     except (RecursionError, ValueError):
-        raise ResultError(f"{path}: {_EXPECTED}, got JSON that cannot be read") from None
+        reason = "a file that is no text or cannot be read"
+    raise ResultError(f"{path}: {_EXPECTED}, got {reason}")
 
 
 def _documents(text: str) -> list[Any]:
@@ -172,226 +147,139 @@ def _documents(text: str) -> list[Any]:
     return documents
 
 
-def _reader(table: _Table) -> Callable[[_Table], Iterable[ToolRun]]:
+def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
     """The reader of a file's tool; raises ResultError where no tool writes such keys."""
-    keys = table.values.keys()
-    if {"duration", "completed", "total_output_tokens"} <= keys:
-        return _vllm
-    if "tput_per_gpu" in keys and "output_tput_per_gpu" in keys:
-        return _inferencex
-    if isinstance(table.values.get("benchmarks"), list):
-        return _guidellm
-    if "request_count" in keys and ("aiperf_version" in keys or "input_config" in keys):
-        return _aiperf
-    shown = ", ".join(printable(key)[:40] for key in list(keys)[:_MOST_KEYS]) or "none"
-    raise ResultError(f"{table.path}: {_EXPECTED}, got an object with the keys {shown}")
+    keys = list(export.values) if isinstance(export.values, dict) else []
+    for reader, needed in _KEYS.items():
+        if needed <= set(keys):
+            return reader
+    shown = ", ".join(printable(key)[:40] for key in keys[:_MOST_KEYS]) or "none"
+    raise ResultError(f"{export.path}: {_EXPECTED}, got an object with the keys {shown}")
 
 
-def _vllm(table: _Table) -> Iterator[ToolRun]:
-    requests, asked = table.count("completed"), table.optional_count("num_prompts")
-    failed = table.optional_count("failed")
-    if failed is None and asked is not None:
-        failed = max(asked - requests, 0)
-    first, token, whole = (
-        table.latency(
-            {field: f"{stem}_{name}_ms" for field, stem in _STEMS_TO_999.items()}, _UNITS["ms"]
-        )
-        for name in ("ttft", "tpot", "e2el")
-    )
-    yield ToolRun(
-        tool="vLLM bench serve",
-        served_model=table.text("model_id"),
-        software=table.text("backend") if table.text("backend") in ("vllm", "sglang") else "",
-        date=_date(table.text("date")),
-        asked_per_second=_asked_rate(table),
-        at_once=table.optional_count("max_concurrency"),
-        requests=requests,
-        failed=failed,
-        seconds=table.number("duration"),
-        read=table.optional_count("total_input_tokens") or 0,
-        written=table.count("total_output_tokens"),
-        requests_per_second=table.optional("request_throughput"),
-        read_per_second=_difference(table, "total_token_throughput", "output_throughput"),
-        written_per_second=table.optional("output_throughput"),
-        first=first,
-        token=token,
-        whole=whole,
-    )
+def _vllm(export: _Export) -> Iterator[_Figures]:
+    requests, rate = export.number("completed"), export.at("request_rate")
+    left = (export.number("num_prompts") or 0) - (requests or 0)
+    yield {
+        "tool": "vLLM bench serve",
+        "served_model": export.text("model_id"),
+        # A request then waits for a free place and nothing else.
+        "asked_per_second": None if rate in ("inf", math.inf) else export.number("request_rate"),
+        "at_once": export.number("max_concurrency"),
+        "requests": requests,
+        "failed": export.number("failed") or max(left, 0),
+        "seconds": export.number("duration"),
+        "read": export.number("total_input_tokens") or 0,
+        "written": export.number("total_output_tokens"),
+        "requests_per_second": export.number("request_throughput"),
+        "written_per_second": export.number("output_throughput"),
+        "tokens_per_second": export.number("total_token_throughput"),
+        **_flat_latencies(export, "{}_{}_ms", requests, _MILLISECONDS),
+    }
 
 
-def _asked_rate(table: _Table) -> float | None:
-    """The rate of arrivals; None for "inf": requests wait for a free place and nothing else."""
-    rate = table.values.get("request_rate")
-    endless = rate == "inf" or (isinstance(rate, float) and math.isinf(rate))
-    return None if endless else table.optional("request_rate")
+def _flat_latencies(export: _Export, form: str, requests: float | None, unit: int) -> _Figures:
+    stems = ("mean", "median", "p90", "p95", "p99", "p99.9")
+    return {
+        field: export.latency([form.format(stem, name) for stem in stems], requests, unit)
+        for field, name in (("first", "ttft"), ("token", "tpot"), ("whole", "e2el"))
+    }
 
 
-def _difference(table: _Table, both: str, part: str) -> float | None:
-    whole, less = table.optional(both), table.optional(part)
-    return None if whole is None or less is None or whole <= less else whole - less
-
-
-def _inferencex(table: _Table) -> Iterator[ToolRun]:
+def _inferencex(export: _Export) -> Iterator[_Figures]:
     """Rates a GPU, which reading and writing may share or have for themselves; times in seconds."""
-    reading = table.optional_count("num_prefill_gpu")
-    writing = table.optional_count("num_decode_gpu")
-    several = table.values.get("disagg") is True or table.values.get("is_multinode") is True
-    if not several or reading is None or writing is None:
-        reading = writing = gpus = table.count("tp")
-    else:
+    several = export.at("disagg") is True or export.at("is_multinode") is True
+    reading, writing = export.number("num_prefill_gpu"), export.number("num_decode_gpu")
+    if several and reading and writing:
         gpus = reading + writing
-    written_a_gpu, every_a_gpu = table.number("output_tput_per_gpu"), table.number("tput_per_gpu")
-    written, every = written_a_gpu * writing, every_a_gpu * gpus
-    read, read_a_gpu = max(every - written, 0.0), table.optional("input_tput_per_gpu")
-    remarks = []
-    if read_a_gpu is not None and abs(read_a_gpu * reading - read) > AGREEING * every:
-        remarks.append(
-            f"tokens a second and GPU do not add up: {read_a_gpu:.4g} read, {written_a_gpu:.4g} "
-            f"written, {every_a_gpu:.4g} together on {gpus} GPUs"
-        )
-    first, token, whole = (
-        table.latency({field: f"{stem}_{name}" for field, stem in _STEMS_TO_999.items()})
-        for name in ("ttft", "tpot", "e2el")
-    )
-    yield ToolRun(
-        tool="InferenceX",
-        served_model=table.text("model"),
-        software=table.text("image") or table.text("framework"),
-        precision=table.text("precision"),
-        gpus=gpus,
-        at_once=table.optional_count("conc"),
-        read_per_second=read or None,
-        written_per_second=written,
-        first=first,
-        token=token,
-        whole=whole,
-        remarks=tuple(remarks),
-    )
+    else:
+        gpus = reading = writing = export.number("tp") or 0
+    names = ("output_tput_per_gpu", "input_tput_per_gpu", "tput_per_gpu")
+    written, read, every = (export.number(name) or 0 for name in names)
+    apart = abs(read * reading + written * writing - every * gpus) > AGREEING * every * gpus
+    sums = f"{read:.4g} read, {written:.4g} written, {every:.4g} together on {gpus:.0f} GPUs"
+    yield {
+        "tool": "InferenceX",
+        "served_model": export.text("model"),
+        "software": export.text("image", "framework"),
+        "precision": export.text("precision"),
+        "gpus": gpus,
+        "at_once": export.number("conc"),
+        "written_per_second": written * writing,
+        "tokens_per_second": every * gpus,
+        "remarks": [f"tokens a second and GPU do not add up: {sums}"] if read and apart else [],
+        **_flat_latencies(export, "{}_{}", None, _SECONDS),
+    }
 
 
-def _guidellm(table: _Table) -> Iterator[ToolRun]:
-    for run in table.items("benchmarks"):
-        metrics = run.table("metrics")
-        totals = metrics.table("request_totals")
-        totals = totals if totals.values else run.table("run_stats", "requests_made")
-        if totals.optional("successful") is None:
-            continue
-        strategy = run.table("config", "strategy")
-        strategy = strategy if strategy.values else run.table("args", "strategy")
-        alone = strategy.text("type_") == "synchronous" or strategy.text("kind") == "synchronous"
-        streams = strategy.optional_count("streams") or strategy.optional_count("max_concurrency")
-        started, ended = run.optional("start_time"), run.optional("end_time")
-        duration = run.optional("duration")
-        if duration is None and started is not None and ended is not None:
-            duration = ended - started
-        yield ToolRun(
-            tool="GuideLLM",
-            served_model=run.table("config", "backend").text("model")
-            or table.table("args").text("model"),
-            date=dt.datetime.fromtimestamp(started, dt.UTC).date() if started else None,
-            asked_per_second=strategy.optional("rate"),
-            at_once=1 if alone else streams,
-            requests=totals.count("successful"),
-            failed=totals.optional_count("errored") or 0,
-            seconds=duration if duration is not None else run.number("duration"),
-            read=_answered(metrics, "prompt_token_count").optional_count("total_sum") or 0,
-            written=_answered(metrics, "output_token_count").count("total_sum"),
-            first=_of_answered(metrics, "time_to_first_token_ms", _UNITS["ms"]),
-            token=_of_answered(metrics, "inter_token_latency_ms", _UNITS["ms"]),
-            whole=_of_answered(metrics, "request_latency", 1.0),
-        )
+def _guidellm(export: _Export) -> Iterator[_Figures]:
+    """Until 0.3 the counts stood among the statistics, and the strategy among the arguments."""
+    for run in export.exports("benchmarks"):
+        counts = run.part("metrics/request_totals", "run_stats/requests_made")
+        load = run.part("config/strategy", "args/strategy")
+        alone = 1 if load.at("type_") == "synchronous" else None
+        requests = counts.number("successful")
+        took = (run.number("end_time") or 0) - (run.number("start_time") or 0)
+        if requests is not None:
+            yield {
+                "tool": "GuideLLM",
+                "served_model": run.text("config/backend/model") or export.text("args/model"),
+                "asked_per_second": load.number("rate"),
+                "at_once": alone or load.number("streams", "max_concurrency"),
+                "requests": requests,
+                "failed": counts.number("errored") or 0,
+                "seconds": run.number("duration") or took,
+                "read": run.number("metrics/prompt_token_count/successful/total_sum") or 0,
+                "written": run.number("metrics/output_token_count/successful/total_sum"),
+                "first": _guided(run, "time_to_first_token_ms", requests, _MILLISECONDS),
+                "token": _guided(run, "inter_token_latency_ms", requests, _MILLISECONDS),
+                "whole": _guided(run, "request_latency", requests, _SECONDS),
+            }
 
 
-def _answered(metrics: _Table, name: str) -> _Table:
-    return metrics.table(name, "successful")
+def _guided(run: _Export, name: str, requests: float, unit: int) -> _Figures:
+    keys = ("p50", "p90", "p95", "p99", "p999")
+    answered = run.part(f"metrics/{name}/successful")
+    return answered.latency(["mean", *(f"percentiles/{key}" for key in keys)], requests, unit)
 
 
-def _of_answered(metrics: _Table, name: str, unit: float) -> Latency:
-    answered = _answered(metrics, name)
-    percentiles = answered.table("percentiles")
-    flat = _Table({**percentiles.values, **answered.values}, metrics.path, answered.place)
-    return flat.latency({**_STEMS, "p99_9": "p999"}, unit)
+def _aiperf(export: _Export) -> Iterator[_Figures]:
+    """Earlier versions have no phases and no totals: mean lengths give these."""
+    requests, rate = export.number("request_count/avg"), export.number("request_throughput/avg")
+    phases = [*export.exports("input_config/phases"), export.part("input_config/loadgen")]
+    load = next(each for each in phases if each.at("exclude_from_results") is not True)
+    figures: _Figures = {
+        "tool": "AIPerf",
+        "served_model": export.text("input_config/tokenizer/name"),
+        "asked_per_second": load.number("rate", "request_rate"),
+        "at_once": load.number("concurrency"),
+        "requests": requests,
+        "failed": export.number("error_request_count/avg") or 0,
+        "seconds": export.number("benchmark_duration/avg") or (requests or 0) / (rate or math.inf),
+        "requests_per_second": rate,
+        "written_per_second": export.number("output_token_throughput/avg"),
+        "tokens_per_second": export.number("total_token_throughput/avg"),
+        "remarks": ["the run was cancelled"] if export.at("was_cancelled") is True else [],
+    }
+    for field, total, length in (
+        ("read", "total_isl", "input_sequence_length"),
+        ("written", "total_osl", "output_sequence_length"),
+    ):
+        summed = (export.number(f"{length}/avg") or 0) * (requests or 0)
+        figures[field] = round(export.number(f"{total}/avg") or summed)
+    for field, name in (
+        ("first", "time_to_first_token"),
+        ("token", "inter_token_latency"),
+        ("whole", "request_latency"),
+    ):
+        places = [f"{name}/{key}" for key in ("avg", "p50", "p90", "p95", "p99", "p99.9")]
+        figures[field] = export.latency(places, requests, _MILLISECONDS)
+    yield figures
 
 
-def _aiperf(table: _Table) -> Iterator[ToolRun]:
-    requests = table.table("request_count").count("avg")
-    rate = table.table("request_throughput").optional("avg")
-    duration = table.table("benchmark_duration")
-    config = table.table("input_config")
-    load = _aiperf_load(config)
-    written = _aiperf_tokens(table, ("total_osl", "total_output_tokens"), "output", requests)
-    if written is None:
-        table.table("total_osl").number("avg")
-    every = table.table("total_token_throughput").optional("avg")
-    written_rate = table.table("output_token_throughput").optional("avg")
-    read_rate = None if every is None or written_rate is None else every - written_rate
-    models = [item.text("name") for item in config.table("models").items("items")]
-    yield ToolRun(
-        tool="AIPerf",
-        served_model=next(iter(models), "") or _first_text(config, "endpoint", "model_names"),
-        date=_date(table.text("start_time")),
-        asked_per_second=load.optional("rate") or load.optional("request_rate"),
-        at_once=load.optional_count("concurrency"),
-        requests=requests,
-        failed=table.table("error_request_count").optional_count("avg") or 0,
-        seconds=duration.number("avg") / _unit(duration)
-        if duration.values or rate is None
-        else requests / rate,
-        read=_aiperf_tokens(table, ("total_isl",), "input", requests) or 0,
-        written=written,
-        requests_per_second=rate,
-        read_per_second=read_rate if read_rate and read_rate > 0 else None,
-        written_per_second=written_rate,
-        first=_aiperf_latency(table, "time_to_first_token"),
-        token=_aiperf_latency(table, "inter_token_latency"),
-        whole=_aiperf_latency(table, "request_latency"),
-        remarks=("the run was cancelled",) if table.values.get("was_cancelled") is True else (),
-    )
-
-
-def _aiperf_load(config: _Table) -> _Table:
-    """The phase that was measured; earlier versions have ``loadgen`` alone."""
-    phases = [
-        phase
-        for phase in config.items("phases")
-        if phase.values.get("exclude_from_results") is not True
-    ]
-    return phases[-1] if phases else config.table("loadgen")
-
-
-def _aiperf_tokens(table: _Table, totals: Sequence[str], kind: str, requests: int) -> int | None:
-    """Tokens of all requests: a total of the file, else the mean length times the requests."""
-    for total in totals:
-        if stated := table.table(total).optional_count("avg"):
-            return stated
-    length = table.table(f"{kind}_sequence_length").optional("avg")
-    return None if length is None else round(length * requests)
-
-
-def _aiperf_latency(table: _Table, name: str) -> Latency:
-    metric = table.table(name)
-    keys = {**{field: field for field in _STEMS}, "mean": "avg"}
-    return metric.latency(keys, _unit(metric)) if metric.values else Latency()
-
-
-def _unit(metric: _Table) -> float:
-    """How many of the metric's unit of time make a second."""
-    unit = metric.text("unit")
-    if unit not in _UNITS:
-        units = ", ".join(_UNITS)
-        got = describe(metric.values.get("unit"))
-        raise ResultError(f"{metric.path}: {metric.place}unit: expected {units}, got {got}")
-    return _UNITS[unit]
-
-
-def _first_text(config: _Table, table: str, key: str) -> str:
-    found = config.table(table).values.get(key)
-    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
-    return printable(texts[0])[:LONGEST_TEXT] if texts else ""
-
-
-def _date(text: str) -> dt.date | None:
-    """The day at the start of a time, as 20260428-094424 or 2026-04-28T09:44:24."""
-    with suppress(ValueError):
-        return dt.date.fromisoformat(text[:10] if "-" in text[:8] else text[:8])
-    return None
+_KEYS: dict[Callable[[_Export], Iterator[_Figures]], set[str]] = {
+    _vllm: {"duration", "completed", "total_output_tokens"},
+    _inferencex: {"tput_per_gpu", "output_tput_per_gpu"},
+    _guidellm: {"benchmarks"},
+    _aiperf: {"request_count", "request_throughput"},
+}

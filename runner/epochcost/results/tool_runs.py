@@ -6,31 +6,28 @@ tool's own; what contradicts itself is doubted and kept.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from epochcost.results.fields import Count, NonNegativeInt, PositiveNumber, Record
-from epochcost.statistics import percentile_holds
 
-Tool = Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]
-TailPercent = Literal[50, 90, 95, 99]
 # Two figures of a file that follow from each other agree to so much.
 AGREEING = 0.02
-# Requests overlap more at the ends of a run than a mean tells, and answers differ in length.
-_LATENCY_AGREEING = 0.1
-_OTHER_UNIT = 3
-_SLOWEST_OF_RATE = 0.9
 LONGEST_TEXT = 200
+# A closed loop holds more requests than its limit by no more than what its ends blur.
+_MOST_OVERLAP = 1.1
+# Answers differ in length, so that means do not multiply; a wrong unit is off by a thousand.
+_OTHER_UNIT = 3
+_LEAST_OF_RATE = 0.9
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class Latency(Record):
-    """Seconds of one latency over the requests of a run; None where the tool states none.
+    """Seconds of one latency over the requests of a run.
 
-    Percentiles count only with ``percentile``, which knows how many requests there were.
+    None where the tool states none, or of too few requests for the percentile.
     """
 
     mean: PositiveNumber | None = None
@@ -39,15 +36,6 @@ class Latency(Record):
     p95: PositiveNumber | None = None
     p99: PositiveNumber | None = None
     p99_9: PositiveNumber | None = None
-
-    def percentile(self, percent: float, requests: int | None) -> float | None:
-        """A percentile in seconds; None of too few requests, or of a number that is not stated.
-
-        The median alone needs no count.
-        """
-        seconds: float | None = getattr(self, f"p{percent:g}".replace(".", "_"), None)
-        holds = percent == 50 if requests is None else percentile_holds(requests, percent)
-        return seconds if holds else None
 
 
 class ToolRun(Record):
@@ -59,11 +47,10 @@ class ToolRun(Record):
     the time to the first token, ``token`` that between two, ``whole`` that of a request.
     """
 
-    tool: Tool
+    tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]
     served_model: Text = ""
     software: Text = ""
     precision: Text = ""
-    date: dt.date | None = None
     gpus: Count | None = None
     asked_per_second: PositiveNumber | None = None
     at_once: Count | None = None
@@ -73,8 +60,8 @@ class ToolRun(Record):
     read: NonNegativeInt | None = None
     written: Count | None = None
     requests_per_second: PositiveNumber | None = None
-    read_per_second: PositiveNumber | None = None
     written_per_second: PositiveNumber | None = None
+    tokens_per_second: PositiveNumber | None = None
     first: Latency = Latency()
     token: Latency = Latency()
     whole: Latency = Latency()
@@ -94,8 +81,9 @@ class ToolRun(Record):
 
     @model_validator(mode="after")
     def _has_tokens(self) -> ToolRun:
-        if None in (self.seconds, self.read, self.written) and self.written_per_second is None:
-            raise ValueError("a run should have tokens and their seconds, or tokens a second")
+        counted = None not in (self.seconds, self.read, self.written)
+        if not counted and None in (self.written_per_second, self.tokens_per_second):
+            raise ValueError("no tokens of answered requests with their seconds or rates")
         return self
 
 
@@ -111,19 +99,17 @@ def _rates_apart(run: ToolRun) -> Iterator[str]:
         return
     for noun, count, stated in (
         ("requests", run.requests, run.requests_per_second),
-        ("tokens read", run.read, run.read_per_second),
         ("tokens written", run.written, run.written_per_second),
+        ("tokens", (run.read or 0) + (run.written or 0), run.tokens_per_second),
     ):
-        if count is None or stated is None:
-            continue
-        counted = count / run.seconds
-        if abs(stated / counted - 1 if counted else 1) > AGREEING:
+        counted = (count or 0) / run.seconds
+        if count and stated and abs(stated / counted - 1) > AGREEING:
             yield (
                 f"{count:,} {noun} in {run.seconds:.6g} s are {counted:.4g} a second, and the file "
                 f"says {stated:.4g}"
             )
     asked, reached = run.asked_per_second, (run.requests or 0) / run.seconds
-    if asked is not None and run.requests and reached < asked * _SLOWEST_OF_RATE:
+    if asked and reached < asked * _LEAST_OF_RATE:
         yield (
             f"of {asked:.3g} requests a second {reached:.3g} were answered: the server was "
             "overloaded, and latencies grow with the length of the run"
@@ -136,15 +122,15 @@ def _latencies_apart(run: ToolRun) -> Iterator[str]:
     if run.requests is None or run.seconds is None or whole is None:
         return
     at_once = run.requests * whole / run.seconds
-    if run.at_once is not None and at_once > run.at_once * (1 + _LATENCY_AGREEING):
+    if run.at_once and at_once > run.at_once * _MOST_OVERLAP:
         yield (
             f"{run.requests:,} requests of {whole:.4g} s in {run.seconds:.6g} s are {at_once:.4g} "
             f"at once, and at most {run.at_once:,} were"
         )
-    if first is not None and token is not None and run.written is not None:
+    if first and token and run.written:
         summed = first + token * (run.written / run.requests - 1)
         if not 1 / _OTHER_UNIT <= summed / whole <= _OTHER_UNIT:
             yield (
-                f"a request takes {whole:.4g} s, and its first token and the others "
-                f"{summed:.4g} s: a unit is wrong"
+                f"a request takes {whole:.4g} s, and its first token and the others {summed:.4g} s:"
+                " a unit is wrong"
             )
