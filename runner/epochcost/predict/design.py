@@ -118,7 +118,9 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
-    centre = np.median([devices.features(device, "fp32") for device in devices.all], axis=0)
+    # Of the devices with rates: one more in the catalogue changes no forecast.
+    rated = {row.device.id: row.device for row in learnt or queries}.values()
+    centre = np.median([devices.features(device, "fp32") for device in rated], axis=0)
     return Design(
         rate=np.log([rate.per_second / rate.count for rate in rates]),
         device_features=features - centre,
