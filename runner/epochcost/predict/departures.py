@@ -165,25 +165,30 @@ def fitted(
     start: Vector,
     deviations: Vector,
     softness: float = 0.2,
+    weights: Vector | None = None,
 ) -> Vector:
     """Fit the parameters of a law to what was observed [n], both as logarithms.
+
+    ``weights`` [n] say how much each observation counts, 1 unless given.
 
     ``start`` [k] is what the parameters are expected to be within ``deviations`` [k], so that one
     of which the rows say nothing stays there.
     """
     parameters, damping = start.copy(), 1e-2
-    loss = _loss(law(parameters) - observed, parameters, start, deviations, softness)
+    counts = np.ones_like(observed) if weights is None else weights
+    loss = _loss(law(parameters) - observed, counts, (parameters - start) / deviations, softness)
     for _ in range(_ROUNDS):
         residual = law(parameters) - observed
-        weights = 1 / np.sqrt(1 + (residual / softness) ** 2)
+        counted = counts / np.sqrt(1 + (residual / softness) ** 2)
         slopes = _slopes(law, parameters, residual + observed)
-        curvature = slopes.T @ (weights[:, None] * slopes) + softness**2 * np.diag(deviations**-2.0)
-        downhill = slopes.T @ (weights * residual)
+        curvature = slopes.T @ (counted[:, None] * slopes) + softness**2 * np.diag(deviations**-2.0)
+        downhill = slopes.T @ (counted * residual)
         downhill += softness**2 * (parameters - start) / deviations**2
         while damping < _HIGHEST_DAMPING:
             damped = curvature + damping * np.diag(np.diag(curvature))
             trial = parameters - np.linalg.solve(damped, downhill)
-            trial_loss = _loss(law(trial) - observed, trial, start, deviations, softness)
+            departures = (trial - start) / deviations
+            trial_loss = _loss(law(trial) - observed, counts, departures, softness)
             if trial_loss <= loss:
                 break
             damping *= 10
@@ -195,12 +200,10 @@ def fitted(
     return parameters
 
 
-def _loss(
-    residual: Vector, parameters: Vector, start: Vector, deviations: Vector, softness: float
-) -> float:
+def _loss(residual: Vector, counts: Vector, departures: Vector, softness: float) -> float:
     """The soft sum of squares of residuals, plus that of the parameters' own departures."""
-    soft = 2 * softness**2 * (np.sqrt(1 + (residual / softness) ** 2) - 1).sum()
-    return float(soft + softness**2 * (((parameters - start) / deviations) ** 2).sum())
+    soft = 2 * softness**2 * (counts * (np.sqrt(1 + (residual / softness) ** 2) - 1)).sum()
+    return float(soft + softness**2 * (departures**2).sum())
 
 
 def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:

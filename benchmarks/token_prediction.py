@@ -1,0 +1,239 @@
+"""How far published times of tokens lie from predictions that know nothing of their machine.
+
+    python benchmarks/token_prediction.py                              each accelerator left out
+    python benchmarks/token_prediction.py --leave-out generation --json
+    python benchmarks/token_prediction.py --observations mine.csv      a table of other people
+
+A table has the columns of the tables of tokens in specs/observations. Its rows are predicted from
+the project's rows without those of the same accelerator, generation, model or software. Beside the
+prediction stands a roofline of two parameters fitted to the same rows: bytes over bandwidth,
+operations over peak. ``--held-out full-load`` predicts rates at the most load from all rows but
+those of the model and of the accelerator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from epochcost.errors import InputError
+from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.rows import Names, TokenRow, names_of, read_token_rows, token_rows
+from epochcost.predict.decoders.serving import ServingForecaster, asked_by
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[1]
+_SERVERS = ("llama.cpp", "vLLM", "TensorRT-LLM")
+_LOAD = 8
+_ROW = "{:<34} {:>6} {:>14} {:>9} {:>16}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A published time with what was predicted of it, in seconds, and the roofline's time."""
+
+    kind: str
+    generation: str
+    software: str
+    seconds: float
+    predicted: float
+    low: float
+    high: float
+    roofline: float
+
+    @property
+    def held(self) -> bool:
+        """Whether the 90 % range holds the published time."""
+        return self.low <= self.seconds <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Errors of some cases in percent, and the percentage within the 90 % range."""
+
+    rows: int
+    median_percent: float
+    p90_percent: float
+    covered_percent: float
+    roofline_median_percent: float
+    roofline_p90_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Errors by kind and by generation, and rows of chips that nobody describes."""
+
+    left_out: str
+    kinds: dict[str, Errors]
+    generations: dict[str, Errors]
+    pooled: Errors | None
+    skipped_chips: dict[str, int]
+
+
+def main() -> None:
+    """Print errors by kind and by generation, as a table or as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--observations", nargs="+", type=Path, metavar="CSV")
+    parser.add_argument(
+        "--leave-out", choices=("device", "generation", "model", "software"), default="device"
+    )
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    try:
+        catalogue = load_catalogue(ROOT)
+        learnt = token_rows(catalogue)
+        observed = _observed(options.observations, names_of(catalogue)) or learnt
+    except InputError as error:
+        parser.exit(1, f"{error}\n")
+    skipped = Counter(row.chip for row in observed if not (row.device or row.cpu))
+    cases = list(_cases(learnt, observed, options.leave_out))
+    kinds, generations = defaultdict(list), defaultdict(list)
+    for case in cases:
+        kinds[case.kind].append(case)
+        generations[case.generation].append(case)
+    report = Report(
+        options.leave_out,
+        {kind: errors_of(kinds[kind]) for kind in sorted(kinds)},
+        {name: errors_of(generations[name]) for name in sorted(generations)},
+        errors_of(cases) if cases else None,
+        dict(skipped),
+    )
+    print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
+
+
+def _observed(paths: Sequence[Path] | None, names: Names) -> tuple[TokenRow, ...]:
+    return tuple(row for path in paths or () for row in read_token_rows(path, names))
+
+
+def _label(row: TokenRow, kind: str) -> object:
+    """What a row is left out by."""
+    device = row.device or row.cpu
+    assert device is not None, "rows of unknown chips are left out before"
+    if kind == "device":
+        return chip_of(device, row.precision).kind
+    if kind == "generation":
+        return chip_of(device, row.precision).generation
+    return row.form if kind == "model" else row.software
+
+
+def _cases(
+    learnt: Sequence[TokenRow], observed: Sequence[TokenRow], leave_out: str
+) -> Iterator[Case]:
+    """Each observed time, predicted from the rows of other labels."""
+    groups: dict[tuple[object, bool], list[TokenRow]] = defaultdict(list)
+    for row in observed:
+        if row.seconds is not None and (row.device or row.cpu):
+            groups[_label(row, leave_out), row.device is None].append(row)
+    usable = [row for row in learnt if row.seconds is not None and (row.device or row.cpu)]
+    for (label, on_processors), rows in groups.items():
+        others = [
+            row
+            for row in usable
+            if (row.device is None) == on_processors and _label(row, leave_out) != label
+        ]
+        forecasts = ServingForecaster(others).forecasts([asked_by(row) for row in rows])
+        rooflines = _Roofline(others)
+        for row, forecast in zip(rows, forecasts, strict=True):
+            device = row.device or row.cpu
+            assert device is not None
+            assert row.seconds is not None
+            yield Case(
+                kind_of(row),
+                chip_of(device, row.precision).generation,
+                row.software,
+                row.seconds,
+                forecast.seconds,
+                forecast.low,
+                forecast.high,
+                rooflines.seconds(row),
+            )
+
+
+def kind_of(row: TokenRow) -> str:
+    """The kind of work that a row's errors are counted under."""
+    if row.device is None:
+        return "processors"
+    if row.count > 1:
+        return "several accelerators"
+    if row.kind == "first":
+        return "first token"
+    if row.interleaved and (row.sequences or 1) >= _LOAD:
+        return "load of 8 and more"
+    return "decode" if row.software in _SERVERS else "decode of other software"
+
+
+class _Roofline:
+    """Bytes over bandwidth or operations over peak, whichever takes longer."""
+
+    def __init__(self, rows: Sequence[TokenRow]) -> None:
+        ratios: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            read, products = _roofline_parts(row)
+            ratios[row.kind].append(
+                (row.seconds or 1.0) / (read if row.kind == "token" else products)
+            )
+        self._factors = {kind: float(np.median(values)) for kind, values in ratios.items()}
+
+    def seconds(self, row: TokenRow) -> float:
+        """The time of a row."""
+        read, products = _roofline_parts(row)
+        factors = self._factors
+        return max(read * factors.get("token", 1.0), products * factors.get("first", 1.0))
+
+
+def _roofline_parts(row: TokenRow) -> tuple[float, float]:
+    """Seconds to read all bytes at the bandwidth, and of all products at the peak."""
+    device = row.device or row.cpu
+    assert device is not None
+    chip, form, sequences = chip_of(device, row.precision), row.form, row.sequences or 1.0
+    tokens = sequences * (row.prompt if row.kind == "first" else 1)
+    if row.interleaved:
+        tokens += sequences * row.prompt / max(row.output, 1)
+    cache = sequences * (row.prompt + row.output / 2) * 2 * form.cached_numbers_per_token
+    read = row.weight_bytes * form.active_parameters / form.parameters
+    read += cache if row.kind == "token" else 0
+    split = row.tensor_parallel
+    return (
+        read / (split * chip.bandwidth),
+        2 * form.active_parameters * tokens / (split * chip.products),
+    )
+
+
+def errors_of(cases: Sequence[Case]) -> Errors:
+    """Errors and coverage of some cases."""
+    published = np.array([case.seconds for case in cases])
+    errors = 100 * np.abs(np.array([case.predicted for case in cases]) / published - 1)
+    rooflines = 100 * np.abs(np.array([case.roofline for case in cases]) / published - 1)
+    return Errors(
+        len(cases),
+        *(round(float(np.percentile(errors, share)), 1) for share in (50, 90)),
+        round(100 * float(np.mean([case.held for case in cases])), 1),
+        *(round(float(np.percentile(rooflines, share)), 1) for share in (50, 90)),
+    )
+
+
+def _table(report: Report) -> Iterator[str]:
+    yield f"Each {report.left_out} left out; errors of seconds in %, median / 90th percentile."
+    for title, table in (("kind", report.kinds), ("generation", report.generations)):
+        yield f"\n{_ROW.format(title, 'rows', 'error', 'in range', 'roofline')}"
+        for label, errors in (*table.items(), ("all", report.pooled)):
+            if errors is not None:
+                yield _ROW.format(
+                    label,
+                    errors.rows,
+                    f"{errors.median_percent:.0f} / {errors.p90_percent:.0f}",
+                    f"{errors.covered_percent:.0f} %",
+                    f"{errors.roofline_median_percent:.0f} / {errors.roofline_p90_percent:.0f}",
+                )
+    for chip, rows in report.skipped_chips.items():
+        yield f"skipped: {rows} rows of {chip}, of which specs/devices says nothing"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Seconds that a step of a decoder takes by a physical law: bytes read, operations, and the rest.
+
+The decoding of a token of each of c sequences takes
+
+    (weights read + c · context · cache) / (split · e · bandwidth) + layers · τ
+    + 2 · active · c / (split · ef · peak) + active · w / (split · operations) + c · s + exchange
+
+and the prefill of n tokens
+
+    (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
+    + weights read / (split · e · bandwidth) + t0 + exchange.
+
+Every term has an efficiency of the software, fitted to published rows. Of experts, those are read
+that the tokens touch. Sequences beyond the memory run in waves. Where prompts of other requests
+are read between the tokens, each token waits for its share of them. Every term falls with more
+bandwidth and grows with the sequences, whatever the efficiencies are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcost.predict.decoders.chips import Chip
+from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.process import Vector
+
+NumberT = TypeVar("NumberT", float, Vector)
+# llama.cpp reads a prompt in parts of so many tokens, and places layers on devices by turns.
+_PART_OF_PROMPT = 512
+_LAYERS_BY_TURNS = "llama.cpp"
+# Of the memory, what is left for weights and cache.
+_USABLE_MEMORY = 0.9
+_BYTES_OF_16_BITS = 2.0
+# Peaks relative to which the exponents of clock and cores are told.
+_ORDINARY_OPERATIONS = 3e13
+_ORDINARY_PRODUCTS = 1e12
+# Operations of ordinary units stand beside so many times as many products.
+_PRODUCTS_AN_OPERATION = 10
+
+
+class Step(NamedTuple, Generic[NumberT]):
+    """Numbers of a step, or arrays of them for many: of the model, of its chips and of the work."""
+
+    layers: NumberT
+    hidden: NumberT
+    parameters: NumberT
+    active: NumberT
+    experts: NumberT
+    experts_per_token: NumberT
+    cache_bytes: NumberT
+    weight_bytes: NumberT
+    bandwidth: NumberT
+    memory: NumberT
+    products: NumberT
+    operations: NumberT
+    link: NumberT
+    hops: NumberT
+    cores: NumberT
+    sockets: NumberT
+    split: NumberT
+    part: NumberT
+    prompt: NumberT
+    output: NumberT
+    sequences: NumberT
+    token: NumberT
+    interleaved: NumberT
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A phase of one model under a software: what is read or written, by how many at once.
+
+    ``token`` is the decoding of a token, else the prefill of a prompt; ``interleaved`` if prompts
+    are read in between.
+    """
+
+    software: str
+    precision: str
+    weight_bytes: float
+    count: int
+    tensor_parallel: int
+    token: bool
+    interleaved: bool
+    prompt: float
+    output: float
+    sequences: float
+
+
+def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
+    """The numbers of a step, from a model's form, a chip and the work."""
+    by_turns = work.software == _LAYERS_BY_TURNS
+    split = 1 if by_turns else work.tensor_parallel
+    cache_bytes = form.cached_numbers_per_token * bytes_of_cached(work.software, work.precision)
+    return Step(
+        form.layers,
+        form.hidden,
+        form.parameters,
+        form.active_parameters,
+        form.experts,
+        form.experts_per_token,
+        cache_bytes,
+        work.weight_bytes,
+        chip.bandwidth,
+        chip.memory * (work.count if by_turns else split),
+        chip.products,
+        chip.operations,
+        chip.link,
+        chip.hops,
+        chip.cores,
+        chip.sockets,
+        split,
+        _PART_OF_PROMPT if by_turns else math.inf,
+        max(work.prompt, 0.0),
+        max(work.output, 1.0),
+        max(work.sequences, 1.0),
+        work.token,
+        work.interleaved,
+    )
+
+
+def bytes_of_cached(software: str, precision: str) -> float:
+    """Bytes of a number in the cache, as the software keeps it by default."""
+    halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
+    return _BYTES_OF_16_BITS / 2 if halved else _BYTES_OF_16_BITS
+
+
+class Efficiencies(NamedTuple):
+    """Parameters of the law for one software.
+
+    ``read`` and ``products`` are shares of the peaks that are reached, ``ordinary`` the operations
+    of ordinary units that go with products, in units of the products at their peak, ``weights``
+    those that go with reading a weight. ``layer``, ``prompt_layer``, ``start``, ``sequence`` and
+    ``hop`` are seconds, the first three falling with the chip's own operations to the power
+    ``clock``. ``warm`` are tokens of a prompt, and ``narrow`` the numbers of a hidden state, at
+    which products reach half of their rate. ``between`` is the share of prompts that tokens wait
+    for. ``socket`` and ``core`` are exponents of a processor's bandwidth and products, and
+    ``threads`` the seconds that cores take to wait for each other.
+    """
+
+    read: float
+    layer: float
+    products: float
+    prompt_layer: float
+    start: float
+    sequence: float
+    hop: float
+    link: float
+    warm: float
+    between: float
+    clock: float
+    weights: float
+    ordinary: float
+    narrow: float
+    socket: float
+    core: float
+    threads: float
+
+
+# What an unknown software on devices is expected to reach, and how far it may depart from that, as
+# standard deviations of logarithms; the same on processors.
+ON_DEVICES = Efficiencies(
+    0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6
+)
+SPREAD_ON_DEVICES = Efficiencies(
+    0.25, 0.5, 0.4, 0.8, 1, 1, 0.7, 0.5, 0.7, 0.25, 0.4, 0.8, 1, 1, 0.01, 0.001, 0.01
+)
+ON_PROCESSORS = Efficiencies(
+    0.6, 1e-4, 0.4, 1e-4, 1e-2, 1e-4, 1.2e-5, 0.5, 5, 0.9, 0.01, 1, 4, 50, 0.7, 0.85, 1e-6
+)
+SPREAD_ON_PROCESSORS = Efficiencies(
+    0.4, 1, 0.4, 0.8, 1, 1.5, 0.7, 0.5, 0.7, 0.25, 0.01, 1, 1, 1, 0.5, 0.15, 1.5
+)
+
+
+class Law:
+    """The law of n steps, as a function of its efficiencies' logarithms."""
+
+    def __init__(self, steps: Sequence[Step[float]]) -> None:
+        columns = np.array(steps, dtype=np.float64).reshape(-1, len(Step._fields)).T
+        self._s: Step[Vector] = Step(*columns)
+        s = self._s
+        spare = np.maximum(s.experts - s.experts_per_token, 1)
+        self._expert = np.where(s.experts > 0, (s.parameters - s.active) / spare, 0)
+        self._processor: NDArray[np.bool_] = np.greater(s.cores, 0)
+
+    def __call__(self, efficiencies: Vector) -> Vector:
+        """Logarithms of the seconds [n]."""
+        phase = _Phases(self._s, self._expert, self._processor, efficiencies)
+        s = self._s
+        cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
+        fitting = np.maximum((_USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
+        wave = np.minimum(s.sequences, fitting)
+        token = (phase.decode(wave) + s.interleaved * phase.between(wave)) * s.sequences / wave
+        result: Vector = np.log(np.where(s.token > 0, token, phase.prefill()))
+        return result
+
+
+class _Phases:
+    """Seconds of the two phases of steps under given efficiencies."""
+
+    def __init__(
+        self,
+        steps: Step[Vector],
+        expert: Vector,
+        processor: NDArray[np.bool_],
+        efficiencies: Vector,
+    ) -> None:
+        self._s, self._expert = steps, expert
+        self._e = e = Efficiencies(*np.exp(efficiencies))
+        s = steps
+        clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
+        cores = np.where(processor, (s.products / _ORDINARY_PRODUCTS) ** (e.core - 1), 1.0)
+        self._waiting = s.layers * e.threads * s.cores
+        self._bandwidth = e.read * s.bandwidth * s.split * s.sockets**-e.socket
+        self._operations = s.operations * cores * s.split
+        slow = 1 / (e.ordinary * _PRODUCTS_AN_OPERATION * self._operations)
+        self._products = 1 / (1 / (e.products * s.products * cores * s.split) + slow)
+        self._layer, self._prompt_layer = e.layer * clock, e.prompt_layer * clock
+        self._sequence = e.sequence * clock
+
+    def decode(self, sequences: Vector) -> Vector:
+        """Seconds of one token of each of so many sequences."""
+        s = self._s
+        cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
+        products = 2 * s.active * sequences / self._products
+        weights = s.active * self._e.weights / self._operations
+        layers = s.layers * self._layer + self._waiting
+        fixed = self._read(sequences) + layers + weights
+        result: Vector = fixed + cache + products + self._sequence * sequences
+        return result + self._exchange(sequences)
+
+    def prefill(self) -> Vector:
+        """Seconds to read the prompts of all sequences at once."""
+        s = self._s
+        result: Vector = s.sequences * self._prompt() + self._overhead()
+        return result + self._exchange(s.prompt * s.sequences)
+
+    def between(self, sequences: Vector) -> Vector:
+        """Seconds that a token waits for the prompts that are read in between."""
+        s = self._s
+        prompts = self._e.between * self._prompt() + self._exchange(s.prompt)
+        result: Vector = (sequences * prompts + self._overhead()) / s.output
+        return result
+
+    def _prompt(self) -> Vector:
+        """Products of one prompt, those of a narrow model at a lower rate, and of its attention."""
+        s = self._s
+        products = 2 * s.active * s.prompt * (1 + self._e.narrow / s.hidden)
+        result: Vector = (products + 2 * s.prompt**2 * s.hidden * s.layers) / self._products
+        return result
+
+    def _overhead(self) -> Vector:
+        """Seconds of a prefill that do not grow with the tokens of a part of the prompt."""
+        s = self._s
+        parts = np.where(np.isfinite(s.part), np.ceil(s.prompt / s.part), 1.0)
+        products = self._e.warm * 2 * s.active / self._products
+        layers = s.layers * self._prompt_layer + self._waiting
+        start = np.where(np.isfinite(s.part), 0.0, self._e.start)
+        read = self._read(np.minimum(s.prompt, s.part))
+        result: Vector = parts * (products + layers + read) + start
+        return result
+
+    def _read(self, tokens: Vector) -> Vector:
+        """Seconds to read the weights that so many tokens touch."""
+        s = self._s
+        untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
+        share = 1 - s.experts * untouched * self._expert / s.parameters
+        result: Vector = s.weight_bytes * share / self._bandwidth
+        return result
+
+    def _exchange(self, tokens: Vector) -> Vector:
+        """Seconds of two reductions a layer between devices that split the weights."""
+        s = self._s
+        volume = 2 * _BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
+        hop = self._e.hop * s.hops
+        result: Vector = 2 * s.layers * (hop + volume / (self._e.link * s.link))
+        return np.where(s.split > 1, result, 0.0)

@@ -1,0 +1,358 @@
+"""Seconds to the first token and between tokens, of any model on any machine, with ranges.
+
+The law of ``law`` gives the time by efficiencies that are fitted for each software; a Gaussian
+process learns what published rows depart from it by: of software, generations, chips, models,
+precisions and counts. Nothing of what is learnt depends on bandwidth, memory or the sequences at
+once, so that the law alone decides how times change with them. Devices and processors are learnt
+by themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from epochcost.predict.decoders.chips import Chip, chip_of
+from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.law import (
+    ON_DEVICES,
+    ON_PROCESSORS,
+    SPREAD_ON_DEVICES,
+    SPREAD_ON_PROCESSORS,
+    Efficiencies,
+    Step,
+    Work,
+    step_of,
+)
+from epochcost.predict.decoders.processors import CpuForm
+from epochcost.predict.decoders.programs import Programs, Rows, fit_programs, program_of
+from epochcost.predict.decoders.rows import Kind, TokenRow
+from epochcost.predict.departures import Departures, Term, Traits, covariance, numbered
+from epochcost.predict.joint import Draws, joint_draws
+from epochcost.predict.process import Matrix, Vector
+from epochcost.results.kept import Keep
+from epochcost.specs.hardware import Device
+
+# Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
+_FLOOR, _ROW = 0.04, 0.1
+_PROMPT_STEP = 2 * math.log(2)
+_KIND_DISTANCE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingQuestion:
+    """A phase of a model on so many devices of one kind, or on a machine's processors.
+
+    ``first`` is the prefill of the prompts of ``sequences`` at once, ``token`` the time between
+    tokens of each of them, where an answer has ``output`` tokens; of several sequences, prompts of
+    later requests are read in between, unless ``interleaved`` says otherwise. ``edition`` is a
+    version of the software as rows name it; the newest, if empty.
+    """
+
+    form: DecoderForm
+    model: str
+    software: str
+    precision: str
+    weight_bytes: float
+    device: Device | CpuForm
+    count: int
+    kind: Kind
+    prompt: float
+    output: float
+    sequences: float
+    interleaved: bool | None = None
+    edition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsForecast:
+    """Seconds: 90 % of truths lie from ``low`` to ``high``.
+
+    ``draws`` are of the logarithm in units of ``seconds``; those of one model belong together.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    draws: Draws = field(compare=False, repr=False)
+
+
+class Case(NamedTuple):
+    """Traits by which rows depart from the law alike."""
+
+    software: str
+    program: str
+    kind: str
+    chip: str
+    place: tuple[str, int, float]
+    generation: str
+    instructions: str
+    model: DecoderForm
+    devices: int
+    precision: str
+    edition: str
+    size: float
+    length: float
+
+
+_LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in Case._fields[:11]}
+_FEATURES = {"size": lambda case: case.size, "length": lambda case: case.length}
+_SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
+ON_DEVICES_TERMS = (
+    Term(0.3, ("software", "kind")),
+    Term(0.4, ("program", "kind")),
+    Term(0.1, ("generation", "kind")),
+    Term(0.07, ("generation", "kind", "software")),
+    Term(0.1, ("generation", "kind"), (_SIZE,)),
+    Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.1, ("chip",)),
+    Term(0.1, ("chip", "kind")),
+    Term(0.08, ("chip", "kind"), (_SIZE,)),
+    Term(0.05, ("place", "kind")),
+    Term(0.07, ("model", "kind")),
+    Term(0.07, ("model", "kind", "software")),
+    Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.1, ("edition", "kind")),
+    Term(0.07, ("precision", "kind", "software")),
+    Term(0.07, ("devices", "kind", "software")),
+    Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
+    Term(0.07, ("place", "kind", "software", "model")),
+)
+ON_PROCESSORS_TERMS = (
+    Term(0.3, ("software", "kind")),
+    Term(0.2, ("generation", "kind")),
+    Term(0.1, ("instructions", "kind")),
+    Term(0.1, ("generation", "kind"), (_SIZE,)),
+    Term(0.2, ("chip",)),
+    Term(0.2, ("chip", "kind")),
+    Term(0.1, ("chip", "kind"), (_SIZE,)),
+    Term(0.25, ("place", "kind")),
+    Term(0.07, ("model", "kind", "software")),
+    Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.07, ("place", "kind", "software", "model")),
+)
+
+
+class ServingForecaster:
+    """Forecast times of tokens from published rows; rows without a known chip are left out.
+
+    ``cache`` keeps what is fitted, by all that it follows from.
+    """
+
+    def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
+        self._rows = tuple(row for row in rows if row.seconds is not None and _machine(row))
+        self._cache = cache
+
+    @cached_property
+    def _newest(self) -> dict[str, str]:
+        """The edition of the latest date of each software."""
+        latest = sorted(self._rows, key=lambda row: row.date)
+        return {row.software: _edition(row) for row in latest}
+
+    @cached_property
+    def _devices(self) -> _Side:
+        rows = [row for row in self._rows if row.device is not None]
+        return _Side(rows, ON_DEVICES, SPREAD_ON_DEVICES, ON_DEVICES_TERMS, self._cache)
+
+    @cached_property
+    def _processors(self) -> _Side:
+        rows = [row for row in self._rows if row.device is None]
+        return _Side(rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache)
+
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[SecondsForecast, ...]:
+        """The forecast of each question, in their order."""
+        groups: dict[tuple[DecoderForm, bool], list[int]] = defaultdict(list)
+        for at, question in enumerate(questions):
+            groups[question.form, isinstance(question.device, CpuForm)].append(at)
+        result: dict[int, SecondsForecast] = {}
+        for (_, on_processors), places in groups.items():
+            side = self._processors if on_processors else self._devices
+            asked = [self._with_edition(questions[at]) for at in places]
+            result |= zip(places, side.forecasts(asked), strict=True)
+        return tuple(result[at] for at in range(len(questions)))
+
+    def _with_edition(self, question: ServingQuestion) -> ServingQuestion:
+        newest = self._newest.get(question.software, "")
+        return question if question.edition else replace(question, edition=newest)
+
+
+def asked_by(row: TokenRow) -> ServingQuestion:
+    """The question that a published row answers."""
+    device = row.device or row.cpu
+    assert device is not None, "rows of unknown chips are left out before"
+    return ServingQuestion(
+        form=row.form,
+        model=row.model,
+        software=row.software,
+        precision=row.precision,
+        weight_bytes=row.weight_bytes,
+        device=device,
+        count=row.count if row.software == "llama.cpp" else row.tensor_parallel,
+        kind=row.kind,
+        prompt=row.prompt,
+        output=row.output,
+        sequences=row.sequences or 1.0,
+        interleaved=row.interleaved,
+        edition=_edition(row),
+    )
+
+
+def _machine(row: TokenRow) -> Device | CpuForm | None:
+    return row.device or row.cpu
+
+
+def _edition(row: TokenRow) -> str:
+    return f"{row.source}: {row.version}"
+
+
+def _case(question: ServingQuestion, chip: Chip) -> Case:
+    length = 0.0
+    if question.kind == "first":
+        length = _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
+    return Case(
+        software=question.software,
+        program=program_of(question.software, chip),
+        kind=question.kind,
+        chip=chip.kind,
+        place=(chip.name, question.count, chip.cores),
+        generation=chip.generation,
+        instructions=chip.instructions,
+        model=question.form,
+        devices=question.count,
+        precision=question.precision,
+        edition=question.edition,
+        size=math.log(question.form.active_parameters),
+        length=length,
+    )
+
+
+def _step(question: ServingQuestion, chip: Chip) -> Step[float]:
+    interleaved = question.interleaved
+    if interleaved is None:
+        interleaved = question.sequences > 1
+    work = Work(
+        software=question.software,
+        precision=question.precision,
+        weight_bytes=question.weight_bytes,
+        count=question.count,
+        tensor_parallel=question.count,
+        token=question.kind == "token",
+        interleaved=interleaved,
+        prompt=question.prompt,
+        output=question.output,
+        sequences=question.sequences,
+    )
+    return step_of(question.form, chip, work)
+
+
+def _traits(cases: Sequence[Case]) -> Traits:
+    return Traits.of(cases, _LABELS, _FEATURES)
+
+
+class _Fit(NamedTuple):
+    """Efficiencies of programs, and factors of ranges by kind."""
+
+    programs: Programs
+    factors: dict[str, float]
+
+
+_KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardware.py"))
+
+
+class _Side:
+    """What devices, or processors, were seen to do."""
+
+    def __init__(
+        self,
+        rows: Sequence[TokenRow],
+        start: Efficiencies,
+        spread: Efficiencies,
+        terms: Sequence[Term],
+        cache: Path | None,
+    ) -> None:
+        self._start, self._spread = start, spread
+        self._terms = terms
+        self._chips: dict[tuple[Device | CpuForm, str], Chip] = {}
+        asked = [asked_by(row) for row in rows]
+        chips = [self._chip(question) for question in asked]
+        self._cases = [_case(*pair) for pair in zip(asked, chips, strict=True)]
+        self._programs = [case.program for case in self._cases]
+        self._steps = [_step(*pair) for pair in zip(asked, chips, strict=True)]
+        self._observed = np.log([row.seconds or 1.0 for row in rows])
+        key = (self._cases, np.array(self._steps).tobytes(), self._observed.tobytes())
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()
+        self._fit = _KEPT.value(cache, digest, self._fitted)
+
+    def _chip(self, question: ServingQuestion) -> Chip:
+        key = question.device, question.precision
+        if key not in self._chips:
+            self._chips[key] = chip_of(*key)
+        return self._chips[key]
+
+    def _fitted(self) -> _Fit:
+        chips = [case.chip for case in self._cases]
+        rows = Rows(self._steps, self._observed, self._programs, chips)
+        self._fit = _Fit(fit_programs(rows, self._start, self._spread), {})
+        return self._fit._replace(factors=dict(self._factors()))
+
+    @cached_property
+    def _cells(self) -> tuple[list[Case], Vector, Vector]:
+        """Cases that differ, the median departure of the rows of each, and how many these are."""
+        departures = self._observed - self._fit.programs.law(self._steps, self._programs)
+        rows: dict[Case, list[float]] = defaultdict(list)
+        for case, departure in zip(self._cases, departures, strict=True):
+            rows[case].append(departure)
+        medians = np.array([np.median(values) for values in rows.values()])
+        return list(rows), medians, np.array([len(values) for values in rows.values()])
+
+    @cached_property
+    def _departures(self) -> Departures:
+        cases, medians, counts = self._cells
+        noise = np.sqrt(_FLOOR**2 + _ROW**2 / counts)
+        return Departures(self._terms, noise, _traits(cases), medians)
+
+    def _factors(self) -> Iterator[tuple[str, float]]:
+        """Standard deviations that hold nine of ten rows of a chip that was left out, by kind."""
+        cases = self._cells[0]
+        if not cases:
+            return
+        kinds = np.array([[_KIND_DISTANCE * (case.kind == "first")] for case in cases])
+        groups = numbered([case.chip for case in cases])
+        calibration = self._departures.calibration(groups, kinds)
+        yield "first", calibration.factor(np.array([_KIND_DISTANCE]))
+        yield "token", calibration.factor(np.array([0.0]))
+
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> Iterator[SecondsForecast]:
+        """Forecasts of questions on one model, whose draws belong together."""
+        chips = [self._chip(question) for question in questions]
+        pairs = list(zip(questions, chips, strict=True))
+        steps = [_step(*pair) for pair in pairs]
+        cases = [_case(*pair) for pair in pairs]
+        law = self._fit.programs.law(steps, [case.program for case in cases])
+        cells: dict[Case, int] = {}
+        places = [cells.setdefault(case, len(cells)) for case in cases]
+        departures, unknown = self._predicted(list(cells))
+        factors = np.array([self._fit.factors.get(case.kind, 2.0) for case in cells])
+        spread = factors * np.sqrt(np.diag(unknown))
+        draws = list(joint_draws(unknown, factors, questions[0].model))
+        for at, level in zip(places, law + departures[places], strict=True):
+            seconds, ratio = math.exp(level), math.exp(spread[at])
+            yield SecondsForecast(seconds, seconds / ratio, seconds * ratio, draws[at])
+
+    def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
+        """Departures of cases, and the covariance of rows of them."""
+        own = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
+        traits = _traits(cases)
+        if not self._cases:
+            return np.zeros(len(cases)), covariance(self._terms, traits, traits) + own
+        departures, left = self._departures.predicted(traits)
+        return departures, left + own

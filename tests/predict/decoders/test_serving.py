@@ -1,0 +1,174 @@
+"""Forecasts of serving from published rows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.predict.decoders.processors import CpuForm
+from epochcost.predict.decoders.rows import TokenRow, token_rows
+from epochcost.predict.decoders.serving import ServingForecaster, ServingQuestion, asked_by
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
+    """A few hundred rows of three software on two devices and a few processors."""
+    every = token_rows(catalogue)
+    chosen = [row for row in every if row.chip in {"l4", "h100-sxm5", "xeon-8481c"}]
+    return tuple(chosen[::8])
+
+
+@pytest.fixture(scope="module")
+def forecaster(rows: tuple[TokenRow, ...]) -> ServingForecaster:
+    """A forecaster that learnt from the rows."""
+    return ServingForecaster(rows)
+
+
+@pytest.fixture(scope="module")
+def question(catalogue: Catalogue) -> ServingQuestion:
+    """Llama 3.1 8B in vLLM on one L4, a token of each of four sequences."""
+    decoder = catalogue.models["llama-3.1-8b"].decoder
+    assert decoder is not None
+    form = form_of(decoder)
+    assert form is not None
+    return ServingQuestion(
+        form, "llama-3.1-8b", "vLLM", "bf16", 2.0 * form.parameters, catalogue.devices["l4"],
+        1, "token", 1000, 200, 4,
+    )  # fmt: skip
+
+
+def test_rows_that_were_learnt_from_lie_in_their_ranges(
+    forecaster: ServingForecaster, rows: tuple[TokenRow, ...]
+) -> None:
+    """Most rows are held, even where three chips alone tell how far a fourth is off."""
+    timed = [row for row in rows if row.seconds is not None]
+    forecasts = forecaster.forecasts([asked_by(row) for row in timed])
+    held = [
+        forecast.low <= (row.seconds or 0) <= forecast.high
+        for row, forecast in zip(timed, forecasts, strict=True)
+    ]
+    assert np.mean(held) >= 0.85
+
+
+def test_a_device_without_rows_has_a_wider_range(
+    forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
+) -> None:
+    """Less is known of a device that nobody timed than of one with rows."""
+    known, unknown = forecaster.forecasts(
+        [question, replace(question, device=catalogue.devices["tesla-t4"])]
+    )
+    assert unknown.high / unknown.low > known.high / known.low > 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    bandwidth=st.floats(50, 20_000),
+    faster=st.floats(1, 10),
+    software=st.sampled_from(("vLLM", "TensorRT-LLM", "llama.cpp", "something new")),
+    sequences=st.sampled_from((1, 8, 300)),
+    count=st.sampled_from((1, 4)),
+)
+def test_more_bandwidth_never_decodes_slower(
+    forecaster: ServingForecaster,
+    question: ServingQuestion,
+    bandwidth: float,
+    faster: float,
+    software: str,
+    sequences: int,
+    count: int,
+) -> None:
+    """A device like another with more bandwidth decodes as fast at least, whoever made it."""
+    device = question.device
+    assert not isinstance(device, CpuForm)
+    devices = [
+        device.model_copy(update={"memory_gb_per_second": rate})
+        for rate in (bandwidth, faster * bandwidth)
+    ]
+    asked = replace(question, software=software, sequences=sequences, count=count)
+    slow, fast = forecaster.forecasts([replace(asked, device=device) for device in devices])
+    assert fast.seconds <= slow.seconds * (1 + 1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sequences=st.lists(st.integers(1, 3000), min_size=2, max_size=6),
+    software=st.sampled_from(("vLLM", "TensorRT-LLM", "llama.cpp")),
+)
+def test_more_sequences_never_take_less_time(
+    forecaster: ServingForecaster, question: ServingQuestion, sequences: list[int], software: str
+) -> None:
+    """A step of more sequences takes as long at least."""
+    asked = [replace(question, sequences=number, software=software) for number in sorted(sequences)]
+    seconds = [forecast.seconds for forecast in forecaster.forecasts(asked)]
+    assert all(later >= sooner * (1 - 1e-9) for sooner, later in itertools.pairwise(seconds))
+
+
+def test_draws_of_one_model_belong_together(
+    forecaster: ServingForecaster, question: ServingQuestion
+) -> None:
+    """Two loads of one machine share what is not known of it; two kinds share less."""
+    low, high, first = forecaster.forecasts(
+        [question, replace(question, sequences=64), replace(question, kind="first")]
+    )
+    assert np.array_equal(low.draws.values, high.draws.values)
+    assert abs(np.corrcoef(low.draws.values, first.draws.values)[0, 1]) < 1
+
+
+def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
+    """Without any row the law's own expectations are the answer, within a wide range."""
+    (forecast,) = ServingForecaster(()).forecasts([question])
+    assert forecast.high / forecast.low > 4
+
+
+def test_processors_are_forecast_from_their_names(
+    forecaster: ServingForecaster, question: ServingQuestion
+) -> None:
+    """A processor of a later generation reads faster than one of long ago."""
+    old, new = forecaster.forecasts(
+        [
+            replace(question, device=CpuForm(chip), sequences=1)
+            for chip in ("xeon-e5-2670-v2", "epyc-9r45")
+        ]
+    )
+    assert new.seconds < old.seconds
+
+
+def test_what_is_fitted_is_kept(
+    rows: tuple[TokenRow, ...], question: ServingQuestion, tmp_path: Path
+) -> None:
+    """A second forecaster reads what the first one fitted, and says the same."""
+    few = rows[::3]
+    first = ServingForecaster(few, tmp_path).forecasts([question])
+    files = sorted(tmp_path.glob("serving-*.json"))
+    assert len(files) == 1
+    assert ServingForecaster(few, tmp_path).forecasts([question]) == first
+
+
+def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
+    forecaster: ServingForecaster, question: ServingQuestion
+) -> None:
+    """One token reads few of the experts."""
+    dense: DecoderForm = replace(question.form, parameters=30 * 10**9, active_parameters=30 * 10**9)
+    mixture = replace(dense, active_parameters=3 * 10**9, experts=128, experts_per_token=8)
+    asked = replace(question, sequences=1, weight_bytes=15e9)
+    slow, fast = (
+        forecaster.forecasts([replace(asked, form=form)])[0].seconds for form in (dense, mixture)
+    )
+    assert fast < slow / 2
