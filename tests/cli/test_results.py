@@ -68,7 +68,7 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
     path = write_export(root, GUIDELLM)
     code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
     assert code == 0
-    assert "doubt: A rack, 8 GPUs, 4/s asked: 10 of 400 requests failed" in out
+    assert "doubt: A rack, 8 GPUs, 4 requests/s: 10 of 400 requests failed" in out
     assert out.endswith("Reported by you, 3 runs of tiny in docs/data/results/rack/reported\n")
 
 

@@ -25,7 +25,7 @@ def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
     """Counts and duration as they stand; milliseconds become seconds."""
     run = only_run(tmp_path, VLLM)
     assert (run.tool, run.served_model) == ("vLLM bench serve", "openai/gpt-oss-120b")
-    assert (run.asked_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
+    assert (run.offered_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
     assert (run.requests, run.failed, run.seconds) == (320, 0, 109.75491525093094)
     assert (run.read, run.written) == (327680, 327680)
     assert (run.first.p50, run.token.mean, run.whole.mean) == (0.13985, 0.010352, 10.91759)
@@ -33,19 +33,19 @@ def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "words", "asked"),
+    ("keys", "words", "offered"),
     [
         ({"request_rate": math.inf}, "32 at once", None),
         ({"max_concurrency": None}, "all at once", None),
-        ({"request_rate": 3.0}, "3/s asked", 3.0),
+        ({"request_rate": 3.0}, "3 requests/s", 3.0),
     ],
 )
 def test_loads_are_told_apart(
-    tmp_path: Path, keys: dict[str, Any], words: str, asked: float | None
+    tmp_path: Path, keys: dict[str, Any], words: str, offered: float | None
 ) -> None:
     """Without a limit all requests come at the start; a rate is an open loop."""
     run = only_run(tmp_path, VLLM | keys)
-    assert (run.load_words, run.asked_per_second) == (words, asked)
+    assert (run.load_words, run.offered_per_second) == (words, offered)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
 
 def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
     """Alone, sixteen at once and at a rate; a load that nothing answered is left out."""
-    alone, together, asked = read_tool_file(write_export(tmp_path, GUIDELLM))
-    assert [run.load_words for run in (alone, together, asked)] == [
+    alone, together, at_rate = read_tool_file(write_export(tmp_path, GUIDELLM))
+    assert [run.load_words for run in (alone, together, at_rate)] == [
         "1 at once",
         "16 at once",
-        "4/s asked",
+        "4 requests/s",
     ]
     assert (together.requests, together.seconds) == (360, 100.0)
     assert (together.read, together.written) == (360_000, 72_000)
     assert (together.first.mean, together.token.p90, together.whole.mean) == (0.2, 0.03, 4.2)
     assert (together.first.p99, together.first.p99_9, together.doubts) == (0.4, None, ())
-    assert asked.failed == 10
+    assert at_rate.failed == 10
 
 
 def test_earlier_reports_of_guidellm_are_read(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_earlier_exports_of_aiperf_are_read(tmp_path: Path) -> None:
     }
     run = only_run(tmp_path, document)
     assert (run.read, run.written, run.seconds) == (100_000, 20_000, 50.0)
-    assert run.load_words == "2/s asked"
+    assert run.load_words == "2 requests/s"
     assert "the run was cancelled" in run.doubts
 
 

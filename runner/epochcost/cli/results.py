@@ -128,7 +128,7 @@ def reported_as_json(row: ReportedRow) -> dict[str, Any]:
         "per_million_tokens": row.per_million,
         "per_million_tokens_read": row.per_million_read,
         "per_million_tokens_written": row.per_million_written,
-        "closed_loop": row.run.asked_per_second is None,
+        "closed_loop": row.run.offered_per_second is None,
         "doubts": row.doubts,
         **row.record.model_dump(mode="json"),
     }

@@ -153,21 +153,21 @@ def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
     for reader, needed in _KEYS.items():
         if needed <= set(keys):
             return reader
-    shown = ", ".join(printable(key)[:40] for key in keys[:_MOST_KEYS]) or "none"
-    raise ResultError(f"{export.path}: {_EXPECTED}, got an object with the keys {shown}")
+    listed = ", ".join(printable(key)[:40] for key in keys[:_MOST_KEYS]) or "none"
+    raise ResultError(f"{export.path}: {_EXPECTED}, got an object with the keys {listed}")
 
 
 def _vllm(export: _Export) -> Iterator[_Figures]:
     requests, rate = export.number("completed"), export.at("request_rate")
-    left = (export.number("num_prompts") or 0) - (requests or 0)
+    unanswered = (export.number("num_prompts") or 0) - (requests or 0)
     yield {
         "tool": "vLLM bench serve",
         "served_model": export.text("model_id"),
         # A request then waits for a free place and nothing else.
-        "asked_per_second": None if rate in ("inf", math.inf) else export.number("request_rate"),
+        "offered_per_second": None if rate in ("inf", math.inf) else export.number("request_rate"),
         "at_once": export.number("max_concurrency"),
         "requests": requests,
-        "failed": export.number("failed") or max(left, 0),
+        "failed": export.number("failed") or max(unanswered, 0),
         "seconds": export.number("duration"),
         "read": export.number("total_input_tokens") or 0,
         "written": export.number("total_output_tokens"),
@@ -196,7 +196,7 @@ def _inferencex(export: _Export) -> Iterator[_Figures]:
         gpus = reading = writing = export.number("tp") or 0
     names = ("output_tput_per_gpu", "input_tput_per_gpu", "tput_per_gpu")
     written, read, every = (export.number(name) or 0 for name in names)
-    apart = abs(read * reading + written * writing - every * gpus) > AGREEING * every * gpus
+    contradicts = abs(read * reading + written * writing - every * gpus) > AGREEING * every * gpus
     sums = f"{read:.4g} read, {written:.4g} written, {every:.4g} together on {gpus:.0f} GPUs"
     yield {
         "tool": "InferenceX",
@@ -207,7 +207,9 @@ def _inferencex(export: _Export) -> Iterator[_Figures]:
         "at_once": export.number("conc"),
         "written_per_second": written * writing,
         "tokens_per_second": every * gpus,
-        "remarks": [f"tokens a second and GPU do not add up: {sums}"] if read and apart else [],
+        "remarks": [f"tokens a second and GPU do not add up: {sums}"]
+        if read and contradicts
+        else [],
         **_flat_latencies(export, "{}_{}", None, _SECONDS),
     }
 
@@ -224,7 +226,7 @@ def _guidellm(export: _Export) -> Iterator[_Figures]:
             yield {
                 "tool": "GuideLLM",
                 "served_model": run.text("config/backend/model") or export.text("args/model"),
-                "asked_per_second": load.number("rate"),
+                "offered_per_second": load.number("rate"),
                 "at_once": alone or load.number("streams", "max_concurrency"),
                 "requests": requests,
                 "failed": counts.number("errored") or 0,
@@ -251,7 +253,7 @@ def _aiperf(export: _Export) -> Iterator[_Figures]:
     figures: _Figures = {
         "tool": "AIPerf",
         "served_model": export.text("input_config/tokenizer/name"),
-        "asked_per_second": load.number("rate", "request_rate"),
+        "offered_per_second": load.number("rate", "request_rate"),
         "at_once": load.number("concurrency"),
         "requests": requests,
         "failed": export.number("error_request_count/avg") or 0,

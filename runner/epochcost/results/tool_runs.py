@@ -39,9 +39,9 @@ class Latency(Record):
 
 
 class ToolRun(Record):
-    """One load on one server. Tokens and rates are those of all devices together.
+    """Load on a server and its figures. Tokens and rates are those of all devices together.
 
-    ``requests`` are the answered ones. ``asked_per_second`` None: a closed loop, which keeps
+    ``requests`` are the answered ones. ``offered_per_second`` None: a closed loop, which keeps
     ``at_once`` requests in work and sends the next when one is answered; without ``at_once`` all
     come at the start. ``seconds`` and tokens are None in a file that has only rates. ``first`` is
     the time to the first token, ``token`` that between two, ``whole`` that of a request.
@@ -52,7 +52,7 @@ class ToolRun(Record):
     software: Text = ""
     precision: Text = ""
     gpus: Count | None = None
-    asked_per_second: PositiveNumber | None = None
+    offered_per_second: PositiveNumber | None = None
     at_once: Count | None = None
     requests: Count | None = None
     failed: NonNegativeInt | None = None
@@ -70,14 +70,14 @@ class ToolRun(Record):
     @property
     def load_words(self) -> str:
         """The load as a phrase."""
-        if self.asked_per_second is not None:
-            return f"{self.asked_per_second:.3g}/s asked"
+        if self.offered_per_second is not None:
+            return f"{self.offered_per_second:.3g} requests/s"
         return "all at once" if self.at_once is None else f"{self.at_once:,} at once"
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Contradictions of the run's figures, failed requests, and what its reader remarked."""
-        return (*self.remarks, *_failures(self), *_rates_apart(self), *_latencies_apart(self))
+        return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")
     def _has_tokens(self) -> ToolRun:
@@ -87,13 +87,13 @@ class ToolRun(Record):
         return self
 
 
-def _failures(run: ToolRun) -> Iterator[str]:
+def _failure_doubts(run: ToolRun) -> Iterator[str]:
     if run.failed:
-        asked = run.failed + (run.requests or 0)
-        yield f"{run.failed:,} of {asked:,} requests failed: their time counts, their tokens do not"
+        sent = run.failed + (run.requests or 0)
+        yield f"{run.failed:,} of {sent:,} requests failed: their time counts, their tokens do not"
 
 
-def _rates_apart(run: ToolRun) -> Iterator[str]:
+def _rate_doubts(run: ToolRun) -> Iterator[str]:
     """Doubts about rates that do not follow from counts and the duration."""
     if run.seconds is None:
         return
@@ -108,15 +108,15 @@ def _rates_apart(run: ToolRun) -> Iterator[str]:
                 f"{count:,} {noun} in {run.seconds:.6g} s are {counted:.4g} a second, and the file "
                 f"says {stated:.4g}"
             )
-    asked, reached = run.asked_per_second, (run.requests or 0) / run.seconds
-    if asked and reached < asked * _LEAST_OF_RATE:
+    offered, reached = run.offered_per_second, (run.requests or 0) / run.seconds
+    if offered and reached < offered * _LEAST_OF_RATE:
         yield (
-            f"of {asked:.3g} requests a second {reached:.3g} were answered: the server was "
+            f"of {offered:.3g} requests a second {reached:.3g} were answered: the server was "
             "overloaded, and latencies grow with the length of the run"
         )
 
 
-def _latencies_apart(run: ToolRun) -> Iterator[str]:
+def _latency_doubts(run: ToolRun) -> Iterator[str]:
     """Doubts about latencies that fit neither the duration nor each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
