@@ -16,8 +16,11 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from epochcost.predict.decoders.doubts import doubted_token_rows, doubted_training_rows
+from epochcost.predict.decoders.rows import token_rows
+from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import doubted_rows, learnt_rates, placed_tables
+from epochcost.predict.learnt import Doubt, doubted_rows, learnt_rates, placed_tables
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -49,10 +52,13 @@ def summary(cases: Sequence[Tried]) -> str:
 
 def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     """Print each row that is not learnt from, and why."""
-    for table in catalogue.observations.values():
-        rows = placed_tables(catalogue, [table], devices)
-        for doubt in doubted_rows(rows, devices).values():
-            print(f"{doubt.where}: {doubt.reason}")
+    doubts: list[Doubt] = []
+    for table in catalogue.tables_of("examples"):
+        doubts += doubted_rows(placed_tables(catalogue, [table], devices), devices).values()
+    doubts += doubted_token_rows(token_rows(catalogue)).values()
+    doubts += doubted_training_rows(training_rows(catalogue)).values()
+    for doubt in doubts:
+        print(f"{doubt.where}: {doubt.reason}")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from epochcost.predict.rates import positive_number, read_table
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Hardware
 
 _PROCESSOR = re.compile(
     r"(xeon|epyc|graviton|neoverse|ampere-?(one|altra)|altra|cobalt|axion|kunpeng|yitian|ryzen"
@@ -18,6 +19,12 @@ _COLUMNS = (
     "vendor", "machine", "chip", "gpu", "cpu", "vcpus", "threads_per_core",
     "cores_per_socket", "sockets", "instructions", "read_gb_per_second",
 )  # fmt: skip
+
+
+_THREADS_OF_A_CORE = 2
+# Processors of families of machines whose specs name a clock alone, by their provider's pages of
+# instance types (aws.amazon.com/ec2/instance-types).
+_OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +73,33 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
         tuple(row["instructions"].split()),
         positive_number("read_gb_per_second", rate) if rate else None,
     )
+
+
+def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
+    """The processor of a machine without accelerators: as its rows have it, else as its spec says.
+
+    Of a machine without rows, those of its family tell the chip and its instructions. None for
+    machines whose spec names no processor. ``processors`` are ``catalogue_processors``.
+    """
+    if hardware.accelerators or hardware.cpu is None:
+        return None
+    named = {machine.split(" ", 1)[-1]: form for machine, form in processors.items()}
+    if hardware.id in named:
+        return named[hardware.id]
+    family = _family(hardware.id)
+    relative = next((form for name, form in named.items() if _family(name) == family), None)
+    # The id often names the generation that the text leaves out.
+    text = f"{hardware.cpu} {hardware.id}".casefold()
+    per_core = 1 if "arm" in text else _THREADS_OF_A_CORE
+    cores = hardware.cores or (max(1, hardware.vcpus // per_core) if hardware.vcpus else None)
+    return CpuForm(
+        relative.chip if relative else _OF_FAMILIES.get(family, text),
+        hardware.vcpus,
+        cores,
+        instructions=relative.instructions if relative else (),
+    )
+
+
+def _family(machine: str) -> str:
+    """The part of a machine's name that machines of other sizes share."""
+    return re.split(r"\.|-\d+$", machine)[0]

@@ -1,0 +1,154 @@
+"""Rows of tokens that cannot be right: faster than the chip, or entered twice.
+
+A row has to read its weights once for each token, at the bandwidth that the maker states, and to
+do two operations for each parameter and token, at the stated peak. Bounds are loose on purpose:
+the chip's cache may hold weights, a cache of keys and values may have eight bits, and of a layer
+with experts only those that random routing touches are read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from epochcost.predict.decoders.rows import Precision, TokenRow
+from epochcost.predict.decoders.training_rows import TrainingRow
+from epochcost.predict.learnt import Doubt
+from epochcost.specs.hardware import Device
+
+# Operations for each parameter and token: a pass forwards, and as many backwards for the inputs
+# and for the weights; adapters need no gradients of the frozen weights.
+_FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2, 4, 6
+# No training comes so near to the peak of its devices.
+_MOST_OF_THE_PEAK = 0.8
+_LEAST_CACHE_BYTES = 1
+# A program that so large a share of its table's rows contradicts is not trusted in the others.
+_SHARE_OF_A_TABLE = 0.5
+# Sequences of one prompt, which choose the same experts.
+_SAME_PROMPT = "batched-bench"
+_EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
+
+
+def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
+    """The rows that can be right, in order."""
+    doubts = doubted_token_rows(rows)
+    return tuple(row for at, row in enumerate(rows) if at not in doubts)
+
+
+def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
+    """Doubts about rows of serving, by place among the rows."""
+    doubts = {at: Doubt(row.where, reason) for at, row in enumerate(rows) if (reason := _why(row))}
+    for places in _tables(rows):
+        beyond = [at for at in places if at in doubts]
+        if len(beyond) >= _SHARE_OF_A_TABLE * len(places):
+            for at in places:
+                reason = f"of {len(places)} rows of this program {len(beyond)} are impossible"
+                doubts.setdefault(at, Doubt(rows[at].where, reason))
+    first_places: dict[Hashable, str] = {}
+    for at, row in enumerate(rows):
+        entry = _entry(row)
+        if entry in first_places:
+            doubts.setdefault(at, Doubt(row.where, f"the same as {first_places[entry]}"))
+        first_places.setdefault(entry, row.where)
+    return doubts
+
+
+def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
+    """The rows of training that can be right, in order."""
+    doubts = doubted_training_rows(rows)
+    return tuple(row for at, row in enumerate(rows) if at not in doubts)
+
+
+def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
+    """Doubts about rows of training, by place among the rows."""
+    doubts = {}
+    for at, row in enumerate(rows):
+        if row.device is None or row.tokens_per_second is None:
+            continue
+        operations = _WITH_INPUTS if "lora" in row.method else _WITH_WEIGHTS
+        needed = operations * row.form.active_parameters * row.tokens_per_second
+        share = needed / (row.count * peak_flops(row.device, row.precision))
+        if share > _MOST_OF_THE_PEAK:
+            doubts[at] = Doubt(row.where, f"needs {share:.2f} of the peak of its devices")
+    return doubts
+
+
+def peak_flops(device: Device, precision: Precision) -> float:
+    """Operations a second of a device at the fastest number format that a precision may use."""
+    half = device.peak_fp16_tflops or device.peak_fp32_tflops or 0
+    if precision == "fp32":
+        # Products of fp32 weights may run in TF32, or in 16 bits where a source's label is loose.
+        return float(max(half, device.peak_tf32_tflops or 0)) * 1e12
+    if precision in _EIGHT_BITS:
+        return float(max(2 * half, device.peak_int8_tops or 0)) * 1e12
+    return float(4 * half if precision == "fp4" else half) * 1e12
+
+
+def _why(row: TokenRow) -> str | None:
+    """The reason to doubt a row by the form of its model and its devices."""
+    if row.device is None:
+        return None
+    peak = _operations(row) / (row.count * peak_flops(row.device, row.precision))
+    if peak > 1:
+        return f"needs {peak:.2f} of the peak of its devices"
+    bandwidth = _bytes(row, row.device)
+    bandwidth /= row.count * float(row.device.memory_gb_per_second) * 1e9
+    return (
+        f"needs {bandwidth:.2f} of the memory bandwidth of its devices" if bandwidth > 1 else None
+    )
+
+
+def _operations(row: TokenRow) -> float:
+    """Operations a second; the first layer looks tokens up, and prompts need one token's scores."""
+    form = row.form
+    looked_up = form.vocabulary * form.hidden
+    per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
+    if row.kind == "first":
+        assert row.seconds is not None
+        return per_prompt_token * row.prompt * (row.sequences or 1) / row.seconds
+    per_token: float = _FORWARD * (form.active_parameters - looked_up)
+    if row.interleaved and row.output:
+        per_token += per_prompt_token * row.prompt / row.output
+    return per_token * _tokens_per_second(row)
+
+
+def _bytes(row: TokenRow, device: Device) -> float:
+    """Bytes a second that tokens after the first read of weights and of the cache."""
+    if row.kind == "first":
+        return 0.0
+    form, sequences = row.form, row.sequences
+    context = row.prompt + row.output / 2
+    cached = context * form.cached_numbers_per_token * _LEAST_CACHE_BYTES
+    if sequences is None or row.seconds is None:
+        return cached * _tokens_per_second(row)
+    read = (form.parameters - form.vocabulary * form.hidden) / form.parameters
+    if form.experts:
+        different = 1 if _SAME_PROMPT in row.task else sequences
+        touched = 1 - (1 - form.experts_per_token / form.experts) ** different
+        read = min(read, touched)
+    held = float(device.cache_mib or 0) * 2**20 * row.count
+    weights = max(0.0, row.weight_bytes * read - held)
+    return (weights + sequences * cached) / row.seconds
+
+
+def _tokens_per_second(row: TokenRow) -> float:
+    if row.sequences is None or row.seconds is None:
+        return row.tokens_per_second or 0.0
+    return row.sequences / row.seconds
+
+
+def _tables(rows: Sequence[TokenRow]) -> Iterator[list[int]]:
+    """Rows of a program that ran a model on a chip, of each table."""
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    for at, row in enumerate(rows):
+        places[row.source, row.version, row.model, row.chip, row.count].append(at)
+    return iter(places.values())
+
+
+def _entry(row: TokenRow) -> Hashable:
+    """A row without its line."""
+    return (
+        row.source, row.date, row.version, row.model, row.precision, row.weight_bytes, row.chip,
+        row.count, row.tensor_parallel, row.machine, row.task, row.kind, row.prompt, row.output,
+        row.sequences, row.interleaved, row.seconds, row.tokens_per_second, row.file,
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Rows that cannot be right are doubted, and sound ones are left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epochcost.predict.decoders.doubts import (
+    doubted_token_rows,
+    doubted_training_rows,
+    sound_rows,
+    sound_training_rows,
+)
+from epochcost.predict.decoders.rows import TokenRow, names_of, read_token_rows, token_rows
+from epochcost.predict.decoders.training_rows import training_rows
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+IMPLAUSIBLE = Path(__file__).with_name("implausible.csv")
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
+    """Every row of serving of the project."""
+    return token_rows(catalogue)
+
+
+def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
+    """Rows that a person left out, as faster than bandwidth or peak, are doubted among others."""
+    impossible = read_token_rows(IMPLAUSIBLE, names_of(catalogue))
+    doubts = doubted_token_rows((*rows, *impossible))
+    assert len(impossible) > 10
+    assert all(at in doubts for at in range(len(rows), len(rows) + len(impossible)))
+    assert {doubts[len(rows) + at].reason.split(" the ")[1] for at in range(len(impossible))} == {
+        "memory bandwidth of its devices",
+        "peak of its devices",
+    }
+
+
+def test_sound_rows_are_learnt_from(rows: tuple[TokenRow, ...]) -> None:
+    """Of the rows that the project has, at most one in a hundred is doubted."""
+    assert len(sound_rows(rows)) >= 0.99 * len(rows)
+
+
+def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) -> None:
+    """The second entry names the first."""
+    again = replace(rows[0], path="own.csv", line=7)
+    doubts = doubted_token_rows((*rows[:50], again))
+    assert set(doubts) == {50}
+    assert doubts[50].where == "own.csv:7"
+    assert doubts[50].reason == f"the same as {rows[0].where}"
+
+
+def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...]) -> None:
+    """A time of a large model that is a thousand times too short is impossible on any device."""
+    large = [row for row in rows if row.device and row.seconds and row.form.parameters > 2e9]
+    wrong = [replace(row, seconds=(row.seconds or 0) / 1000) for row in large[::50]]
+    doubts = doubted_token_rows(wrong)
+    assert len(doubts) >= 0.9 * len(wrong)
+
+
+def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
+    """Rows of torchtune on one RTX A6000 need nine tenths of its peak; most others are sound."""
+    rows = training_rows(catalogue)
+    doubts = doubted_training_rows(rows)
+    assert {rows[at].chip for at in doubts} == {"rtx-a6000"}
+    assert len(sound_training_rows(rows)) == len(rows) - len(doubts)

@@ -1,0 +1,88 @@
+"""Processors of machines, from rows of others and from specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from epochcost.predict.decoders.processors import (
+    CpuForm,
+    catalogue_processors,
+    cpu_form_of,
+    is_processor,
+)
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
+    """Processors of the machines that rows name."""
+    return catalogue_processors(catalogue)
+
+
+def test_machine_with_rows_has_their_facts(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """The read rate of a machine of the catalogue is that which was measured on it."""
+    form = cpu_form_of(catalogue.machine("c6i.32xlarge"), processors)
+    assert form == processors["aws c6i.32xlarge"]
+    assert form.cores == 64
+    assert form.sockets == 2
+    assert form.read_gb_per_second == pytest.approx(336.9)
+
+
+def test_machine_of_a_family_with_rows_has_its_chip(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """A smaller machine of a family has the chip and its instructions, and no read rate."""
+    smaller = catalogue.machine("c6i.32xlarge").model_copy(
+        update={"id": "c6i.4xlarge", "vcpus": 16, "cores": None}
+    )
+    assert cpu_form_of(smaller, processors) == CpuForm(
+        "xeon-8375c", 16, 8, instructions=("avx2", "avx512f")
+    )
+
+
+def test_machine_without_rows_has_what_its_spec_says(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm]
+) -> None:
+    """A machine that nobody measured has its chip and its cores; of Arm, one for each vCPU."""
+    assert cpu_form_of(catalogue.machine("c8g.48xlarge"), processors) == CpuForm(
+        "graviton4", 192, 192
+    )
+    genoa = cpu_form_of(catalogue.machine("genoa-vm-2"), processors)
+    assert genoa is not None
+    assert "genoa" in genoa.chip
+
+
+@pytest.mark.parametrize("machine", ["g6.xlarge", "cloud-ml-basic"])
+def test_machines_without_a_processor_of_their_own_have_none(
+    catalogue: Catalogue, processors: Mapping[str, CpuForm], machine: str
+) -> None:
+    """Machines with accelerators, and those whose spec names no processor."""
+    assert cpu_form_of(catalogue.machine(machine), processors) is None
+
+
+def test_cores_that_are_shown_as_sockets_are_of_one(
+    processors: Mapping[str, CpuForm],
+) -> None:
+    """No machine has more than eight sockets, whatever its virtual machine shows."""
+    assert max(form.sockets or 1 for form in processors.values()) == 8
+
+
+def test_processors_are_told_from_accelerators_by_name() -> None:
+    """Names that nobody has listed yet, too."""
+    assert is_processor("xeon-9999z")
+    assert is_processor("graviton9")
+    assert not is_processor("h100-sxm5")
