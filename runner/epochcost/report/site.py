@@ -121,7 +121,9 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
     """The tables that predictions learn from, as the project has them."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
-        yield f"data/observations/{table_spec.table}", spec_file.with_name(table_spec.table)
+        for name in (table_spec.table, table_spec.decoders, table_spec.machines):
+            if name is not None:
+                yield f"data/observations/{name}", spec_file.with_name(name)
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from epochcost.errors import SpecError
+from epochcost.predict.decoders.processors import CpuForm
 from epochcost.predict.decoders.rows import (
     Names,
     TokenRow,
@@ -19,6 +21,7 @@ from epochcost.predict.decoders.rows import (
     token_rows,
     unresolved_models,
 )
+from epochcost.predict.learnt import table_faults
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -29,6 +32,27 @@ _COLUMNS = {
     "metric": "output throughput", "value": "1", "unit": "tokens/s", "task": "online serving: chat",
     "input_tokens": "256", "output_tokens": "128",
 }  # fmt: skip
+
+
+_OWN_SPEC = """\
+id = "own-tokens"
+name = "Our vLLM runs"
+kind = "tokens"
+table = "own-tokens.csv"
+licence = "none stated"
+retrieved = 2026-11-26
+source = "our load tests of November 2026"
+
+[columns]
+mode = "infer"
+software = "vLLM 0.22.1"
+precision = "bf16"
+"""
+_OWN_TABLE = """\
+model,chip,count,metric,value,unit,input_tokens,output_tokens,concurrency,task
+Llama-3.1-8B-Instruct,l4,1,"time to first token, median",182,ms,1024,256,1,online serving
+Llama-3.1-8B-Instruct,l4,1,output throughput,231,tokens/s,1024,256,16,online serving
+"""
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +200,30 @@ def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
     """A rate that is no number is a fault at its line."""
     with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
         _read(tmp_path, names, value="fast")
+
+
+def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
+    """A project's own table, beside no other, names chips and models of its own specs."""
+    observations = tmp_path / "specs" / "observations"
+    observations.mkdir(parents=True)
+    for spec in ("devices/l4.toml", "models/llama-3.1-8b.toml"):
+        (tmp_path / "specs" / spec).parent.mkdir()
+        shutil.copy(ROOT / "specs" / spec, tmp_path / "specs" / spec)
+    (observations / "own-tokens.toml").write_text(_OWN_SPEC, encoding="utf-8")
+    (observations / "own-tokens.csv").write_text(_OWN_TABLE, encoding="utf-8")
+    first, loaded = token_rows(load_catalogue(tmp_path))
+    assert (first.kind, first.seconds, first.licence) == ("first", 0.182, "none stated")
+    assert loaded.tokens_per_second == 231
+    assert (loaded.device and loaded.device.id, loaded.software) == ("l4", "vLLM")
+    assert table_faults(observations / "own-tokens.toml") == ()
+
+
+def test_row_of_a_machine_that_nobody_described_keeps_its_chip(
+    tmp_path: Path, names: Names
+) -> None:
+    """A processor that no file of machines lists is known by its name."""
+    (row,) = _read(
+        tmp_path, names, chip="xeon-9999z", machine="aws z9.large", metric="decode throughput"
+    )
+    assert row.device is None
+    assert row.cpu == CpuForm("xeon-9999z")

@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from epochcost.predict.decoders.chips import Chip, chip_of
+from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.law import (
     ON_DEVICES,
@@ -143,13 +144,16 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from published rows; rows without a known chip are left out.
+    """Forecast times of tokens from published rows.
 
+    Doubted rows and those without a known chip are left out.
     ``cache`` keeps what is fitted, by all that it follows from.
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
-        self._rows = tuple(row for row in rows if row.seconds is not None and _machine(row))
+        self._rows = tuple(
+            row for row in sound_rows(rows) if row.seconds is not None and _machine(row)
+        )
         self._cache = cache
 
     @cached_property

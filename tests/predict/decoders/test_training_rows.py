@@ -1,0 +1,74 @@
+"""Published trainings become tokens a second of all devices, or bytes of a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epochcost.predict.decoders.rows import names_of, read_lines
+from epochcost.predict.decoders.training_rows import (
+    TrainingRow,
+    training_rows,
+    training_rows_of,
+)
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+_COLUMNS = {
+    "mode": "train", "software": "torchtune", "chip": "a100-sxm4-80-gb", "count": "4",
+    "licence": "none stated", "model": "Llama-3.1-8B", "sequence_or_image": "1024",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> TrainingRow:
+    """The only row of a file of one line."""
+    path = folder / "own.csv"
+    path.write_text(f"{header}\n{line}\n", encoding="utf-8")
+    names = names_of(catalogue)
+    (row,) = training_rows_of(read_lines(path, names, _COLUMNS), names)
+    return row
+
+
+def test_every_method_has_rows(catalogue: Catalogue) -> None:
+    """The project's tables have trainings of each method with tokens, and some with memory."""
+    rows = training_rows(catalogue)
+    with_tokens = {row.method for row in rows if row.tokens_per_second}
+    assert with_tokens == {"pretraining", "full", "lora", "qlora"}
+    assert any(row.memory_bytes for row in rows)
+    assert all(row.sequence or row.memory_bytes or row.tokens_per_second for row in rows)
+
+
+def test_rate_of_a_device_is_of_all(tmp_path: Path, catalogue: Catalogue) -> None:
+    """Four devices with 1,000 tokens a second each train 4,000."""
+    row = _read(
+        tmp_path, catalogue, "task,precision,metric,value,unit",
+        "LoRA fine-tuning (rank 8),bf16,training throughput per GPU,1000,tokens/s",
+    )  # fmt: skip
+    assert (row.method, row.tokens_per_second, row.sequence) == ("lora", 4000, 1024)
+
+
+def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
+    """An iteration of 8 micro batches of a sequence on each of 4 devices has 32 sequences."""
+    row = _read(
+        tmp_path, catalogue, "task,precision,metric,value,unit,note",
+        "full fine-tuning,bf16,time of one iteration,2,s,"
+        "one iteration is 8 micro batches of 1 sequence on each GPU",
+    )  # fmt: skip
+    assert (row.method, row.tokens_per_second) == ("full", 32 * 1024 / 2)
+
+
+def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Catalogue) -> None:
+    """Memory of all devices together is shared evenly."""
+    row = _read(
+        tmp_path, catalogue, "task,precision,metric,value,unit",
+        'LoRA fine-tuning,"bf16, int4 weights","memory, all GPUs",80,GB',
+    )  # fmt: skip
+    assert (row.method, row.memory_bytes) == ("qlora", 20e9)
