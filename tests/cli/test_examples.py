@@ -83,6 +83,11 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     save_built(built_decoder(), project / "exported" / "model.onnx")
     (project / "vms.csv").write_text(LISTED)
     write_export(project, VLLM, "serve.json")
+    _copy(project, "specs/api-tables/models-dev.toml")
+    # Its header: the rows name models that are not here.
+    header, *_ = (ROOT / "specs/api-tables/models-dev.csv").read_text().splitlines(keepends=True)
+    (project / "specs/api-tables/models-dev.csv").write_text(header)
+    (project / "models.dev/providers").mkdir(parents=True)
     shutil.copyfile(_digits(), project / "digits.csv.gz")
     shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
     git(project, "init", "--quiet", "--initial-branch", "main")
