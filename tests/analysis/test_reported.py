@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from epochcost.analysis.answers import token_answer
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.reported import ReportedRow, reported_rows
+from epochcost.analysis.token_answers import token_answer
 from epochcost.analysis.tokens import Requests
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.results.reported import Terms, reported_runs

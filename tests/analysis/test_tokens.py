@@ -145,6 +145,8 @@ def test_tokens_read_and_written_add_up(
     """At any rate a request's tokens of both kinds cost what all of them cost together."""
     asked = Requests(rate, prompt, output)
     for offer in serving_offers(catalogue, [spread(decoder)], asked):
+        assert offer.by_kind is not None
+        assert offer.full_by_kind is not None
         for whole, apart in ((offer.per_million, offer.by_kind), (offer.full, offer.full_by_kind)):
             both = apart.input.mean * prompt + apart.output.mean * output
             assert abs(both / (whole.mean * asked.tokens) - 1) < Decimal("1e-26")
@@ -178,6 +180,8 @@ def spread(decoder: TimedDecoder) -> TimedDecoder:
 def test_reading_is_cheaper_than_writing(catalogue: Catalogue, decoder: TimedDecoder) -> None:
     """By hand at a dollar an hour: 100 read in 0.5 s, 50 written in 3.125 s."""
     (offer,) = serving_offers(catalogue, [decoder], Requests(Decimal("0.1"), 100, 50))
+    assert offer.by_kind is not None
+    assert offer.full_by_kind is not None
     assert float(offer.full_by_kind.input.mean) == pytest.approx(0.5 / 100 / 3600 * 1e6)
     assert float(offer.full_by_kind.output.mean) == pytest.approx(3.125 / 50 / 3600 * 1e6)
     idle = 1 / (0.1 * 3.625)

@@ -36,15 +36,46 @@ USUAL = ("--model", "tiny", "--prompt", "100", "--output", "50")
 
 @pytest.mark.usefixtures("root")
 def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was asked, the machine with its cost, the API with its, and from when on which."""
-    code, out, err = ask(capsys, *USUAL, "--requests", "0.1/s")
+    """The answer in sentences, then the machine and the API in one list, the cheaper first."""
+    code, out, err = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide")
     assert (code, err) == (0, "")
-    assert out.startswith("tiny, 0.1 requests a second, each 100 tokens read and 50 written\n")
-    assert "This machine" in out
-    assert "$18.52" in out
-    assert "API: They, tiny: $2.00 a million, $1.00 read and $4.00 written" in out
-    words = " ".join(out.split())
-    assert "cheaper than This machine: Some, 2 vCPUs at any rate that one of it does" in words
+    first, answer, machine, wins, *_ = out.splitlines()
+    assert first == "tiny, 0.1 requests a second, each 100 tokens read and 50 written"
+    assert answer == "Take an API: They, tiny, asks $2.00 a million tokens."
+    assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
+    assert "$18.52 a million tokens" in machine
+    assert "(measured; one machine, busy 36 % of the time;" in machine
+    assert wins == "No machine is cheaper than that API, however many requests come."
+    rows = out.partition("machine or API")[2].splitlines()[1:3]
+    assert rows[0].startswith("They, tiny")
+    assert "list price" in rows[0]
+    assert "measured" in rows[1]
+
+
+@pytest.mark.usefixtures("root")
+def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By hand: a request costs 0.0051 USD there and an hour here 1 USD: from 0.0545 a second."""
+    api = root / "specs/apis/theirs.toml"
+    api.write_text(api.read_text().replace("output_per_million = 4", "output_per_million = 100"))
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
+    lines = out.splitlines()
+    assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")
+    assert lines[2] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
+    assert lines[3].startswith("Self-hosting wins from 0.0545 requests a second on, on This")
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")
+    wins = json.loads(out)["self_hosting_wins"]
+    assert float(wins["from_requests_per_second"]) == pytest.approx(1 / 3600 / 0.0051)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """With what it reaches; in other precisions and software it has no time at all."""
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--tpot", "50ms", "--ttft", "400ms")
+    assert "Left out, too slow for the bounds: This machine: Some, 2 vCPUs in fp32" in out
+    assert "(first token 500 ms, each more 125 ms)" in out
+    for option in (("--precision", "int4"), ("--software", "vLLM")):
+        _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", *option, "--format", "json")
+        assert json.loads(out)["machines"] == []
 
 
 @pytest.mark.usefixtures("root")
@@ -56,6 +87,10 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["requests_per_second"] in ("0.1", 0.1)
     (machine,) = answer["machines"]
     assert machine["machines"] == 1
+    assert float(machine["busy"]) == pytest.approx(0.1 * 3.625)
+    assert (machine["software"], machine["precision"]) == ("onnxruntime 1.31.1", "fp32")
+    assert [way["kind"] for way in answer["ways"]] == ["api", "machine"]
+    assert sum(way["cheapest"] for way in answer["ways"]) == pytest.approx(1)
     assert machine["evidence"] == "measured"
     for idle in ("", "_never_idle"):
         read, written, both = (
@@ -73,6 +108,9 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
         (("--requests", "0/s"), "requests: expected a rate above 0"),
         (("--requests", "1/s", "--prompt", "250"), "expected at most 256 tokens together"),
         (("--requests", "1/s", "--ttft", "soon"), "duration: expected a number of seconds"),
+        (("--requests", "1/s", "--cached", "101%"), "cached: expected a share from 0 to 100%"),
+        (("--requests", "1/s", "--cached", "-1%"), "cached: expected a share from 0 to 100%"),
+        (("--requests", "1/s", "--cached", "most"), "cached: expected a decimal number"),
     ],
 )
 @pytest.mark.usefixtures("root")
@@ -108,3 +146,43 @@ def test_what_an_engine_was_measured_to_do_is_told(
     assert [rate["requests"] for rate in served["rates"]] == [100, 100]
     assert served["rates"][0]["first_token_seconds"]["p99"] is None
     assert served["start_seconds"] == 1.5
+
+
+def of_this_project(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, str, str]:
+    """The answer by the specs of this project."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+    return ask(capsys, "--requests", "2/s", "--prompt", "1000", "--output", "200", *options)
+
+
+def test_machines_that_nobody_timed_are_predicted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Llama 3.1 8B: a list of machines and APIs, each with its software, precision and evidence."""
+    options = ("--model", "llama-3.1-8b", "--ttft", "1s", "--tpot", "50ms", "--format", "json")
+    code, out, err = of_this_project(monkeypatch, capsys, *options)
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    kinds = {way["kind"] for way in answer["ways"]}
+    assert kinds == {"api", "machine"}
+    assert len({machine["hardware"] for machine in answer["machines"]}) > 40
+    for machine in answer["machines"]:
+        assert machine["precision"] == "bf16"
+        assert machine["evidence"].startswith("predicted")
+        assert float(machine["first_token_seconds"]["mean"]) <= 1
+        assert float(machine["token_seconds"]["mean"]) <= 0.05
+        cost = machine["per_million_tokens"]
+        assert float(cost["low"]) <= float(cost["mean"]) <= float(cost["high"])
+    assert any(left["reason"].startswith("does not fit") for left in answer["left_out"])
+
+
+def test_a_model_that_fits_nowhere_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the machines lack, and what else to try."""
+    options = ("--model", "mistral-large", "--software", "llama.cpp")
+    code, out, err = of_this_project(monkeypatch, capsys, *options)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "not served by llama.cpp in bf16" in err

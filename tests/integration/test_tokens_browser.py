@@ -115,7 +115,7 @@ def order(offer: ServingOffer) -> Decimal:
 
 def agree(said: dict[str, Any], meant: ServingOffer) -> None:
     """Hold one offer to the other."""
-    assert said["decoder"]["precision"] == meant.decoder.precision
+    assert said["decoder"]["precision"] == meant.deployment.precision
     assert said["machines"] == meant.machines
     for key, value in (
         ("low", meant.per_million.low),

@@ -16,9 +16,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Observation, Stack, observe
 from epochcost.analysis.odds import Odds, Quantity, draws_along
-from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.rows import (
     Offer,
     Offers,
@@ -28,15 +26,6 @@ from epochcost.analysis.rows import (
     odds_of,
     offers,
     price_rows,
-)
-from epochcost.analysis.serving import ServedDecoder, served_decoders
-from epochcost.analysis.tokens import (
-    Requests,
-    ServingOffer,
-    api_per_million,
-    best_capacity,
-    capacities,
-    serving_offers,
 )
 from epochcost.cost import Candidate
 from epochcost.cost.compare import (
@@ -50,7 +39,7 @@ from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.specs.model import Model
-from epochcost.specs.price import MILLION, ApiPrice
+from epochcost.specs.price import MILLION
 from epochcost.units import money, plain, seconds
 
 Mode = Literal["training", "inference", "epoch"]
@@ -330,69 +319,3 @@ def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
             f"{amount} in {time}"
         )
     return decision.choice
-
-
-@dataclass(frozen=True, slots=True)
-class TokenAnswer:
-    """Requests to a model, and who answers them for how much; ``refused`` say who cannot."""
-
-    model: str
-    requests: Requests
-    offers: tuple[ServingOffer, ...]
-    apis: tuple[ApiPrice, ...]
-    refused: tuple[str, ...]
-    served: tuple[ServedDecoder, ...]
-    reported: tuple[ReportedRow, ...] = ()
-
-
-def token_answer(inputs: Inputs, name: str, requests: Requests) -> TokenAnswer:
-    """Everything that answers requests to a model, the cheapest first.
-
-    Raises InputError for a model that generates no tokens, or fewer, or that nobody timed.
-    """
-    catalogue = inputs.catalogue
-    decoder = catalogue.decoder(name)
-    if requests.tokens > decoder.context:
-        raise InputError(
-            f"--prompt {requests.prompt} --output {requests.output}: expected at most "
-            f"{decoder.context} tokens together, the context of {name}"
-        )
-    timed = [timing for timing in timed_decoders(inputs) if timing.model == name]
-    served = tuple(engine for engine in served_decoders(inputs) if engine.model == name)
-    apis = [api for api in catalogue.apis.values() if api.model == name]
-    reported = reported_rows(inputs, name)
-    if not (timed or apis or served or reported):
-        folders = ", ".join(map(str, inputs.folders))
-        raise InputError(
-            f"{name}: expected times of its phases, found none in {folders}: measure them with "
-            f"`epochcost run --model {name}`"
-        )
-    return TokenAnswer(
-        name,
-        requests,
-        serving_offers(catalogue, timed, requests),
-        tuple(sorted(apis, key=lambda api: api_per_million(api, requests))),
-        tuple(dict.fromkeys(filter(None, (_refusal(timing, requests) for timing in timed)))),
-        served,
-        reported,
-    )
-
-
-def _refusal(decoder: TimedDecoder, requests: Requests) -> str:
-    """Why a machine is no answer; empty if it is one."""
-    where = f"{decoder.machine.name}, {decoder.precision}"
-    reached = list(capacities(decoder, requests))
-    if not reached:
-        timed = "; ".join(
-            f"{name} of {low} to {high} tokens" for name, (low, high) in decoder.lengths.items()
-        )
-        middle = requests.prompt + requests.output // 2
-        return (
-            f"{where}: no time of a prompt of {requests.prompt} and tokens after {middle}, the "
-            f"middle of the answer; timed are {timed}"
-        )
-    if best_capacity(decoder, requests) is None:
-        first = seconds(float(min(capacity.first.mean for capacity in reached)))
-        token = seconds(float(min(capacity.token.mean for capacity in reached)))
-        return f"{where}: its first token takes {first} and each more {token} at best"
-    return ""

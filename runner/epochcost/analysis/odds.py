@@ -137,8 +137,13 @@ def time_draws(observed: Observation, time: Time) -> Vector:
     """Draws of the logarithm of a time in units of its mean [DRAWS]."""
     if observed.draws is not None:
         return observed.draws.values
+    return normal_draws(time, seed_of_observation(observed))
+
+
+def normal_draws(time: Time, seed: int) -> Vector:
+    """Draws of the logarithm of a measured time in units of its mean, by its interval [DRAWS]."""
     below, above = deviations(time)
-    normal = standard_normals(seed_of_observation(observed), 1)[:, 0]
+    normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)
     return drawn
 

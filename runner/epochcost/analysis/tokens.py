@@ -1,27 +1,33 @@
-"""Cost of tokens: phases of a decoder, put together to requests, on machines with a price.
+"""Cost of tokens: requests to a decoder, on machines with a price and behind APIs.
 
 A request is a prompt that is read and an answer that is written token by token. The machine keeps
 some sequences in work: it reads each prompt by itself, and adds a token to all of them at once, as
-servers with continuous batching do (Yu et al., Orca, OSDI 2022). From the measured phases follow
-how many requests a second it does at most, and how long a token takes there; what queues add is
-not in the phases.
+servers with continuous batching do (Yu et al., Orca, OSDI 2022). From the times of these phases
+follow how many requests a second it does at most, and how long a token takes there; what queues add
+is not in the phases. Phases that nobody measured are predicted in ``serving_capacity``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+import numpy as np
+
 from epochcost.analysis.machines import Machine
+from epochcost.analysis.observations import Kind
+from epochcost.analysis.odds import normal_draws
 from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import mark_of
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import ceiling, maximum
+from epochcost.predict.joint import seed_of
+from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import MILLION, ApiPrice, Price
-from epochcost.units import HOURS_PER_BILLED_MONTH
+from epochcost.units import HOURS_PER_BILLED_MONTH, today
 
 _HOUR_SECONDS = Decimal(3600)
 
@@ -31,6 +37,7 @@ class Requests:
     """Requests a second, their lengths in tokens, and the bounds that answers must keep.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` that between two.
+    ``cached_share`` of each prompt was read before: earlier turns, or the system's prompt.
     """
 
     per_second: Decimal
@@ -38,6 +45,7 @@ class Requests:
     output: int
     first_seconds: Decimal | None = None
     token_seconds: Decimal | None = None
+    cached_share: Decimal = Decimal(0)
 
     @property
     def tokens(self) -> int:
@@ -50,28 +58,47 @@ USUAL = Requests(Decimal("0.1"), 200, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
-    """The most that a machine does with ``sequences`` in work.
+class Deployment:
+    """A decoder on a machine, in a precision and a software.
 
-    ``first`` is the time to the first token where nothing waits, all of it the prompt's, ``token``
-    that between two. ``written`` is the machine's time for the tokens of one answer, its share of
-    what is done at once for all.
+    Each of its ``copies`` lies on ``tensor_parallel`` devices.
+    """
+
+    machine: Machine
+    precision: str
+    software: str
+    kind: Kind = "measured"
+    copies: int = 1
+    tensor_parallel: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The most that a machine does with ``sequences`` in work in each copy.
+
+    ``first`` is the time to the first token where nothing waits, ``token`` that between two.
+    ``request`` is the machine's time for one request, its share of what is done at once for all,
+    of which ``reading`` is the prompt's; None where nobody measured the two apart. ``draws`` are
+    those of the logarithm of ``request`` in units of its mean; None where it was measured.
     """
 
     sequences: int
     first: Time
-    written: Time
     token: Time
-
-    @property
-    def request(self) -> Time:
-        """The machine's time for one request."""
-        return _sum(self.first, self.written)
+    request: Time
+    reading: Time | None = None
+    draws: Vector | None = field(default=None, repr=False, compare=False)
 
     @property
     def per_second(self) -> Decimal:
         """Requests a second at most."""
         return 1 / self.request.mean
+
+    def keeps(self, requests: Requests) -> bool:
+        """Whether it keeps the bounds."""
+        first, token = requests.first_seconds, requests.token_seconds
+        late = first is not None and self.first.mean > first
+        return not late and (token is None or self.token.mean <= token)
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
@@ -88,11 +115,13 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
             continue
         with exact_arithmetic():
             ends = list(zip(ends_of_time(prefill), ends_of_time(decode), strict=True))
+            written = Time(*(written_seconds(step, output, sequences) for _, step in ends))
             yield Capacity(
                 sequences=sequences,
                 first=prefill,
-                written=Time(*(written_seconds(step, output, sequences) for _, step in ends)),
                 token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
+                request=_sum(prefill, written),
+                reading=prefill,
             )
 
 
@@ -135,12 +164,7 @@ def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
 
 def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
     """The capacity of most requests a second within the bounds; None if none keeps them."""
-    sufficient = [
-        capacity
-        for capacity in capacities(decoder, requests)
-        if (requests.first_seconds is None or capacity.first.mean <= requests.first_seconds)
-        and (requests.token_seconds is None or capacity.token.mean <= requests.token_seconds)
-    ]
+    sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
     return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
 
 
@@ -167,45 +191,78 @@ class CostByKind:
 class ServingOffer:
     """A machine under a plan for the requests in question.
 
-    ``machines`` run side by side; ``per_million`` is the cost of a million tokens, read or
-    written, and ``full`` that of a machine that is never idle; ``by_kind`` and ``full_by_kind`` are
-    the same by kind.
+    ``machines`` run side by side, ``busy`` that share of the time; ``per_million`` is the cost of a
+    million tokens, read or written, and ``full`` that of a machine that is never idle. ``by_kind``
+    and ``full_by_kind`` are the same by kind, of phases that were measured. ``hour`` is the cost of
+    an hour of one machine.
     """
 
-    decoder: TimedDecoder
+    deployment: Deployment
     price: Price
     capacity: Capacity
     machines: int
+    busy: Decimal
+    hour: Decimal
     per_million: Estimate
     full: Estimate
-    by_kind: CostByKind
-    full_by_kind: CostByKind
+    by_kind: CostByKind | None
+    full_by_kind: CostByKind | None
 
     @property
     def mark(self) -> str:
         """How sure the figure is."""
-        return mark_of("measured", self.price)
+        return mark_of(self.deployment.kind, self.price)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOffer:
+    """An API's price of a million tokens of the requests in question."""
+
+    api: ApiPrice
+    per_million: Decimal
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is no longer offered."""
+        return self.api.valid_until is not None and self.api.valid_until < today()
 
 
 def serving_offers(
     catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Every machine and current plan that keeps the bounds, cheapest first, reserved ones last."""
-    offers = [
-        offer
+    """Every timed machine and current plan that keeps the bounds, cheapest first."""
+    timed = [
+        (Deployment(decoder.machine, decoder.precision, decoder.software), capacity)
         for decoder in decoders
         if (capacity := best_capacity(decoder, requests)) is not None
-        for price in current_prices(catalogue.prices_of(decoder.machine.hardware))
-        if (offer := _offer(decoder, price, capacity, requests)) is not None
     ]
+    return priced_offers(catalogue, timed, requests)
+
+
+def priced_offers(
+    catalogue: Catalogue,
+    deployments: Iterable[tuple[Deployment, Capacity]],
+    requests: Requests,
+) -> tuple[ServingOffer, ...]:
+    """Deployments under every current plan, cheapest first, those with a reservation last."""
+    plans: dict[Machine, list[tuple[Price, Decimal]]] = {}
+    offers = []
+    for deployment, capacity in deployments:
+        machine = deployment.machine
+        if machine not in plans:
+            prices = current_prices(catalogue.prices_of(machine.hardware))
+            hours = [(price, hour_of(machine, price)) for price in prices]
+            plans[machine] = [(price, hour) for price, hour in hours if hour is not None]
+        offers += [
+            _offer(deployment, price, hour, capacity, requests) for price, hour in plans[machine]
+        ]
     return tuple(sorted(offers, key=_cheapest_first))
 
 
 def at_rate(offer: ServingOffer, requests: Requests, per_second: float) -> Cost:
     """Cost of a million tokens on the same machines at another rate."""
     again = replace(requests, per_second=Decimal(repr(per_second)))
-    again_offered = _offer(offer.decoder, offer.price, offer.capacity, again)
-    return Unpriced("no bill") if again_offered is None else again_offered.per_million
+    return _offer(offer.deployment, offer.price, offer.hour, offer.capacity, again).per_million
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
@@ -214,22 +271,22 @@ def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
 
 
 def _offer(
-    decoder: TimedDecoder, price: Price, capacity: Capacity, requests: Requests
-) -> ServingOffer | None:
-    hour = hour_of(decoder.machine, price)
-    if hour is None:
-        return None
+    deployment: Deployment, price: Price, hour: Decimal, capacity: Capacity, requests: Requests
+) -> ServingOffer:
     with exact_arithmetic():
         times, tokens = ends_of_time(capacity.request), Decimal(requests.tokens)
         machines = [machines_for(requests.per_second, seconds) for seconds in times]
         bills = [rented_per_million(hour, count, requests.per_second, tokens) for count in machines]
         full = [busy_per_million(hour, seconds, tokens) for seconds in times]
+        busy = requests.per_second * capacity.request.mean / machines[1]
     bill, whole = _estimate(price, bills), _estimate(price, full)
     return ServingOffer(
-        decoder=decoder,
+        deployment=deployment,
         price=price,
         capacity=capacity,
         machines=int(machines[1]),
+        busy=busy,
+        hour=hour,
         per_million=bill,
         full=whole,
         by_kind=_cost_by_kind(capacity, requests, bill, owed=True),
@@ -237,20 +294,39 @@ def _offer(
     )
 
 
+def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
+    """Draws of the cost of a million tokens, which whole machines bear [DRAWS]."""
+    request = offer.capacity.request
+    drawn = offer.capacity.draws
+    if drawn is None:
+        drawn = normal_draws(request, seed_of(repr(offer.deployment)))
+    rate, tokens = requests.per_second, Decimal(requests.tokens)
+    machines = np.ceil(float(rate * request.mean) * np.exp(drawn)).clip(1)
+    with exact_arithmetic():
+        alone = rented_per_million(offer.hour, Decimal(1), rate, tokens)
+    costs: Vector = float(alone) * machines
+    return costs
+
+
 def _cost_by_kind(
     capacity: Capacity, requests: Requests, bill: Estimate, *, owed: bool
-) -> CostByKind:
-    """Each phase's share of the cost of a million tokens.
+) -> CostByKind | None:
+    """Each phase's share of the cost of a million tokens; None if they were not timed apart.
 
     Of what is ``owed`` however long both take, one has least when the other takes longest.
     """
-    phases = capacity.first, capacity.written
+    reading = capacity.reading
+    if reading is None:
+        return None
     with exact_arithmetic():
+        ends = zip(ends_of_time(capacity.request), ends_of_time(reading), strict=True)
+        writing = Time(*(whole - read for whole, read in ends))
         prompt, output = (
             Decimal(requests.tokens) / length for length in (requests.prompt, requests.output)
         )
         return CostByKind(
-            _share(bill, *phases, prompt, owed=owed), _share(bill, *phases[::-1], output, owed=owed)
+            _share(bill, reading, writing, prompt, owed=owed),
+            _share(bill, writing, reading, output, owed=owed),
         )
 
 
@@ -276,9 +352,20 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
     return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
 
 
+def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
+    """APIs with their price of a million tokens of such requests, cheapest first."""
+    offers = [ApiOffer(api, api_per_million(api, requests)) for api in apis]
+    return tuple(sorted(offers, key=lambda offer: offer.per_million))
+
+
 def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
     """The API's price of a million tokens of such requests, read and written together."""
-    return api.request(requests.prompt, requests.output) * MILLION / requests.tokens
+    return api_request(api, requests) * MILLION / requests.tokens
+
+
+def api_request(api: ApiPrice, requests: Requests) -> Decimal:
+    """The API's price of one request."""
+    return api.request(requests.prompt, requests.output, requests.cached_share)
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
@@ -286,9 +373,8 @@ def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests
 
     None where it is not even at its capacity.
     """
-    hour = hour_of(offer.decoder.machine, offer.price)
-    price = api.request(requests.prompt, requests.output)
-    if hour is None or price <= 0 or api.currency != offer.price.currency:
+    price = api_request(api, requests)
+    if price <= 0 or api.currency != offer.price.currency:
         return None
-    rate = break_even_rate(hour, price)
+    rate = break_even_rate(offer.hour, price)
     return rate if rate <= offer.capacity.per_second else None

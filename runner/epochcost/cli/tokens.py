@@ -7,15 +7,25 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from epochcost.analysis.answers import TokenAnswer, token_answer
-from epochcost.analysis.serving import PERCENTILES, ServedDecoder, ServedRate
-from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, break_even_per_second
+from epochcost.analysis.odds import scenarios
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.serving import ServedDecoder, ServedRate
+from epochcost.analysis.serving_capacity import Precision
+from epochcost.analysis.token_answers import (
+    Software,
+    TokenAnswer,
+    Way,
+    name_of,
+    reservation_of,
+    token_answer,
+)
+from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.results import reported_as_json, show_reported
+from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -26,28 +36,33 @@ from epochcost.cli.terminal import (
     print_table,
     say,
 )
+from epochcost.cli.tokens_json import answer_as_json
 from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
-from epochcost.specs.price import ApiPrice
 from epochcost.units import (
     money,
     money_range,
     parse_decimal,
     parse_duration_seconds,
-    plain,
+    parse_share,
     seconds,
+    share,
 )
 
 _HEADER = (
-    "machine", "precision", "plan", "machines", "a million tokens", "between", "read", "written",
-    "never idle", "at most", "a token", "sequences",
+    "machine or API", "a million", "likely", "cheapest", "number", "busy", "with", "how known",
+    "plan", "never idle", "at most", "first token", "a token", "sequences", "devices",
 )  # fmt: skip
-_DROP = ("sequences", "between", "a token", "never idle", "plan", "read", "written")
+_DROP = (
+    "devices", "sequences", "never idle", "at most", "first token", "a token", "plan", "likely",
+    "number",
+)  # fmt: skip
 _RATES = (
     "requests", "first token", "90 % below", "further, 90 % below", "in time", "written",
     "a million tokens", "measured for",
 )  # fmt: skip
 _DROPPED_RATES = ("measured for", "written", "first token", "in time")
+_MOST_SHOWN, _MOST_NAMED = 15, 5
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -62,20 +77,39 @@ def tokens(
     tpot: Annotated[
         str | None, typer.Option(help="Time from one token to the next at most: 100ms.")
     ] = None,
+    cached: Annotated[
+        str, typer.Option(help="Share of a prompt that earlier requests had, too: 60%.")
+    ] = "0%",
+    precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "bf16",
+    software: Annotated[
+        Software | None, typer.Option(help="What serves; the cheapest on each machine without it.")
+    ] = None,
     results: ResultsFolder = RESULTS,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Every machine, plan and API, and who is left out.")
+    ] = False,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Show what a million tokens cost at your traffic.
+    """Show what a million tokens cost at your traffic, on machines of your own and by APIs.
 
-    Example: epochcost tokens --model smollm2-135m --requests 0.5/s --prompt 200 --output 100
+    Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
-    traffic = Requests(_rate(requests), prompt, output, _bound(ttft, "ttft"), _bound(tpot, "tpot"))
-    answer = token_answer(inputs_to_read(results), model, traffic)
+    bounds = _bound(ttft, "ttft"), _bound(tpot, "tpot")
+    traffic = Requests(_rate(requests), prompt, output, *bounds, _cached(cached))
+    answer = token_answer(inputs_to_read(results), model, traffic, precision, software)
     if form == "json":
-        print_json(_as_json(answer))
+        print_json(answer_as_json(answer))
     else:
-        _show(answer, wide=wide)
+        _show(answer, show_all=show_all, wide=wide)
+
+
+def _cached(text: str) -> Decimal:
+    """The share of a prompt; raises InputError for one below 0 or above 100 %."""
+    share = parse_share(text, "cached")
+    if not 0 <= share <= 1:
+        raise InputError(f"cached: expected a share from 0 to 100%, got {text!r:.80}")
+    return share
 
 
 def _rate(text: str) -> Decimal:
@@ -98,20 +132,27 @@ def _bound(text: str | None, name: str) -> Decimal | None:
     return parse_duration_seconds(text)
 
 
-def _show(answer: TokenAnswer, *, wide: bool) -> None:
-    traffic = answer.requests
-    say(
-        f"{answer.model}, {plain(traffic.per_second.normalize())} requests a second, each "
-        f"{traffic.prompt:,} tokens read and {traffic.output:,} written"
-    )
-    if answer.offers:
-        print_table(_HEADER, [_row(offer) for offer in answer.offers], drop=_DROP, wide=wide)
-    for line in _lines(answer):
+def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
+    say("\n".join(_sentences(answer)))
+    ways: Sequence[Way] = answer.ways
+    if show_all:
+        ways = (*answer.offers, *answer.apis)
+    else:
+        ways = [way for way in ways if not reservation_of(way)][:_MOST_SHOWN] or ways[:_MOST_SHOWN]
+    if ways:
+        say()
+        left_out = print_table(_HEADER, [_row(way, answer) for way in ways], drop=_DROP, wide=wide)
+        more = (
+            [f"{len(answer.ways) - len(ways)} more: --all"] if len(ways) < len(answer.ways) else []
+        )
+        more += [f"{', '.join(left_out[:2])}, …: --wide"] if left_out else []
+        say(f"… {'; '.join(more)}" if more else "")
+    for line in _left_out(answer, show_all=show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_words}:")
         for served in group:
-            expected = "; ".join(_expected(served, traffic.per_second))
+            expected = "; ".join(_expected(served, answer.requests.per_second))
             say(f"{served.machine.name}, {served.precision}: {expected}")
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
@@ -121,21 +162,86 @@ def _show(answer: TokenAnswer, *, wide: bool) -> None:
         show_reported(answer.reported, wide=wide)
 
 
-def _row(offer: ServingOffer) -> tuple[str, ...]:
-    capacity = offer.capacity
+def _sentences(answer: TokenAnswer) -> Iterator[str]:
+    """The answer: the cheapest way, how sure, the cheapest of the other kind, and who wins when."""
+    traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
+    cached = f", {share(float(traffic.cached_share))} of it cached" if traffic.cached_share else ""
+    yield (
+        f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
+        f"{cached} and {traffic.output:,} written"
+    )
+    best = next(iter(answer.ways), None)
+    if isinstance(best, ServingOffer):
+        yield f"Self-host on {_on_machine(best, answer)}."
+    elif best is not None:
+        asks = money(best.per_million, best.api.currency)
+        yield f"Take an API: {name_of(best)}, asks {asks} a million tokens."
+        if machine is not None:
+            yield f"The cheapest machine: {_on_machine(machine, answer)}."
+    if api is None:
+        yield "No API has a price for this model."
+        return
+    if best is not api:
+        asks = money(api.per_million, api.api.currency)
+        yield f"The cheapest API: {name_of(api)}, asks {asks} a million tokens."
+    wins = answer.wins_from(api)
+    if wins is not None:
+        rate, offer = wins
+        yield f"Self-hosting wins from {_per_second(rate)} on, on {name_of(offer)}."
+    elif machine is not None:
+        yield "No machine is cheaper than that API, however many requests come."
+
+
+def _on_machine(offer: ServingOffer, answer: TokenAnswer) -> str:
+    """A machine with its cost, and how sure it is."""
+    cost, deployment = offer.per_million, offer.deployment
+    likely = "" if cost.low == cost.high else f", likely {_likely(offer)}"
+    number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
+    reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     return (
-        offer.decoder.machine.name,
-        offer.decoder.precision,
-        f"{offer.price.plan_words}{', assumed' if offer.price.assumed else ''}",
-        str(offer.machines),
-        _amount(offer.per_million),
-        money_range(offer.per_million.low, offer.per_million.high, offer.price.currency),
-        _amount(offer.by_kind.input),
-        _amount(offer.by_kind.output),
-        _amount(offer.full),
+        f"{deployment.machine.name} with {_software(offer)}: {_amount(cost)} a million tokens"
+        f"{likely} ({offer.mark}; {number}, busy {share(float(offer.busy))} of the time; the "
+        f"cheapest of all in {scenarios(answer.chance(offer))} scenarios{reservation})"
+    )
+
+
+def _per_second(rate: Decimal) -> str:
+    number = f"{float(rate):.3g}"
+    return f"{number} request{'' if number == '1' else 's'} a second"
+
+
+def _likely(offer: ServingOffer) -> str:
+    return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
+
+
+def _software(offer: ServingOffer) -> str:
+    return f"{offer.deployment.software}, {offer.deployment.precision}"
+
+
+def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
+    chance = f"{100 * answer.chance(way):.0f} %"
+    if isinstance(way, ApiOffer):
+        cost, dates = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
+        plan = f"{dates}, ended" if way.ended else dates
+        return (name_of(way), cost, "", chance, "", "", "API", "list price", plan, *[""] * 6)
+    capacity, deployment = way.capacity, way.deployment
+    copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
+    return (
+        name_of(way),
+        _amount(way.per_million),
+        _likely(way),
+        chance,
+        str(way.machines),
+        share(float(way.busy)),
+        _software(way),
+        way.mark,
+        way.price.plan_words,
+        _amount(way.full),
         f"{float(capacity.per_second):.3g}/s",
+        seconds(float(capacity.first.mean)),
         seconds(float(capacity.token.mean)),
-        str(capacity.sequences),
+        f"{copies}{capacity.sequences}",
+        f"{copies}{deployment.tensor_parallel}",
     )
 
 
@@ -143,31 +249,15 @@ def _amount(cost: Cost) -> str:
     return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
 
 
-def _lines(answer: TokenAnswer) -> Iterator[str]:
-    traffic = answer.requests
-    for reason in answer.refused:
-        yield f"left out: {reason}"
-    for api in answer.apis:
-        prices = api_per_million(api, traffic), api.input_per_million, api.output_per_million
-        cost, read, written = (money(price, api.currency) for price in prices)
-        ended = f", ended {api.valid_until}" if api.valid_until else ""
-        rates = f"{read} read and {written} written"
-        since = f"prices of {api.as_of}{ended}"
-        yield f"API: {api.provider}, {api.name}: {cost} a million, {rates}, {since}"
-        for offer in answer.offers[:1]:
-            machine = offer.decoder.machine.name
-            rate = break_even_per_second(offer, api, traffic)
-            if rate is None:
-                yield f"  cheaper than {machine} at any rate that one of it does"
-            else:
-                yield f"  cheaper than one {machine} below {float(rate):.3g} requests a second"
-    if not answer.apis:
-        yield "API: no price of this model is in specs/apis"
-    if answer.offers:
-        yield (
-            "From the phases that were timed: requests that come at once wait for each other, "
-            "which is not in these figures."
-        )
+def _left_out(answer: TokenAnswer, *, show_all: bool) -> Iterator[str]:
+    """A line for each reason, with the machines that it holds for."""
+    for reason, group in group_by(answer.refused, lambda refusal: refusal.reason).items():
+        named = [
+            f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine
+            for refusal in group[: None if show_all else _MOST_NAMED]
+        ]
+        more = f" and {len(group) - len(named)} more: --all" if len(named) < len(group) else ""
+        yield f"Left out, {reason}: {', '.join(named)}{more}"
 
 
 def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
@@ -204,72 +294,3 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
         yield f"the engine takes requests {seconds(served.start_seconds)} after its start"
     if served.joules_per_token is not None:
         yield f"{served.joules_per_token:.3g} J a token by {served.meters}"
-
-
-def _as_json(answer: TokenAnswer) -> dict[str, Any]:
-    traffic = answer.requests
-    return {
-        "model": answer.model,
-        "requests_per_second": traffic.per_second,
-        "prompt_tokens": traffic.prompt,
-        "output_tokens": traffic.output,
-        "machines": [_offer(offer, answer.apis, traffic) for offer in answer.offers],
-        "apis": [
-            {"per_million_tokens": api_per_million(api, traffic)} | api.model_dump(mode="json")
-            for api in answer.apis
-        ],
-        "left_out": answer.refused,
-        "behind_an_engine": [_served(served) for served in answer.served],
-        "reported_by_you": [reported_as_json(row) for row in answer.reported],
-    }
-
-
-def _offer(offer: ServingOffer, apis: Sequence[ApiPrice], traffic: Requests) -> dict[str, Any]:
-    capacity = offer.capacity
-    return {
-        "hardware": offer.decoder.machine.hardware,
-        "price": offer.price.id,
-        "precision": offer.decoder.precision,
-        "evidence": offer.mark,
-        "machines": offer.machines,
-        "sequences": capacity.sequences,
-        "requests_per_second_at_most": capacity.per_second,
-        "first_token_seconds": capacity.first.mean,
-        "token_seconds": capacity.token.mean,
-        "per_million_tokens": offer.per_million,
-        "per_million_input_tokens": offer.by_kind.input,
-        "per_million_output_tokens": offer.by_kind.output,
-        "per_million_tokens_never_idle": offer.full,
-        "per_million_input_tokens_never_idle": offer.full_by_kind.input,
-        "per_million_output_tokens_never_idle": offer.full_by_kind.output,
-        "cheaper_than_api_from_requests_per_second": {
-            api.id: break_even_per_second(offer, api, traffic) for api in apis
-        },
-    }
-
-
-def _served(served: ServedDecoder) -> dict[str, Any]:
-    """A decoder behind an engine on a machine, with every rate."""
-    return {
-        "hardware": served.machine.hardware,
-        "precision": served.precision,
-        "engine": served.software,
-        "requests": served.requests,
-        "start_seconds": served.start_seconds,
-        "joules_per_token": served.joules_per_token,
-        "meters": served.meters or None,
-        "rates": [
-            {
-                "requests_per_second": rate.per_second,
-                "requests": rate.requests,
-                "first_token_seconds": {f"p{at}": rate.first_seconds(at) for at in PERCENTILES},
-                "further_token_seconds": {f"p{at}": rate.further_seconds(at) for at in PERCENTILES},
-                "share_in_time": rate.good_share,
-                "tokens_read_per_second": rate.tokens.read / rate.seconds,
-                "tokens_written_per_second": rate.written_per_second,
-                "per_million_tokens": served.per_million(rate),
-            }
-            for rate in served.rates
-        ],
-        "evidence": served.evidence.uri,
-    }

@@ -70,14 +70,15 @@ class Step(NamedTuple, Generic[NumberT]):
     sequences: NumberT
     token: NumberT
     interleaved: NumberT
+    cached: NumberT
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """A phase of one model under a software: what is read or written, by how many at once.
 
-    ``token`` is the decoding of a token, else the prefill of a prompt; ``interleaved`` if prompts
-    are read in between.
+    ``token`` is the decoding of a token, else the prefill of a prompt, but for ``cached`` tokens of
+    it; ``interleaved`` if prompts are read in between.
     """
 
     software: str
@@ -90,6 +91,7 @@ class Work:
     prompt: float
     output: float
     sequences: float
+    cached: float = 0.0
 
 
 def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
@@ -121,6 +123,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
         max(work.sequences, 1.0),
         work.token,
         work.interleaved,
+        min(max(work.cached, 0.0), max(work.prompt, 0.0)),
     )
 
 
@@ -239,30 +242,31 @@ class _Phases:
         """Seconds to read the prompts of all sequences at once."""
         s = self._s
         result: Vector = s.sequences * self._prompt() + self._overhead()
-        return result + self._exchange(s.prompt * s.sequences)
+        return result + self._exchange((s.prompt - s.cached) * s.sequences)
 
     def between(self, sequences: Vector) -> Vector:
         """Seconds that a token waits for the prompts that are read in between."""
         s = self._s
-        prompts = self._e.between * self._prompt() + self._exchange(s.prompt)
+        prompts = self._e.between * self._prompt() + self._exchange(s.prompt - s.cached)
         result: Vector = (sequences * prompts + self._overhead()) / s.output
         return result
 
     def _prompt(self) -> Vector:
         """Products of one prompt, those of a narrow model at a lower rate, and of its attention."""
         s = self._s
-        products = 2 * s.active * s.prompt * (1 + self._e.narrow / s.hidden)
-        result: Vector = (products + 2 * s.prompt**2 * s.hidden * s.layers) / self._products
+        products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
+        attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
+        result: Vector = (products + attention) / self._products
         return result
 
     def _overhead(self) -> Vector:
         """Seconds of a prefill that do not grow with the tokens of a part of the prompt."""
         s = self._s
-        parts = np.where(np.isfinite(s.part), np.ceil(s.prompt / s.part), 1.0)
+        parts = np.where(np.isfinite(s.part), np.ceil((s.prompt - s.cached) / s.part), 1.0)
         products = self._e.warm * 2 * s.active / self._products
         layers = s.layers * self._prompt_layer + self._waiting
         start = np.where(np.isfinite(s.part), 0.0, self._e.start)
-        read = self._read(np.minimum(s.prompt, s.part))
+        read = self._read(np.minimum(s.prompt - s.cached, s.part))
         result: Vector = parts * (products + layers + read) + start
         return result
 

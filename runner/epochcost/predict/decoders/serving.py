@@ -56,7 +56,8 @@ class ServingQuestion:
     ``first`` is the prefill of the prompts of ``sequences`` at once, ``token`` the time between
     tokens of each of them, where an answer has ``output`` tokens; of several sequences, prompts of
     later requests are read in between, unless ``interleaved`` says otherwise. ``edition`` is a
-    version of the software as rows name it; the newest, if empty.
+    version of the software as rows name it; the newest, if empty. Of each prompt ``cached`` tokens
+    were read before.
     """
 
     form: DecoderForm
@@ -72,6 +73,7 @@ class ServingQuestion:
     sequences: float
     interleaved: bool | None = None
     edition: str = ""
+    cached: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,7 @@ def _step(question: ServingQuestion, chip: Chip) -> Step[float]:
         prompt=question.prompt,
         output=question.output,
         sequences=question.sequences,
+        cached=question.cached,
     )
     return step_of(question.form, chip, work)
 

@@ -55,7 +55,7 @@ def cost_by_rate(
     offers: Sequence[ServingOffer], apis: Sequence[ApiPrice], requests: Requests, *, identifier: str
 ) -> Figure | None:
     """Draw the cheapest plan of each machine and precision, up to a machine's capacity."""
-    first = {(offer.decoder.machine, offer.decoder.precision): offer for offer in reversed(offers)}
+    first = {offer.deployment: offer for offer in reversed(offers)}
     rows = [row for offer in first.values() for row in _of_offer(offer, requests)]
     if not rows:
         return None
@@ -78,7 +78,7 @@ def cost_by_rate(
 
 def _of_offer(offer: ServingOffer, requests: Requests) -> Iterator[RateCost]:
     most = offer.capacity.per_second
-    way = one_line(f"{offer.decoder.precision}, {offer.decoder.machine.name}")
+    way = one_line(f"{offer.deployment.precision}, {offer.deployment.machine.name}")
     for share in _SHARES:
         rate = float(most) * share
         cost = at_rate(offer, requests, rate)

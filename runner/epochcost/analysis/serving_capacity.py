@@ -1,0 +1,362 @@
+"""Capacity of every machine for a decoder by predicted times: what fits, how many, how fast.
+
+A machine holds copies of the model, each on as many devices as answer most requests. A copy works
+on as many sequences as its memory has room for, beside the weights and a tenth that stays free. The
+times of the phases are those of ``predict.decoders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeVar
+
+import numpy as np
+
+from epochcost.analysis.machines import Machine, published_machine
+from epochcost.analysis.tokens import Capacity, Deployment, Requests
+from epochcost.cost import Time
+from epochcost.predict.decoders.chips import generation_of
+from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.processors import CpuForm, catalogue_processors
+from epochcost.predict.decoders.rows import BITS, Kind
+from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
+from epochcost.predict.design import Devices
+from epochcost.predict.process import Vector
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.decoder import Decoder
+from epochcost.specs.hardware import Device, Hardware
+from epochcost.units import memory as memory_words
+from epochcost.units import seconds
+
+ValueT = TypeVar("ValueT", float, Vector)
+
+Precision = Literal["bf16", "fp8", "int8", "int4"]
+# Of the memory, what weights and cache may take.
+_USABLE = 0.9
+_CACHED_NUMBER_BYTES = 2
+# As many as vLLM takes at once unless it is told otherwise.
+_MOST_SEQUENCES = 256
+_GIB = 2**30
+TOO_SLOW = "too slow for the bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A software that serves decoders, and where.
+
+    ``capabilities`` are the least of NVIDIA's compute capabilities by precision, ``on_processors``
+    the precisions that it serves in without an accelerator.
+    """
+
+    name: str
+    capabilities: Mapping[str, Decimal]
+    on_processors: tuple[str, ...] = ()
+    most_sequences: int = _MOST_SEQUENCES
+
+    def serves(self, place: Place, precision: str) -> bool:
+        """Whether it serves in a precision on a place."""
+        if isinstance(place.device, CpuForm):
+            return precision in self.on_processors
+        least = self.capabilities.get(precision)
+        capability = place.capability
+        return least is not None and capability is not None and capability >= least
+
+
+def _least(**capabilities: str) -> Mapping[str, Decimal]:
+    return MappingProxyType({name: Decimal(text) for name, text in capabilities.items()})
+
+
+# After docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix).
+# On older devices bf16 is fp16, and fp8 of the weights only. Of llama.cpp one stream was published.
+ENGINES = (
+    Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), ("bf16",)),
+    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0")),
+    Engine("llama.cpp", _least(int4="5.0"), ("int4",), most_sequences=1),
+)
+
+
+class Forecaster(Protocol):
+    """Forecasts of the seconds of phases."""
+
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[SecondsForecast]:
+        """The forecast of each question, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A machine that is no answer: why, in words that several machines share, and its detail."""
+
+    machine: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A decoder in a precision, with the bytes of its weights and of a token in the cache."""
+
+    name: str
+    decoder: Decoder
+    form: DecoderForm
+    precision: Precision
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of all weights."""
+        return self.form.parameters * BITS[self.precision] / 8
+
+    def cached_bytes(self, devices: int) -> float:
+        """Bytes of a token in the cache of so many devices, which share heads as far as they go."""
+        heads = 1 if self.decoder.key_value_rank else self.decoder.key_value_heads
+        held_by_all = max(1.0, devices / heads)
+        return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine with ``count`` devices of one kind, or with its processors."""
+
+    machine: Machine
+    device: Device | CpuForm
+    count: int
+    memory_bytes: float
+    capability: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A copy of a model on ``devices`` of a place, with room for tokens in its cache."""
+
+    place: Place
+    engine: Engine
+    devices: int
+    room: float
+
+    def deployment(self, precision: str) -> Deployment:
+        """The machine full of such copies."""
+        copies = self.place.count // self.devices
+        return Deployment(
+            self.place.machine, precision, self.engine.name, "predicted", copies, self.devices
+        )
+
+    def sequences(self, requests: Requests) -> Iterator[int]:
+        """Powers of two of sequences for whose tokens there is room."""
+        most = min(self.room // requests.tokens, self.engine.most_sequences)
+        number = 1
+        while number <= most:
+            yield number
+            number *= 2
+
+    def cached_tokens(self, requests: Requests, sequences: int) -> float:
+        """Tokens of each prompt that stay cached from earlier requests.
+
+        As many prompts wait for their next request as are in work, in memory of their own.
+        """
+        spare = max(0.0, self.room / sequences - requests.tokens)
+        return min(float(requests.cached_share) * requests.prompt, spare)
+
+
+def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
+    """Copies of a model on powers of two of a machine's devices, with their room for tokens."""
+    devices = 1
+    while devices <= place.count:
+        spare = _USABLE * place.memory_bytes * devices - model.weight_bytes
+        yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
+        devices *= 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A layout with ``sequences`` in work in each copy, and the forecasts of its phases.
+
+    ``alone`` is that of the tokens of one sequence. ``token`` of several contains the reading of
+    the prompts that come in the meantime, its own too.
+    """
+
+    layout: Layout
+    sequences: int
+    output: int
+    first: SecondsForecast
+    alone: SecondsForecast
+    token: SecondsForecast
+
+    @property
+    def copies(self) -> int:
+        """Copies of the model on the machine."""
+        return self.layout.place.count // self.layout.devices
+
+    def request(self, first: ValueT, token: ValueT) -> ValueT:
+        """The machine's seconds for a request, of any seconds of the phases."""
+        if self.sequences == 1:
+            return (first + (self.output - 1) * token) / self.copies
+        return self.output * token / (self.sequences * self.copies)
+
+    @property
+    def seconds(self) -> float:
+        """The machine's seconds for a request."""
+        return self.request(self.first.seconds, self.token.seconds)
+
+    @property
+    def between(self) -> float:
+        """Seconds between two tokens of a sequence, after the first."""
+        if self.sequences == 1 or self.output == 1:
+            return self.token.seconds
+        whole = self.output * self.token.seconds - self.first.seconds
+        return max(self.alone.seconds, whole / (self.output - 1))
+
+    def keeps(self, requests: Requests) -> bool:
+        """Whether it keeps the bounds."""
+        first, token = requests.first_seconds, requests.token_seconds
+        late = first is not None and self.first.seconds > first
+        return not late and (token is None or self.between <= token)
+
+    @property
+    def capacity(self) -> Capacity:
+        """The capacity, with its draws."""
+        first, token, seconds = self.first, self.token, self.seconds
+        drawn = self.request(
+            first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
+        )
+        slower = self.between / token.seconds
+        return Capacity(
+            sequences=self.sequences,
+            first=Time.from_floats(first.low, first.seconds, first.high),
+            token=Time.from_floats(slower * token.low, self.between, slower * token.high),
+            request=Time.from_floats(
+                self.request(first.low, token.low), seconds, self.request(first.high, token.high)
+            ),
+            draws=np.log(drawn / seconds),
+        )
+
+
+class _Questions:
+    """Phases to forecast, each only once."""
+
+    def __init__(self, model: ServedModel, requests: Requests) -> None:
+        self._model, self._requests = model, requests
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self.questions: list[ServingQuestion] = []
+
+    def number(self, layout: Layout, kind: Kind, sequences: int, cached: float) -> int:
+        """The position of a question."""
+        device, engine, model = layout.place.device, layout.engine.name, self._model
+        name = device.id if isinstance(device, Device) else device
+        key = (name, layout.devices, engine, kind, sequences, cached)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.questions)
+            self.questions.append(
+                ServingQuestion(
+                    form=model.form,
+                    model=model.name,
+                    software=engine,
+                    precision=model.precision,
+                    weight_bytes=model.weight_bytes,
+                    device=device,
+                    count=layout.devices,
+                    kind=kind,
+                    prompt=self._requests.prompt,
+                    output=self._requests.output,
+                    sequences=sequences,
+                    cached=cached,
+                )
+            )
+        return self._numbers[key]
+
+
+def predicted_capacities(
+    forecaster: Forecaster,
+    model: ServedModel,
+    layouts: Iterable[Layout],
+    requests: Requests,
+) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
+    """The best capacity of each machine and engine within the bounds, and machines without one."""
+    asking = _Questions(model, requests)
+    asked: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
+    for layout in layouts:
+        numbered = asked.setdefault((layout.place.machine.name, layout.engine.name), [])
+        for sequences in layout.sequences(requests):
+            cached = layout.cached_tokens(requests, sequences)
+            phases: tuple[tuple[Kind, int], ...]
+            phases = ("first", 1), ("token", 1), ("token", sequences)
+            numbers = [asking.number(layout, kind, many, cached) for kind, many in phases]
+            numbered.append((layout, sequences, numbers))
+    forecasts = forecaster.forecasts(asking.questions)
+    capacities, refusals = [], []
+    for (machine, _), rows in asked.items():
+        options = [
+            _Option(layout, sequences, requests.output, *(forecasts[at] for at in numbers))
+            for layout, sequences, numbers in rows
+        ]
+        kept = [option for option in options if option.keeps(requests)]
+        if kept:
+            best = min(kept, key=lambda option: option.seconds)
+            capacities.append((best.layout.deployment(model.precision), best.capacity))
+        else:
+            refusals.append(Refusal(machine, TOO_SLOW, _at_best(options)))
+    return capacities, refusals
+
+
+def _at_best(options: Sequence[_Option]) -> str:
+    first = seconds(min(option.first.seconds for option in options))
+    token = seconds(min(option.between for option in options))
+    return f"first token {first}, each more {token}"
+
+
+def fitting(
+    model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
+) -> tuple[list[Layout], list[Refusal]]:
+    """Ways to hold a model and one request, and machines without one, each with the reason."""
+    names = " or ".join(engine.name for engine in engines)
+    unserved = f"not served by {names} in {model.precision}"
+    needed = (model.weight_bytes + model.cached_bytes(1) * requests.tokens) / _USABLE
+    too_large = f"does not fit: weights and a request need {memory_words(needed)}"
+    layouts, refusals = [], []
+    for place in places:
+        serving = [engine for engine in engines if engine.serves(place, model.precision)]
+        options = [each for engine in serving for each in layouts_of(model, place, engine)]
+        held = [layout for layout in options if layout.room >= requests.tokens]
+        layouts += held
+        if not serving:
+            refusals.append(Refusal(place.machine.name, unserved))
+        elif not held:
+            has = f"has {memory_words(place.memory_bytes * place.count)}"
+            refusals.append(Refusal(place.machine.name, too_large, has))
+    return layouts, refusals
+
+
+def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
+    """Machines with known devices or processors, and those without."""
+    devices, places, refusals = Devices(catalogue.devices.values()), [], []
+    processors = {
+        name.partition(" ")[2]: form for name, form in catalogue_processors(catalogue).items()
+    }
+    for hardware in catalogue.hardware.values():
+        place = _place(hardware, devices, processors)
+        if isinstance(place, Place):
+            places.append(place)
+        elif not hardware.detected:
+            refusals.append(Refusal(hardware.name, place))
+    return places, refusals
+
+
+def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuForm]) -> Place | str:
+    machine = published_machine(hardware)
+    if hardware.accelerators:
+        accelerator = hardware.accelerators[0]
+        device = devices.named(accelerator.name)
+        if device is None or len(hardware.accelerators) > 1:
+            return "no facts of its accelerators"
+        capability = accelerator.compute_capability
+        return Place(
+            machine, device, accelerator.count, float(device.memory_gib) * _GIB,
+            None if capability is None else Decimal(capability),
+        )  # fmt: skip
+    processor = processors.get(hardware.id)
+    if processor is None and hardware.cpu is not None and generation_of(hardware.cpu):
+        processor = CpuForm(hardware.cpu, hardware.vcpus, hardware.cores)
+    if processor is None or hardware.memory_gib is None:
+        return "no facts of its processors"
+    return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)

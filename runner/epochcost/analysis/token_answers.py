@@ -1,0 +1,287 @@
+"""The answer to requests for tokens: machines and APIs side by side, the cheapest first.
+
+Times of our own phases stand as measured, those of all other machines are predicted. What a rate of
+requests costs is computed in ``tokens``, what machines hold and how fast they are in
+``serving_capacity``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.odds import Odds, odds
+from epochcost.analysis.phases import TimedDecoder, timed_decoders
+from epochcost.analysis.reported import ReportedRow, reported_rows
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.serving import ServedDecoder, served_decoders
+from epochcost.analysis.serving_capacity import (
+    ENGINES,
+    TOO_SLOW,
+    Forecaster,
+    Place,
+    Precision,
+    Refusal,
+    ServedModel,
+    fitting,
+    predicted_capacities,
+    serving_places,
+)
+from epochcost.analysis.tokens import (
+    ApiOffer,
+    Capacity,
+    Deployment,
+    Requests,
+    ServingOffer,
+    api_offers,
+    best_capacity,
+    break_even_per_second,
+    capacities,
+    cost_draws,
+    priced_offers,
+)
+from epochcost.errors import InputError
+from epochcost.predict.decoders.forms import form_of
+from epochcost.predict.decoders.rows import token_rows
+from epochcost.predict.decoders.serving import ServingForecaster
+from epochcost.predict.joint import DRAWS
+from epochcost.predict.process import Vector
+from epochcost.units import seconds
+
+# Precisions of our own phases that stand beside predicted ones in 16 bits.
+_AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
+Software = Literal["vLLM", "TensorRT-LLM", "llama.cpp", "ONNX Runtime"]
+Way = ServingOffer | ApiOffer
+Deployed = tuple[list[tuple[Deployment, Capacity]], list[Refusal]]
+
+
+@dataclass(frozen=True)
+class TokenAnswer:
+    """Requests to a model in a precision, and who answers them for how much.
+
+    ``offers`` are every machine under every plan, ``apis`` every API, both cheapest first.
+    ``refused`` are machines that are no answer. ``served`` and ``reported`` were measured at load.
+    """
+
+    model: str
+    requests: Requests
+    precision: Precision
+    offers: tuple[ServingOffer, ...]
+    apis: tuple[ApiOffer, ...]
+    refused: tuple[Refusal, ...]
+    served: tuple[ServedDecoder, ...]
+    reported: tuple[ReportedRow, ...] = ()
+
+    @cached_property
+    def machines(self) -> tuple[ServingOffer, ...]:
+        """Each machine at its cheapest plan and software, those with a reservation last."""
+        best: dict[str, ServingOffer] = {}
+        for offer in self.offers:
+            best.setdefault(offer.deployment.machine.name, offer)
+        return tuple(best.values())
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """Machines and APIs in one list, cheapest first, those with a reservation last."""
+        return tuple(sorted((*self.machines, *self.apis), key=_cheapest_first))
+
+    @property
+    def cheapest_machine(self) -> ServingOffer | None:
+        """The machine that costs least; None without one."""
+        return next(iter(self.machines), None)
+
+    @property
+    def cheapest_api(self) -> ApiOffer | None:
+        """The API that costs least; None without one."""
+        return next((offer for offer in self.apis if not offer.ended), None)
+
+    @cached_property
+    def odds(self) -> Odds[str] | None:
+        """Odds of the first way among all without a reservation, by ``name_of``; None of none."""
+        competing = [way for way in self.ways if not reservation_of(way)] or self.ways
+        draws: dict[str, Vector] = {}
+        for way in competing:
+            draws[name_of(way)] = (
+                np.full(DRAWS, float(way.per_million))
+                if isinstance(way, ApiOffer)
+                else cost_draws(way, self.requests)
+            )
+        return odds(name_of(competing[0]), draws) if competing else None
+
+    def chance(self, way: Way) -> float:
+        """The probability that a machine, at its best, or an API costs least of all."""
+        return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
+
+    def wins_from(self, api: ApiOffer) -> tuple[Decimal, ServingOffer] | None:
+        """The least requests a second from which a machine is cheaper than an API.
+
+        And the machine; None where none is even when it is never idle.
+        """
+        rates = [
+            (rate, offer)
+            for offer in self.machines
+            if not reservation_of(offer)
+            and (rate := break_even_per_second(offer, api.api, self.requests)) is not None
+        ]
+        return min(rates, key=lambda pair: pair[0], default=None)
+
+
+def name_of(way: Way) -> str:
+    """The machine's name, or the provider and its name of the model."""
+    if isinstance(way, ApiOffer):
+        return f"{way.api.provider}, {way.api.name}"
+    return way.deployment.machine.name
+
+
+def reservation_of(way: Way) -> str:
+    """Why a way is no answer while others are; empty where it may be one."""
+    if isinstance(way, ApiOffer):
+        return "no longer offered" if way.ended else ""
+    return way.price.reservation
+
+
+def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
+    cost = way.per_million if isinstance(way, ApiOffer) else way.per_million.mean
+    return bool(reservation_of(way)), cost
+
+
+class TokenMarket:
+    """Machines and APIs of a project, for the requests of any of its decoders.
+
+    What several answers need is read once. ``forecaster`` replaces that of the project's tables.
+    """
+
+    def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
+        self._inputs = inputs
+        self._forecaster = forecaster
+
+    @cached_property
+    def _forecasts(self) -> Forecaster | None:
+        """Forecasts by the tables of others; None of a project without."""
+        if self._forecaster is not None:
+            return self._forecaster
+        rows = token_rows(self._inputs.catalogue)
+        return ServingForecaster(rows, self._inputs.cache) if rows else None
+
+    @cached_property
+    def _places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
+        return serving_places(self._inputs.catalogue)
+
+    @cached_property
+    def _timed(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
+        return group_by(timed_decoders(self._inputs), lambda timed: timed.model)
+
+    @cached_property
+    def _served(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
+        return group_by(served_decoders(self._inputs), lambda served: served.model)
+
+    def answer(
+        self,
+        name: str,
+        requests: Requests,
+        precision: Precision = "bf16",
+        software: Software | None = None,
+    ) -> TokenAnswer:
+        """Everything that answers requests to a model in a precision, or in one software only.
+
+        Our own phases stand beside 16 bits in 32 bits, too. Raises InputError for a model that
+        generates no tokens, for requests beyond its context, and where nothing answers.
+        """
+        catalogue = self._inputs.catalogue
+        decoder = catalogue.decoder(name)
+        if requests.tokens > decoder.context:
+            raise InputError(
+                f"--prompt {requests.prompt} --output {requests.output}: expected at most "
+                f"{decoder.context} tokens together, the context of {name}"
+            )
+        form = form_of(decoder)
+        model = None if form is None else ServedModel(name, decoder, form, precision)
+        deployed = [
+            self._measured(name, requests, precision, software),
+            ([], []) if model is None else self._predicted(model, requests, software),
+        ]
+        answer = TokenAnswer(
+            model=name,
+            requests=requests,
+            precision=precision,
+            offers=priced_offers(
+                catalogue, (each for part, _ in deployed for each in part), requests
+            ),
+            apis=api_offers(
+                (api for api in catalogue.apis.values() if api.model == name), requests
+            ),
+            refused=tuple(refusal for _, part in deployed for refusal in part),
+            served=self._served.get(name, ()),
+            reported=reported_rows(self._inputs, name),
+        )
+        if not (answer.offers or answer.apis or answer.served or answer.reported):
+            raise InputError(_nothing(answer))
+        return answer
+
+    def _measured(
+        self, name: str, requests: Requests, precision: Precision, software: Software | None
+    ) -> Deployed:
+        as_precise = _AS_PRECISE if precision == "bf16" else (precision,)
+        deployed, refusals = [], []
+        for timed in self._timed.get(name, ()):
+            if timed.precision in as_precise and software in (None, "ONNX Runtime"):
+                best = best_capacity(timed, requests)
+                if best is None:
+                    refusals.append(_refusal(timed, requests))
+                else:
+                    place = Deployment(timed.machine, timed.precision, timed.software)
+                    deployed.append((place, best))
+        return deployed, refusals
+
+    def _predicted(
+        self, model: ServedModel, requests: Requests, software: Software | None
+    ) -> Deployed:
+        engines = [engine for engine in ENGINES if software in (None, engine.name)]
+        places, unknown = self._places
+        if self._forecasts is None:
+            return [], []
+        layouts, unfit = fitting(model, places, engines, requests)
+        deployed, late = predicted_capacities(self._forecasts, model, layouts, requests)
+        return deployed, [*unfit, *late, *unknown]
+
+
+def token_answer(
+    inputs: Inputs,
+    name: str,
+    requests: Requests,
+    precision: Precision = "bf16",
+    software: Software | None = None,
+) -> TokenAnswer:
+    """The answer of a market of one question; raises as ``TokenMarket.answer`` does."""
+    return TokenMarket(inputs).answer(name, requests, precision, software)
+
+
+def _nothing(answer: TokenAnswer) -> str:
+    """Why nothing answers."""
+    groups = group_by(answer.refused, lambda refusal: refusal.reason)
+    reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
+    return (
+        f"{answer.model} in {answer.precision}: expected a machine with a price or an API that "
+        f"answers such requests, found none ({reasons or 'no machine is declared'}): try another "
+        "--precision or other bounds"
+    )
+
+
+def _refusal(timed: TimedDecoder, requests: Requests) -> Refusal:
+    """Why a machine whose phases were timed is no answer."""
+    where = f"{timed.machine.name} in {timed.precision}"
+    reached = list(capacities(timed, requests))
+    if reached:
+        first = seconds(float(min(capacity.first.mean for capacity in reached)))
+        token = seconds(float(min(capacity.token.mean for capacity in reached)))
+        return Refusal(where, TOO_SLOW, f"first token {first}, each more {token}")
+    lengths = "; ".join(
+        f"{name} of {low} to {high} tokens" for name, (low, high) in timed.lengths.items()
+    )
+    return Refusal(where, "not timed for such lengths", f"timed are {lengths}")
