@@ -127,10 +127,7 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
         "diff HEAD HEAD",
         pytest.param("break-even --own assumed-workstation-1x-a6000", marks=pytest.mark.slow),
         pytest.param("check --budgets", marks=pytest.mark.slow),
-        pytest.param(
-            "estimate --model gpt2-xl --price p4d.24xlarge-on-demand-2026-07",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param("finetune --model llama-3.2-1b --examples 9", marks=pytest.mark.slow),
         "new price --help",
         "prices import --help",
         "schema --help",

@@ -11,9 +11,9 @@ from epochcost.cli.app import app
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("estimate", "missing: --model, --price"),
+        ("tokens", "missing: --model, --requests"),
         ("weightless", "missing: model, --out"),
-        ("estimate --model x", "Missing option '--price'"),
+        ("finetune --examples 3", "Missing option '--model'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
         ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),
         ("quote --rate 1 --billing hourly --duration 1h", "did you mean 'whole-hour'?"),
@@ -34,4 +34,4 @@ def test_refused_in_plain_words(line: str, words: str) -> None:
 
 def test_help_needs_no_options() -> None:
     """It is given whatever is missing."""
-    assert CliRunner().invoke(app, ["estimate", "--help"]).exit_code == 0
+    assert CliRunner().invoke(app, ["finetune", "--help"]).exit_code == 0

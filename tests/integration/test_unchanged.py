@@ -49,7 +49,6 @@ _COMMANDS = {
     "quote-whole-hour": "quote --rate 0.90 --billing whole-hour --duration 428s --format json",
     "cheapest": "cheapest --model mnist-cnn --deadline 2h --budget 5USD",
     "break-even": "break-even --own assumed-server-8x-a100-80gb",
-    "estimate": "estimate --model t5-11b --price p4de.24xlarge-on-demand-2026-07",
 }
 
 

@@ -15,12 +15,10 @@ from pathlib import Path
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row, mark_of
-from epochcost.cost import Estimate, MachineTime, Quote, Time, Usage, quote
+from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import (
     OF_LARGE_MODELS,
     Computation,
-    Precision,
-    Utilisation,
     peak_flops,
     training_flops,
 )
@@ -29,7 +27,6 @@ from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
-from epochcost.units import memory
 
 # A weight, its gradient and Adam's two moments, of four bytes each.
 _BYTES_PER_PARAMETER = 16
@@ -56,56 +53,6 @@ class EstimatedRow:
     def mark(self) -> str:
         """The kind of evidence, in the words of tables and legends."""
         return mark_of("estimated", self.price)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingEstimate:
-    """The full training on some machines under one plan: ``time``, and the bills of its ends."""
-
-    model: Model
-    price: Price
-    machines: int
-    precision: Precision
-    work: Computation
-    time: Time
-    bills: tuple[Quote, Quote, Quote]
-
-
-def estimate_training(
-    catalogue: Catalogue,
-    model: Model,
-    price: Price,
-    utilisation: Utilisation,
-    precision: Precision,
-    machines: int,
-) -> TrainingEstimate:
-    """Price a training from its operations, at some utilisation of a machine's peak.
-
-    Raises InputError if the operations or the peak are unknown, or the parameters do not fit.
-    """
-    hardware = catalogue.machine(price.hardware)
-    counted = arithmetic_of_model(catalogue, model)
-    flops = training_flops(model, None if counted is None else counted.forward_flops)
-    if flops is None:
-        raise InputError(
-            f"{model.id}: expected a declared model, or one with a graph that can be counted and "
-            "[training], got neither"
-        )
-    needed, available = states_bytes(catalogue, model), machines * memory_bytes(hardware)
-    if needed > available:
-        raise InputError(
-            f"{model.id} does not fit: its weights, gradients and Adam's states need "
-            f"{memory(needed)}, {hardware.id} has {memory(available / machines)}: expected "
-            f"--machines {math.ceil(needed / available * machines)} or more, got {machines}"
-        )
-    work = Computation(flops, peak_flops(hardware, precision), utilisation)
-    time = work.time(machines)
-    accelerated = bool(hardware.accelerators)
-    low, middle, high = (
-        quote(price, Usage(end, machines, hardware.vcpus, accelerated))
-        for end in (time.low, time.mean, time.high)
-    )
-    return TrainingEstimate(model, price, machines, precision, work, time, (low, middle, high))
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:

@@ -117,15 +117,21 @@ def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
+    """Draws of what depends on an observation's time, as ``values_along`` has them [DRAWS]."""
+    return values_along(time_draws(observed, time), time, values)
+
+
+def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
     """Draws of what depends on a time, from its values at the low end, mean and high end [DRAWS].
 
-    Between the ends it goes as a power of the time, as a bill by the second does. Beyond them it
-    goes on so, but never falls with the time nor grows faster than it.
+    ``drawn_times`` are logarithms in units of the mean. Between the ends a value goes as a power of
+    the time, as a bill by the second does. Beyond them it goes on so, but never falls with the time
+    nor grows faster than it.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
     seconds, logarithms = (np.log(column) for column in zip(*points, strict=True))
-    at = np.log(float(time.mean)) + time_draws(observed, time)
+    at = np.log(float(time.mean)) + drawn_times
     inside = np.clip(at, seconds[0], seconds[-1])
     powers = (np.diff(logarithms) / np.diff(seconds)).clip(0, 1) if len(points) > 1 else [1.0]
     excess = (at - inside) * np.where(at < inside, powers[0], powers[-1])

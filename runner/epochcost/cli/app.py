@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",
         "engine": "Fetch the engine that serves language models.",
-        "estimate": "Price a training from its operations alone, as a range.",
+        "finetune": "Show what fine-tuning or pre-training a language model costs.",
         "init": "Make a project for your own models and prices.",
         "plan": "Show the trials that a run would do here.",
         "quote": "Show the bill for a time of use, line by line.",
@@ -66,7 +66,7 @@ _PLACES = {
 }
 # Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
 # on matrices of a thousand rows.
-_PREDICTING = frozenset({"build", "cheapest", "diff", "serve", "trust"})
+_PREDICTING = frozenset({"build", "cheapest", "diff", "finetune", "serve", "trust"})
 # Objects that are made before Python searches them for cycles: records form none.
 _MANY_OBJECTS = 100_000
 

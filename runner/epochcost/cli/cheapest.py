@@ -118,7 +118,7 @@ def cheapest(
         raise InputError(f"--mode {mode}: expected inference with --count or --tokens")
     mode = mode or ("inference" if infers else "training")
     examples = Decimal(MILLION) if count is None else parse_count(count, "count")
-    demand = Demand(model, mode, limit, *_budget(budget), software, precision, examples, tokens)
+    demand = Demand(model, mode, limit, *budget_of(budget), software, precision, examples, tokens)
     answer = cheapest_answer(inputs_to_read(results), demand)
     if form == "json":
         print_json(_as_json(answer))
@@ -126,7 +126,8 @@ def cheapest(
         _show(answer, show_all=show_all, wide=wide)
 
 
-def _budget(text: str | None) -> tuple[Decimal | None, str]:
+def budget_of(text: str | None) -> tuple[Decimal | None, str]:
+    """The amount of a budget and its currency; raises InputError for anything else."""
     if text is None:
         return None, "USD"
     match = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)

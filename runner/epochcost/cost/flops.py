@@ -7,7 +7,6 @@ run: it is declared as a range.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -17,13 +16,12 @@ from epochcost.cost.money import CONTEXT, exact_arithmetic
 from epochcost.errors import InputError
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
-from epochcost.units import MAX_DURATION_SECONDS, parse_share
+from epochcost.units import MAX_DURATION_SECONDS
 
 Precision = Literal["fp16", "fp32"]
 # A training step is as many forward passes, as the literature counts it.
 PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
-_RANGE = re.compile(r"([0-9.]+)(%?)(?:-([0-9.]+)(%?))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +42,6 @@ class Utilisation:
                 "utilisation: expected shares of the peak, 0 < low <= high <= 1, "
                 f"got {self.low:.6g} to {self.high:.6g}"
             )
-
-    @classmethod
-    def parse(cls, text: str) -> Utilisation:
-        """Parse ``0.3-0.5``, ``30-50%`` or a single share; InputError on anything else."""
-        match = _RANGE.fullmatch(text.replace(" ", ""))
-        if match is None or (match[2] and match[3] and not match[4]):
-            raise InputError(
-                "utilisation: expected a share or a range of shares, such as 0.3-0.5 or 30%, "
-                f"got {text!r:.40}"
-            )
-        percent = match[4] if match[3] else match[2]
-        ends = (match[1], match[3] or match[1])
-        low, high = (parse_share(end + percent, "utilisation") for end in ends)
-        return cls(low, high, "declared")
 
     @property
     def words(self) -> str:
@@ -81,22 +65,19 @@ class Computation:
     peak_flops: Decimal
     utilisation: Utilisation
 
-    def time(self, machines: int = 1) -> Time:
-        """The time on so many machines that share the work evenly.
+    def time(self) -> Time:
+        """The time, whose ``mean`` is at the middle of the utilisations.
 
-        ``mean`` is at the middle of the utilisations. Raises InputError beyond 100 years, and on no
-        machine.
+        Raises InputError beyond 100 years.
         """
-        if machines < 1:
-            raise InputError(f"machines: expected at least 1, got {machines}")
         ends = self.utilisation.low, self.utilisation.high
         with exact_arithmetic():
             at = (ends[1], sum(ends, Decimal(0)) / 2, ends[0])
-            low, mean, high = (self.flops / (self.peak_flops * share * machines) for share in at)
+            low, mean, high = (self.flops / (self.peak_flops * share) for share in at)
         if high > MAX_DURATION_SECONDS:
             raise InputError(
                 f"time: expected at most 100 years, got {high / MAX_DURATION_SECONDS * 100:,.0f} "
-                "years: name a faster machine or more of them"
+                "years: name a faster machine"
             )
         return Time(low, mean, high)
 

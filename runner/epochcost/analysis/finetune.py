@@ -1,0 +1,366 @@
+"""Training a language model on given tokens: time, memory and cost on every machine where it fits.
+
+Fine-tuning and pre-training are one question. On each machine the fastest way that fits its memory
+is taken: sequences at once, checkpointing, sharding over its devices. Times come from published
+trainings (``predict.decoders.training``), none of them from ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import product
+
+from epochcost.analysis.finetune_memory import (
+    DEFAULT_RANK,
+    MemoryPart,
+    TrainingSetting,
+    memory_parts,
+    needed_bytes,
+)
+from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.odds import Odds, odds, values_along
+from epochcost.analysis.rows import mark_of
+from epochcost.cost import Candidate, Estimate, Time, Usage, quote
+from epochcost.cost.compare import cheapest_within, fastest_within
+from epochcost.errors import InputError
+from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.predict.decoders.rows import Precision
+from epochcost.predict.decoders.training import (
+    TrainingForecast,
+    TrainingForecaster,
+    TrainingQuestion,
+)
+from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
+from epochcost.predict.design import Devices
+from epochcost.predict.process import Vector
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.decoder import Decoder
+from epochcost.specs.hardware import Accelerator, Device, Hardware
+from epochcost.specs.price import Price
+from epochcost.units import MAX_DURATION_SECONDS, memory, money, seconds
+
+SOFTWARE = "PyTorch"
+# More tokens at once make no device faster.
+_MOST_TOKENS = 8192
+_MOST_SEQUENCES = 64
+# Matrix units of 16 bits came with the first, those of 8-bit floats with the second.
+_LEAST_CAPABILITY: Mapping[str, tuple[int, int]] = {"bf16": (7, 0), "fp8": (8, 9)}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingDemand:
+    """A training of a model on ``total`` tokens in sequences of ``length``, and its limits."""
+
+    model: str
+    method: Method
+    total: Decimal
+    length: int
+    precision: Precision = "bf16"
+    rank: int = DEFAULT_RANK
+    machines: int = 1
+    deadline_seconds: Decimal | None = None
+    budget: Decimal | None = None
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to train on a kind of machine: what is kept where, and how fast that is."""
+
+    hardware: Hardware
+    device: Device
+    setting: TrainingSetting
+    needed_bytes: float
+    forecast: TrainingForecast
+    time: Time
+
+    @property
+    def available_bytes(self) -> float:
+        """Memory of a device."""
+        return float(self.device.memory_gib) * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class TuningOffer:
+    """A way to train, under a plan."""
+
+    way: Way
+    price: Price
+    cost: Estimate
+
+    @property
+    def mark(self) -> str:
+        """The kind of evidence, and whether the price is assumed."""
+        return mark_of("predicted", self.price)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A kind of machine that cannot do the training, and why.
+
+    ``shortage`` is the memory that it needs in units of what it has, where that is the reason.
+    """
+
+    hardware: str
+    reason: str
+    shortage: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuneAnswer:
+    """Machines and plans for a training, cheapest first, those with a reservation last.
+
+    ``odds`` are among machines, by their ids; ``published`` are trainings of the same model by the
+    same method.
+    """
+
+    demand: TrainingDemand
+    offers: tuple[Candidate[TuningOffer], ...]
+    choice: Candidate[TuningOffer]
+    memory: tuple[MemoryPart, ...]
+    odds: Odds[str]
+    unfit: tuple[Unfit, ...]
+    published: tuple[TrainingRow, ...]
+
+    def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
+        """Published trainings on the same devices."""
+        device, count = way.device.id, way.setting.devices
+        return tuple(
+            row
+            for row in self.published
+            if row.device and (row.device.id, row.count) == (device, count)
+        )
+
+
+def finetune_answer(inputs: Inputs, demand: TrainingDemand) -> FinetuneAnswer:
+    """Price a training on every kind of machine.
+
+    Raises InputError for a model without a form, sequences beyond its context, a model that fits
+    nowhere, and limits that nothing keeps.
+    """
+    decoder, form = _decoder(inputs, demand)
+    rows = training_rows(inputs.catalogue)
+    ways, unfit = _ways(inputs, demand, decoder, TrainingForecaster(rows), form)
+    offers = _offers(inputs, demand, ways)
+    if not offers:
+        raise InputError(_nowhere(demand, ways, unfit))
+    choice = _choice(demand, offers)
+    drawn = {
+        offer.key.way.hardware.id: _cost_draws(offer.key)
+        for offer in by_hardware([choice, *_comparable(offers, choice)])
+    }
+    return FinetuneAnswer(
+        demand,
+        offers,
+        choice,
+        tuple(memory_parts(decoder, choice.key.way.setting)),
+        odds(choice.key.way.hardware.id, drawn),
+        tuple(unfit),
+        tuple(row for row in rows if (row.form, row.method) == (form, demand.method)),
+    )
+
+
+def _decoder(inputs: Inputs, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:
+    models = inputs.catalogue.models
+    decoder = inputs.catalogue.model(demand.model).decoder
+    form = form_of(decoder) if decoder else None
+    if decoder is None or form is None:
+        formed = [model.id for model in models.values() if model.decoder and form_of(model.decoder)]
+        raise InputError(
+            f"--model {demand.model}: expected a language model with hidden and parameters in a "
+            f"table [decoder]: {', '.join(formed) or 'there is none'}"
+        )
+    if demand.length > decoder.context:
+        raise InputError(
+            f"--tokens {demand.length}: expected at most {decoder.context}, the context of "
+            f"{demand.model}"
+        )
+    return decoder, form
+
+
+def _ways(
+    inputs: Inputs,
+    demand: TrainingDemand,
+    decoder: Decoder,
+    forecaster: TrainingForecaster,
+    form: DecoderForm,
+) -> tuple[list[Way], list[Unfit]]:
+    """The fastest way on each kind of machine, and the kinds that cannot."""
+    devices, unfit = Devices(inputs.catalogue.devices.values()), []
+    chosen: list[tuple[Hardware, TrainingQuestion, TrainingSetting, float]] = []
+    for hardware in inputs.catalogue.hardware.values():
+        device = _device(hardware, devices, demand)
+        if isinstance(device, str):
+            unfit.append(Unfit(hardware.id, device))
+            continue
+        count = hardware.accelerators[0].count * demand.machines
+        room = float(device.memory_gib) * 2**30
+        sized = [(each, needed_bytes(decoder, each)) for each in _settings(demand, count)]
+        fitting = [(setting, size) for setting, size in sized if size <= room]
+        if not fitting:
+            unfit.append(_too_small(hardware, count, room, min(size for _, size in sized)))
+            continue
+        questions = [_question(demand, form, device, setting) for setting, _ in fitting]
+        best = int(forecaster.law_seconds(questions).argmin())
+        chosen.append((hardware, questions[best], *fitting[best]))
+    forecasts = forecaster.forecasts([question for _, question, _, _ in chosen])
+    ways = [
+        Way(hardware, question.device, setting, size, forecast, _time(demand, forecast))
+        for (hardware, question, setting, size), forecast in zip(chosen, forecasts, strict=True)
+    ]
+    return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], unfit
+
+
+def _device(hardware: Hardware, devices: Devices, demand: TrainingDemand) -> Device | str:
+    """The device of a machine on which the training runs, or why there is none."""
+    if len(hardware.accelerators) != 1:
+        return "no accelerator" if not hardware.accelerators else "accelerators of several kinds"
+    gpu: Accelerator = hardware.accelerators[0]
+    least = _LEAST_CAPABILITY[demand.precision]
+    if _capability(gpu) < least:
+        return f"{demand.precision} needs an NVIDIA GPU of compute capability {least[0]}.{least[1]}"
+    return devices.named(gpu.name) or f"no specs/devices describes {gpu.name}"
+
+
+def _capability(gpu: Accelerator) -> tuple[int, int]:
+    major, _, minor = (gpu.compute_capability or "0.0").partition(".")
+    return int(major), int(minor)
+
+
+def _settings(demand: TrainingDemand, count: int) -> Iterator[TrainingSetting]:
+    """Ways to keep and to compute, on so many devices."""
+    batches = [1]
+    while 2 * batches[-1] * demand.length <= _MOST_TOKENS and 2 * batches[-1] <= _MOST_SEQUENCES:
+        batches.append(2 * batches[-1])
+    for sequences, checkpointing, sharded in product(batches, (False, True), (False, True)):
+        if count > 1 or not sharded:
+            yield TrainingSetting(
+                demand.method, demand.length, sequences, checkpointing, sharded, count,
+                demand.rank, demand.precision,
+            )  # fmt: skip
+
+
+def _question(
+    demand: TrainingDemand, form: DecoderForm, device: Device, setting: TrainingSetting
+) -> TrainingQuestion:
+    return TrainingQuestion(
+        form=form,
+        model=demand.model,
+        method=demand.method,
+        precision=demand.precision,
+        device=device,
+        count=setting.devices,
+        length=demand.length,
+        tokens=setting.tokens,
+        recomputed=float(setting.checkpointing),
+        sharded=setting.sharded,
+    )
+
+
+def _too_small(hardware: Hardware, count: int, room: float, needed: float) -> Unfit:
+    each = "its device, which has" if count == 1 else f"each of {count} devices, which have"
+    return Unfit(hardware.id, f"needs {memory(needed)} on {each} {memory(room)}", needed / room)
+
+
+def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
+    total = float(demand.total)
+    rates = forecast.high, forecast.tokens_per_second, forecast.low
+    return Time.from_floats(*(total / rate for rate in rates))
+
+
+def _offers(
+    inputs: Inputs, demand: TrainingDemand, ways: Sequence[Way]
+) -> tuple[Candidate[TuningOffer], ...]:
+    """Each way under each current plan; plans in the currency that most have."""
+    candidates = []
+    for way in ways:
+        for price in current_prices(inputs.catalogue.prices_of(way.hardware.id)):
+            try:
+                bills = [
+                    quote(
+                        price, Usage(end, demand.machines, way.hardware.vcpus, True), credited=False
+                    )
+                    for end in (way.time.low, way.time.mean, way.time.high)
+                ]
+            except InputError:
+                continue
+            low, mean, high = (bill.total for bill in bills)
+            cost = Estimate(low, mean, high, price.currency, price.id, price.assumed)
+            offer = TuningOffer(way, price, cost)
+            candidates.append(Candidate(offer, bills[1].elapsed_seconds, cost))
+    currencies = [candidate.cost.currency for candidate in candidates]
+    usual = max(currencies, key=currencies.count, default="")
+    same = [candidate for candidate in candidates if candidate.cost.currency == usual]
+    return tuple(sorted(same, key=_cheapest_first))
+
+
+def _cheapest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal, Decimal]:
+    return bool(candidate.key.price.reservation), candidate.cost.mean, candidate.seconds
+
+
+def _comparable(
+    offers: Sequence[Candidate[TuningOffer]], choice: Candidate[TuningOffer]
+) -> list[Candidate[TuningOffer]]:
+    """Offers that compete with the choice: those with a reservation only where it has one."""
+    reserved = bool(choice.key.price.reservation)
+    return [offer for offer in offers if reserved or not offer.key.price.reservation]
+
+
+def _choice(
+    demand: TrainingDemand, offers: Sequence[Candidate[TuningOffer]]
+) -> Candidate[TuningOffer]:
+    """The best offer within the limits; raises InputError naming the nearest if none is."""
+    if demand.budget is not None and demand.currency != offers[0].cost.currency:
+        expected = offers[0].cost.currency
+        raise InputError(f"budget: expected {expected}, as the prices, got {demand.currency}")
+    listed = [offer for offer in offers if not offer.key.price.reservation] or list(offers)
+    if demand.deadline_seconds is None and demand.budget is None:
+        return listed[0]
+    if demand.deadline_seconds is not None:
+        decision = cheapest_within(listed, demand.deadline_seconds)
+    else:
+        decision = fastest_within(listed, demand.budget or Decimal(0))
+    choice = decision.choice
+    if choice and (demand.budget is None or choice.cost.mean <= demand.budget):
+        return choice
+    nearest = choice or decision.nearest
+    assert nearest is not None, "one of the offers is nearest"
+    offer = nearest.key
+    raise InputError(
+        f"expected a training of {demand.model} within the limits, found none: nearest is "
+        f"{offer.way.hardware.name}, {offer.price.plan_words}: "
+        f"{money(nearest.cost.mean, nearest.cost.currency)} in {seconds(float(nearest.seconds))}"
+    )
+
+
+def _nowhere(demand: TrainingDemand, ways: Sequence[Way], unfit: Sequence[Unfit]) -> str:
+    """Why no machine has an offer, and what would be needed."""
+    if ways:
+        return f"{demand.model}: expected a price of {ways[0].hardware.id}, found none"
+    sized = [each for each in unfit if each.shortage is not None]
+    if not sized:
+        return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
+    nearest = min(sized, key=lambda each: each.shortage or 0.0)
+    smaller = {"full": "--method lora, ", "lora": "--method qlora, "}.get(demand.method, "")
+    return (
+        f"{demand.model} fits nowhere: nearest is {nearest.hardware}, {nearest.reason}: expected "
+        f"{smaller}shorter --tokens or --machines above {demand.machines}"
+    )
+
+
+def _cost_draws(offer: TuningOffer) -> Vector:
+    """Draws of what a training costs [DRAWS], together with those on other machines."""
+    ends = (offer.cost.low, offer.cost.mean, offer.cost.high)
+    return values_along(offer.way.forecast.draws.values, offer.way.time, ends)
+
+
+def by_hardware(
+    offers: Sequence[Candidate[TuningOffer]],
+) -> tuple[Candidate[TuningOffer], ...]:
+    """The first offer of each kind of machine."""
+    first: dict[str, Candidate[TuningOffer]] = {}
+    for offer in offers:
+        first.setdefault(offer.key.way.hardware.id, offer)
+    return tuple(first.values())

@@ -1,0 +1,354 @@
+"""Tokens a second of training a language model on devices of one kind, with ranges.
+
+A step takes the time of its products at a share of the peak, of reading the weights, of unpacking
+quantised ones, of starting each layer's kernels and, where weights are sharded, of exchanging them.
+Shares and times are fitted to published trainings; a Gaussian process learns what software, chips
+and models depart from that by. None of its terms depends on a rate of a device, so that a higher
+peak never trains slower.
+
+Operations of a token: 2 for each parameter in a pass (Kaplan et al. 2020, arXiv 2001.08361), and
+those of attention by the length. A backward pass is two, or one where the weights stay as they are;
+checkpointing repeats the forward pass (Chen et al. 2016, arXiv 1604.06174).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from epochcost.errors import InputError
+from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.rows import Precision
+from epochcost.predict.decoders.training_rows import Method, TrainingRow
+from epochcost.predict.departures import Departures, Term, Traits, fitted, numbered
+from epochcost.predict.joint import Draws, joint_draws
+from epochcost.predict.process import Calibration, Matrix, Vector
+from epochcost.specs.hardware import Device
+
+_FAMILIES = (
+    "Megatron", "NeMo", "llm-foundry", "torchtitan", "torchtune", "XTuner", "VectorLM", "DeepSpeed",
+    "Unsloth", "LLaMA-Factory",
+)  # fmt: skip
+_MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?(\d+)")
+_SHARDED = re.compile(r"fsdp(?!0)|zero-3")
+_TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
+# What a source's batch counts, where it is that of a device.
+_OF_DEVICE = ("VectorLM", "Unsloth", "LLaMA-Factory", "torchtune", "DeepSpeed")
+# Checkpointing by operation recomputes so much of a forward pass.
+_PART_OF_PASS = 0.4
+# Attention gains from matrix units as far as from bandwidth: its exponentials run elsewhere. Of an
+# A100 the two rates are so far apart.
+_OPERATIONS_PER_BYTE = 150
+_NOISE = 0.06
+_BYTES = 2
+
+
+class Efficiencies(NamedTuple):
+    """Parameters of the law, positive; its logarithms are fitted.
+
+    ``products`` and ``eight`` are shares of the peak in 16 and, relative to it, in fewer bits.
+    ``layer`` are seconds of a layer in a pass, ``weights`` how often a pass reads them,
+    ``unpacking`` the bytes that a quantised weight costs, ``experts`` and ``doubling`` factors of
+    the time for several experts and twice the devices, ``attention`` its efficiency relative to
+    products, ``link`` the share of a link's rate.
+    """
+
+    products: float
+    eight: float
+    layer: float
+    weights: float
+    unpacking: float
+    experts: float
+    doubling: float
+    attention: float
+    link: float
+    traffic: float
+    balance: float
+
+
+_START = Efficiencies(0.6, 0.8, 7e-4, 1.0, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
+_SPREAD = Efficiencies(0.5, 0.12, 1.0, 0.5, 1.0, 0.4, 0.05, 0.5, 0.6, 0.7, 0.5)
+_TERMS = (
+    Term(0.08, ("bits",)),
+    Term(0.06, ("family",), (("tokens", 1.5), ("size", 1.0))),
+    Term(0.12, ("family", "method")),
+    Term(0.15, ("family",), (("attention", 0.5),)),
+    Term(0.2, ("family", "experts")),
+    Term(0.2, ("chip",)),
+    Term(0.05, ("device",)),
+    Term(0.1, ("device", "model")),
+    Term(0.1, ("model", "method", "family", "bits", "length")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingQuestion:
+    """A training of a model on ``count`` devices of one kind.
+
+    ``tokens`` are in work on each device at once, in sequences of ``length``. ``recomputed`` is
+    the share of a forward pass that is repeated in the backward pass. ``software`` is a family of
+    published trainings, or empty for any.
+    """
+
+    form: DecoderForm
+    model: str
+    method: Method
+    precision: Precision
+    device: Device
+    count: int
+    length: float
+    tokens: float
+    recomputed: float = 0.0
+    sharded: bool = False
+    software: str = ""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the model's own weights stay as they are."""
+        return self.method in {"lora", "qlora"}
+
+    @property
+    def passes(self) -> float:
+        """Passes over the weights that a step makes."""
+        return 2 + (not self.frozen) + self.recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingForecast:
+    """Tokens a second of all devices: 90 % of truths lie from ``low`` to ``high``.
+
+    ``draws`` are of the time's logarithm in units of its mean; those of one model belong together.
+    """
+
+    tokens_per_second: float
+    low: float
+    high: float
+    draws: Draws = field(compare=False, repr=False)
+
+
+class TrainingForecaster:
+    """Forecast trainings from published ones; rows without tokens or lengths are left out.
+
+    Raises InputError if none is left.
+    """
+
+    def __init__(self, rows: Sequence[TrainingRow]) -> None:
+        learnt = [row for row in rows if learnable(row)]
+        if not learnt:
+            raise InputError("expected published trainings in specs/observations, found none")
+        self._questions = [question_of(row) for row in learnt]
+        self._observed = -np.log([row.tokens_per_second or 1.0 for row in learnt])
+
+    @cached_property
+    def efficiencies(self) -> Efficiencies:
+        """The fitted parameters of the law."""
+        law, start = Law(self._questions), np.log(_START)
+        return Efficiencies(*np.exp(fitted(law, self._observed, start, np.array(_SPREAD))))
+
+    @cached_property
+    def _departures(self) -> Departures:
+        left = self._observed - Law(self._questions)(np.log(self.efficiencies))
+        return Departures(_TERMS, _NOISE, _traits(self._questions), left)
+
+    @cached_property
+    def _calibration(self) -> Calibration:
+        groups = numbered([question.device.chip for question in self._questions])
+        features = np.array([_likeness(question) for question in self._questions])
+        return self._departures.calibration(groups, features)
+
+    def forecasts(self, questions: Sequence[TrainingQuestion]) -> tuple[TrainingForecast, ...]:
+        """The forecast of each question, in order; all are drawn together."""
+        if not questions:
+            return ()
+        level, unknown = self._predicted(questions)
+        factors = np.array([self._calibration.factor(_likeness(each)) for each in questions])
+        ratios = np.exp(factors * np.sqrt(np.diag(unknown)))
+        draws = joint_draws(unknown, factors, questions[0].model)
+        rates = np.exp(-level)
+        return tuple(
+            TrainingForecast(float(rate), float(rate / ratio), float(rate * ratio), drawn)
+            for rate, ratio, drawn in zip(rates, ratios, draws, strict=True)
+        )
+
+    def _predicted(self, questions: Sequence[TrainingQuestion]) -> tuple[Vector, Matrix]:
+        """Logarithms of seconds a token, and the covariance of their errors."""
+        departures, unknown = self._departures.predicted(_traits(questions))
+        same = numbered(questions)
+        own = _NOISE**2 * (same[:, None] == same[None, :])
+        return Law(questions)(np.log(self.efficiencies)) + departures, unknown + own
+
+    def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
+        """Seconds of a token by the law alone [n], by which ways on one machine are ranked."""
+        result: Vector = np.exp(Law(questions)(np.log(self.efficiencies)))
+        return result
+
+
+class Law:
+    """Logarithms of seconds a token, of all devices together, by logarithms of efficiencies."""
+
+    def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
+        columns = np.array([list(_amounts(question)) for question in questions], dtype=np.float64)
+        self._columns = columns.T
+
+    def __call__(self, logarithms: Vector) -> Vector:
+        """Logarithms of seconds [n] by those of efficiencies [9]."""
+        share = Efficiencies(*np.exp(logarithms))
+        (
+            products,
+            balance,
+            attention,
+            few,
+            mixture,
+            doublings,
+            layers,
+            read,
+            packed,
+            moved,
+            numbers,
+            count,
+        ) = self._columns
+        computed = (
+            products * balance**share.balance / share.eight**few + attention / share.attention
+        ) / share.products
+        computed += numbers * share.traffic
+        computed *= share.experts**mixture * share.doubling**doublings
+        overhead = layers * share.layer + read * share.weights + packed * share.unpacking
+        # Weights are exchanged while others are multiplied.
+        seconds = np.maximum(computed, moved / share.link) + overhead
+        result: Vector = np.log(seconds / count)
+        return result
+
+
+def _amounts(question: TrainingQuestion) -> Iterator[float]:
+    """What a token of one device asks for, in seconds at the device's peaks where it has any."""
+    form, passes, tokens = question.form, question.passes, question.tokens
+    # Weights of four bits are unpacked before they are multiplied.
+    quantised = question.method == "qlora"
+    chip = chip_of(question.device, "bf16" if quantised else question.precision)
+    yield 2 * form.active_parameters * passes / chip.products
+    yield chip_of(question.device, "bf16").products / chip.bandwidth / _OPERATIONS_PER_BYTE
+    # Causal attention is half of all pairs; its own backward pass is whole.
+    whole = 3 + question.recomputed
+    sixteen = chip_of(question.device, "bf16").products
+    rate = math.sqrt(sixteen * _OPERATIONS_PER_BYTE * chip.bandwidth)
+    yield 2 * question.length * form.hidden * form.layers * whole / rate
+    yield float(question.precision in {"fp8", "fp4"})
+    yield float(form.experts > 0)
+    yield math.log2(question.count)
+    yield passes * form.layers / tokens
+    touched = min(form.parameters, 4 * form.active_parameters)
+    yield passes * _BYTES * touched / chip.bandwidth / tokens
+    yield quantised * passes * form.parameters / chip.bandwidth / tokens
+    yield question.sharded * passes * _BYTES * form.parameters / chip.link / tokens
+    yield (passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth
+    yield float(question.count)
+
+
+def learnable(row: TrainingRow) -> bool:
+    """Whether a row says enough of a training to be learnt from."""
+    # NeuronX splits a layer over 32 cores, which no GPU of ours does.
+    known = row.sequence and row.device and "NeuronX" not in row.software
+    return bool(row.tokens_per_second and known)
+
+
+def question_of(row: TrainingRow) -> TrainingQuestion:
+    """The question that a published row answers."""
+    assert row.device is not None, "rows of unknown chips are left out before"
+    family, settings = family_of(row.software), row.settings.casefold()
+    pipelined = family in {"Megatron", "NeMo"}
+    sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
+    split = _TENSOR_PARALLEL.search(settings)
+    sequences = _sequences_of_device(row, family)
+    return TrainingQuestion(
+        form=row.form,
+        model=row.model,
+        method=row.method,
+        precision=row.precision,
+        device=row.device,
+        count=row.count,
+        length=row.sequence,
+        tokens=sequences * row.sequence / (int(split[1]) if split else 1),
+        recomputed=_recomputed(row, family, settings),
+        sharded=row.count > 1 and sharded and not pipelined,
+        software=family,
+    )
+
+
+def family_of(software: str) -> str:
+    """The family of a training software, whatever its version."""
+    text = software.casefold()
+    name = next((name for name in _FAMILIES if name.casefold() in text), software)
+    return "Megatron" if name == "NeMo" else name
+
+
+def _sequences_of_device(row: TrainingRow, family: str) -> float:
+    """Sequences in work on a device at once."""
+    stated = _MICRO_BATCH.search(row.settings)
+    if stated:
+        return int(stated[1])
+    if row.batch is None:
+        return 1.0
+    return row.batch if family in _OF_DEVICE else max(1.0, row.batch / row.count)
+
+
+def _recomputed(row: TrainingRow, family: str, settings: str) -> float:
+    if re.search(r"per-?\s?op", settings):
+        return _PART_OF_PASS
+    # Their default settings; others are taken by their word.
+    usual = family in {"DeepSpeed", "XTuner", "VectorLM"} or row.method == "qlora"
+    return float(usual or bool(row.checkpointing))
+
+
+class _Case(NamedTuple):
+    """Traits by which trainings depart from the law alike."""
+
+    bits: str
+    family: str
+    method: str
+    experts: bool
+    chip: str
+    device: str
+    model: DecoderForm
+    length: float
+    tokens: float
+    size: float
+    attention: float
+
+    @classmethod
+    def of(cls, question: TrainingQuestion) -> _Case:
+        """The traits of a question."""
+        form = question.form
+        pairs = question.length * form.hidden * form.layers / (3 * form.active_parameters)
+        return cls(
+            bits=question.precision if question.method != "qlora" else "bf16",
+            family=question.software,
+            method=question.method,
+            experts=form.experts > 0,
+            chip=question.device.chip,
+            device=question.device.id,
+            model=form,
+            length=question.length,
+            tokens=math.log(question.tokens),
+            size=math.log(form.active_parameters),
+            attention=math.log1p(pairs),
+        )
+
+
+_LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in _Case._fields[:8]}
+_FEATURES = {name: (lambda case, name=name: getattr(case, name)) for name in _Case._fields[8:]}
+
+
+def _traits(questions: Sequence[TrainingQuestion]) -> Traits:
+    return Traits.of([_Case.of(question) for question in questions], _LABELS, _FEATURES)
+
+
+def _likeness(question: TrainingQuestion) -> Vector:
+    """Features by which errors of rows count for a question: its method and its devices."""
+    return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

@@ -1,0 +1,93 @@
+"""Memory of trainings, held against published peaks and against sums by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochcost.analysis.finetune_memory import Shape, TrainingSetting, memory_parts, needed_bytes
+from epochcost.predict.decoders.training_rows import Method
+from epochcost.specs.decoder import Decoder
+
+LLAMA_7B = Decoder(
+    layers=32, heads=32, key_value_heads=32, head_size=128, vocabulary=32000, context=4096,
+    hidden=4096, intermediate=11008, parameters=6738415616,
+)  # fmt: skip
+LLAMA_3_8B = Decoder(
+    layers=32, heads=32, key_value_heads=8, head_size=128, vocabulary=128256, context=131072,
+    hidden=4096, intermediate=14336, parameters=8030261248,
+)  # fmt: skip
+QWEN_7B = LLAMA_7B.model_copy(
+    update={"vocabulary": 151936, "context": 8192, "parameters": 7721324544}
+)
+QWEN_14B = Decoder(
+    layers=40, heads=40, key_value_heads=40, head_size=128, vocabulary=152064, context=8192,
+    hidden=5120, intermediate=13696, parameters=14167290880,
+)  # fmt: skip
+GPT_2 = Decoder(
+    layers=12, heads=12, key_value_heads=12, head_size=64, vocabulary=50257, context=1024,
+    hidden=768, intermediate=3072, parameters=124439808,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decoder", "method", "length", "sequences", "checkpointing", "rank", "gigabytes"),
+    [
+        # Lightning-AI/litgpt@26857050fe: tutorials/resource-tables.md; up to 1,300 tokens.
+        (LLAMA_7B, "lora", 1300, 1, False, 8, 21.3),
+        (LLAMA_7B, "lora", 1300, 2, False, 8, 29.07),
+        (LLAMA_7B, "qlora", 1300, 1, False, 8, 14.14),
+        # QwenLM/Qwen: README.md, Q-LoRA and LoRA of rank 64.
+        (QWEN_7B, "lora", 256, 1, True, 64, 20.1),
+        (QWEN_7B, "lora", 8192, 1, True, 64, 36.6),
+        (QWEN_7B, "qlora", 2048, 1, True, 64, 13.9),
+        (QWEN_14B, "lora", 2048, 1, True, 64, 37.4),
+        (QWEN_14B, "qlora", 4096, 1, True, 64, 23.0),
+        # unslothai/unsloth: README.md, measured by LLaMA-Factory.
+        (LLAMA_7B, "lora", 1024, 4, True, 8, 18.0),
+        (LLAMA_7B, "qlora", 1024, 4, True, 8, 9.0),
+    ],
+)
+def test_published_peaks(
+    decoder: Decoder,
+    method: Method,
+    length: int,
+    sequences: int,
+    checkpointing: bool,
+    rank: int,
+    gigabytes: float,
+) -> None:
+    """The count is within a sixth of the peak of each source that says what it ran."""
+    setting = TrainingSetting(method, length, sequences, checkpointing, False, 1, rank)
+    assert needed_bytes(decoder, setting) == pytest.approx(gigabytes * 1e9, rel=1 / 6)
+
+
+def test_states_of_full_training() -> None:
+    """Weights, gradients and AdamW take 16 bytes a parameter, an eighth of it on eight devices."""
+    states = ("weights", "gradients", "optimizer")
+    for devices in (1, 8):
+        setting = TrainingSetting("full", 512, 1, True, devices > 1, devices)
+        parts = {part.name: part.bytes for part in memory_parts(LLAMA_3_8B, setting)}
+        total = sum(parts[name] for name in states)
+        assert total == pytest.approx(16 * 8030261248 / devices)
+        assert ("gathered layers" in parts) == (devices > 1)
+
+
+def test_adapters_of_every_matrix() -> None:
+    """Rank 16 on the seven matrices of each layer of Llama 3.1 8B is 41.9 million parameters."""
+    by_hand = 16 * 32 * (4 * 4096 + 2 * 4096 + 2 * 1024 + 3 * (4096 + 14336))
+    assert Shape(LLAMA_3_8B).adapters(16) == pytest.approx(by_hand, rel=0.001)
+
+
+def test_form_follows_from_the_number_of_parameters() -> None:
+    """GPT-2's head is its table of embeddings, Llama's is not."""
+    assert Shape(GPT_2).embeddings == 768 * 50257
+    assert Shape(LLAMA_3_8B).embeddings == 2 * 4096 * 128256
+    assert Shape(GPT_2).active_width == pytest.approx(3072, rel=0.05)
+
+
+def test_longer_and_wider_need_more() -> None:
+    """Twice the sequences, no checkpoints and a higher rank each need more memory."""
+    small = needed_bytes(LLAMA_3_8B, TrainingSetting("lora", 512, 2, True, False, 1, 8))
+    for sequences, checkpointing, rank in ((4, True, 8), (2, False, 8), (2, True, 64)):
+        setting = TrainingSetting("lora", 512, sequences, checkpointing, False, 1, rank)
+        assert needed_bytes(LLAMA_3_8B, setting) > small

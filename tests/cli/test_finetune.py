@@ -1,0 +1,70 @@
+"""`epochcost finetune` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from epochcost.cli.app import app
+from epochcost.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+LORA = "finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512 --epochs 3"
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project is the working folder."""
+    monkeypatch.chdir(ROOT)
+
+
+def run(line: str) -> str:
+    """The output of a command that succeeds."""
+    done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_answer_in_words() -> None:
+    """The question, machines, the cheapest, how sure, memory by part, published rows, the rest."""
+    out = run(LORA)
+    assert out.startswith("LoRA fine-tuning of llama-3.1-8b on 15,360,000 tokens in sequences of")
+    assert "\nCheapest: " in out
+    assert re.search(r"  weights: 15\.0 GiB: bf16, 2 bytes a weight\n", out)
+    assert re.search(r"Published: 4,079 tokens a second on 1 A100 SXM4 \(80 GB\), VectorLM", out)
+    assert re.search(r"Cannot: \d+ machines \(.*too little memory", out)
+
+
+def test_json_has_every_figure() -> None:
+    """The choice, its memory and the published rows."""
+    answer = json.loads(run(f"{LORA} --format json"))
+    choice = answer["offers"][answer["choice"]]
+    parts = sum(part["bytes"] for part in answer["memory_of_choice"])
+    assert parts < choice["needed_bytes_of_device"] < 1.1 * parts + 2**30
+    assert answer["tokens"] in ("15360000", 15360000)
+    assert answer["published"][0]["source"]
+
+
+def test_pretraining_takes_all_tokens() -> None:
+    """Ten billion tokens of GPT-2 124M, in sequences of its context."""
+    out = run("finetune --model gpt2-decoder --method pretraining --tokens-total 10B --tokens 1024")
+    assert out.startswith("Pre-training of gpt2-decoder on 10,000,000,000 tokens")
+    assert "adapters" not in out
+
+
+@pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
+def test_tokens_are_given_once(tokens: str) -> None:
+    """Neither nothing nor both."""
+    with pytest.raises(InputError, match="expected either --examples or --tokens-total"):
+        run(f"finetune --model llama-3.1-8b{tokens}")
+
+
+def test_unknown_method_is_refused() -> None:
+    """In one line that names the others."""
+    done = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
+    assert done.exit_code == 2
+    assert "expected one of" in done.stderr or "did you mean 'lora'" in done.stderr

@@ -1,0 +1,116 @@
+"""Forecasts of training from published trainings, each chip predicted without its own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epochcost.predict.decoders.forms import form_of
+from epochcost.predict.decoders.training import (
+    TrainingForecaster,
+    TrainingQuestion,
+    learnable,
+    question_of,
+)
+from epochcost.predict.decoders.training_rows import TrainingRow, training_rows
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """The project's catalogue."""
+    return load_catalogue(ROOT)
+
+
+@pytest.fixture(scope="module")
+def rows(catalogue: Catalogue) -> list[TrainingRow]:
+    """Published trainings that can be learnt from."""
+    return [row for row in training_rows(catalogue) if learnable(row)]
+
+
+@pytest.fixture(scope="module")
+def forecaster(rows: list[TrainingRow]) -> TrainingForecaster:
+    """A forecaster that learnt from all of them."""
+    return TrainingForecaster(rows)
+
+
+@pytest.fixture(scope="module")
+def question(catalogue: Catalogue) -> TrainingQuestion:
+    """LoRA of Llama 3.1 8B on one A10G, four sequences of 512 tokens at once."""
+    decoder = catalogue.models["llama-3.1-8b"].decoder
+    form = form_of(decoder) if decoder else None
+    assert form is not None
+    device = catalogue.devices["a10g"]
+    return TrainingQuestion(form, "llama-3.1-8b", "lora", "bf16", device, 1, 512, 2048)
+
+
+def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
+    """Each chip is predicted from the others: median and 90th percentile of errors, ranges."""
+    errors, held = [], []
+    for chip in {row.device.chip for row in rows if row.device}:
+        others = TrainingForecaster([row for row in rows if row.device and row.device.chip != chip])
+        left_out = [row for row in rows if row.device and row.device.chip == chip]
+        forecasts = others.forecasts([question_of(row) for row in left_out])
+        for row, forecast in zip(left_out, forecasts, strict=True):
+            rate = row.tokens_per_second or 0.0
+            errors.append(abs(np.log(forecast.tokens_per_second / rate)))
+            held.append(forecast.low <= rate <= forecast.high)
+    assert len(errors) > 500
+    median, high = np.expm1(np.percentile(errors, [50, 90]))
+    assert median < 0.2
+    assert high < 0.55
+    assert 0.87 <= np.mean(held) <= 0.97
+
+
+@pytest.mark.parametrize(
+    "faster",
+    [
+        lambda device: {"peak_fp16_tflops": device.peak_fp16_tflops * 2},
+        lambda device: {"memory_gb_per_second": device.memory_gb_per_second * 2},
+    ],
+)
+def test_faster_devices_never_train_slower(
+    faster: Callable[..., dict[str, Decimal]],
+    forecaster: TrainingForecaster,
+    question: TrainingQuestion,
+) -> None:
+    """Twice the peak or the bandwidth trains faster, nothing else changed."""
+    better = question.device.model_copy(update=faster(question.device))
+    slow, fast = forecaster.forecasts([question, replace(question, device=better)])
+    assert fast.tokens_per_second > slow.tokens_per_second
+
+
+def test_methods_differ_by_what_they_compute(
+    forecaster: TrainingForecaster, question: TrainingQuestion
+) -> None:
+    """4-bit weights are unpacked; training all weights and checkpointing cost a pass more."""
+    seconds = forecaster.law_seconds(
+        [
+            question,
+            replace(question, method="qlora"),
+            replace(question, method="full"),
+            replace(question, recomputed=1.0),
+            replace(question, count=8, sharded=True),
+        ]
+    )
+    lora, qlora, full, checkpointed, eight = seconds
+    assert qlora > lora
+    assert 1.3 * lora < full < 1.6 * lora
+    assert full == pytest.approx(checkpointed, rel=0.05)
+    assert lora / 8 < eight < lora
+
+
+def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:
+    """Two questions alike have one forecast and one draw; its spread fits the range."""
+    first, second = forecaster.forecasts([question, question])
+    assert first == second
+    assert np.allclose(first.draws.values, second.draws.values, atol=0.01)
+    assert first.low < first.tokens_per_second < first.high
