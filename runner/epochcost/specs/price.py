@@ -373,8 +373,12 @@ class ApiPrice(NamedSpec):
     def request(
         self, prompt: Decimal | int, output: Decimal | int, cached_share: Decimal = Decimal(0)
     ) -> Decimal:
-        """The cost of a request of whose prompt a share was seen before."""
-        if self.long is not None and prompt > self.long.above_tokens:
+        """The cost of a request of whose prompt a share was seen before.
+
+        A formula instead of a number of tokens has the usual prices.
+        """
+        number = isinstance(prompt, int | Decimal)
+        if number and self.long is not None and prompt > self.long.above_tokens:
             return _request(self.long, prompt, output, cached_share)
         return _request(self, prompt, output, cached_share)
 

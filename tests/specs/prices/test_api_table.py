@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.cost.tracing import is_traced, symbol
 from epochcost.errors import SpecError
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.price import ApiPrice
@@ -46,6 +47,7 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
     assert api.request(1000, 100) * 1_000_000 == 700
     assert api.request(1000, 100, Decimal("0.5")) * 1_000_000 == 500
     assert api.request(1001, 100) * 1_000_000 == 1301
+    assert is_traced(api.request(symbol("prompt"), 100))
     assert apis["them-closed"].request(1000, 100, Decimal("0.5")) * 1_000_000 == 1200
 
 
