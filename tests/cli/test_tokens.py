@@ -39,12 +39,13 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     """The answer in sentences, then the machine and the API in one list, the cheaper first."""
     code, out, err = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide")
     assert (code, err) == (0, "")
-    first, answer, machine, wins, *_ = out.splitlines()
+    first, answer, sure, machine, wins, *_ = out.splitlines()
     assert first == "tiny, 0.1 requests a second, each 100 tokens read and 50 written"
     assert answer == "Take an API: They, tiny, asks $2.00 a million tokens."
+    assert sure == "It costs least of all machines and APIs in 100 of 100 scenarios."
     assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
     assert "$18.52 a million tokens" in machine
-    assert "(measured; one machine, busy 36 % of the time;" in machine
+    assert "(measured; one machine, busy 36 % of the time, of at most 0.276 requests a" in machine
     assert wins == "No machine is cheaper than that API, however many requests come."
     rows = out.partition("machine or API")[2].splitlines()[1:3]
     assert rows[0].startswith("They, tiny")
@@ -60,8 +61,8 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
     lines = out.splitlines()
     assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")
-    assert lines[2] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
-    assert lines[3].startswith("Self-hosting wins from 0.0545 requests a second on, on This")
+    assert lines[3] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
+    assert lines[4].startswith("Self-hosting wins from 0.0545 requests a second on, on This")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")
     wins = json.loads(out)["self_hosting_wins"]
     assert float(wins["from_requests_per_second"]) == pytest.approx(1 / 3600 / 0.0051)
@@ -175,6 +176,20 @@ def test_machines_that_nobody_timed_are_predicted(
         cost = machine["per_million_tokens"]
         assert float(cost["low"]) <= float(cost["mean"]) <= float(cost["high"])
     assert any(left["reason"].startswith("does not fit") for left in answer["left_out"])
+
+
+def test_one_gpu_holds_a_model_of_32_billion(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Qwen3 32B in 16 bits on machines of one device: those of 80 GB and more."""
+    options = ("--model", "qwen3-32b", "--devices", "1", "--format", "json")
+    code, out, err = of_this_project(monkeypatch, capsys, *options)
+    assert (code, err) == (0, "")
+    machines = json.loads(out)["machines"]
+    assert {machine["tensor_parallel"] for machine in machines} == {1}
+    hardware = {machine["hardware"] for machine in machines}
+    assert {"lambda-1x-h100-sxm5", "nebius-1x-h200", "lambda-1x-gh200"} <= hardware
+    assert not {"lambda-1x-a6000", "g6e.xlarge", "p4d.24xlarge"} & hardware
 
 
 def test_a_model_that_fits_nowhere_is_one_line(

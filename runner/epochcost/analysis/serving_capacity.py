@@ -20,7 +20,7 @@ from epochcost.analysis.tokens import Capacity, Deployment, Requests
 from epochcost.cost import Time
 from epochcost.predict.decoders.chips import generation_of
 from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.processors import CpuForm, catalogue_processors
+from epochcost.predict.decoders.processors import CpuForm, catalogue_processors, cpu_form_of
 from epochcost.predict.decoders.rows import BITS, Kind
 from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
 from epochcost.predict.design import Devices
@@ -329,10 +329,8 @@ def fitting(
 
 def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
     """Machines with known devices or processors, and those without."""
-    devices, places, refusals = Devices(catalogue.devices.values()), [], []
-    processors = {
-        name.partition(" ")[2]: form for name, form in catalogue_processors(catalogue).items()
-    }
+    devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
+    places, refusals = [], []
     for hardware in catalogue.hardware.values():
         place = _place(hardware, devices, processors)
         if isinstance(place, Place):
@@ -354,9 +352,8 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
             machine, device, accelerator.count, float(device.memory_gib) * _GIB,
             None if capability is None else Decimal(capability),
         )  # fmt: skip
-    processor = processors.get(hardware.id)
-    if processor is None and hardware.cpu is not None and generation_of(hardware.cpu):
-        processor = CpuForm(hardware.cpu, hardware.vcpus, hardware.cores)
-    if processor is None or hardware.memory_gib is None:
+    processor = cpu_form_of(hardware, processors)
+    described = processor and (processor.instructions or generation_of(processor.chip))
+    if processor is None or not described or hardware.memory_gib is None:
         return "no facts of its processors"
     return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)

@@ -7,13 +7,15 @@ requests costs is computed in ``tokens``, what machines hold and how fast they a
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
@@ -47,11 +49,13 @@ from epochcost.analysis.tokens import (
     priced_offers,
 )
 from epochcost.errors import InputError
+from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.forms import form_of
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS
 from epochcost.predict.process import Vector
+from epochcost.results.kept import Keep
 from epochcost.units import seconds
 
 # Precisions of our own phases that stand beside predicted ones in 16 bits.
@@ -59,6 +63,11 @@ _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
 Software = Literal["vLLM", "TensorRT-LLM", "llama.cpp", "ONNX Runtime"]
 Way = ServingOffer | ApiOffer
 Deployed = tuple[list[tuple[Deployment, Capacity]], list[Refusal]]
+_KEPT = Keep(
+    "capacities",
+    TypeAdapter(tuple[str, Deployed]),
+    ("analysis/serving_capacity.py", "analysis/tokens.py", "predict", "specs/hardware.py"),
+)
 
 
 @dataclass(frozen=True)
@@ -162,12 +171,20 @@ class TokenMarket:
         self._forecaster = forecaster
 
     @cached_property
-    def _forecasts(self) -> Forecaster | None:
-        """Forecasts by the tables of others; None of a project without."""
-        if self._forecaster is not None:
-            return self._forecaster
-        rows = token_rows(self._inputs.catalogue)
-        return ServingForecaster(rows, self._inputs.cache) if rows else None
+    def _forecasts(self) -> Forecaster:
+        """Forecasts by the tables of others."""
+        rows = sound_rows(token_rows(self._inputs.catalogue))
+        return ServingForecaster(rows, self._inputs.cache)
+
+    @cached_property
+    def _evidence(self) -> str:
+        """A digest of all that forecasts learn from."""
+        catalogue = self._inputs.catalogue
+        digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
+        tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
+        for path in sorted({csv for table in tables for csv in table.parent.glob("*.csv")}):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
 
     @cached_property
     def _places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
@@ -187,11 +204,13 @@ class TokenMarket:
         requests: Requests,
         precision: Precision = "bf16",
         software: Software | None = None,
+        devices: int | None = None,
     ) -> TokenAnswer:
         """Everything that answers requests to a model in a precision, or in one software only.
 
-        Our own phases stand beside 16 bits in 32 bits, too. Raises InputError for a model that
-        generates no tokens, for requests beyond its context, and where nothing answers.
+        ``devices`` are those of a machine at most. Our own phases stand beside 16 bits in 32 bits,
+        too. Raises InputError for a model that generates no tokens, for requests beyond its
+        context, and where nothing answers.
         """
         catalogue = self._inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -204,7 +223,7 @@ class TokenMarket:
         model = None if form is None else ServedModel(name, decoder, form, precision)
         deployed = [
             self._measured(name, requests, precision, software),
-            ([], []) if model is None else self._predicted(model, requests, software),
+            ([], []) if model is None else self._predicted(model, requests, software, devices),
         ]
         answer = TokenAnswer(
             model=name,
@@ -240,14 +259,28 @@ class TokenMarket:
         return deployed, refusals
 
     def _predicted(
-        self, model: ServedModel, requests: Requests, software: Software | None
+        self,
+        model: ServedModel,
+        requests: Requests,
+        software: Software | None,
+        devices: int | None,
     ) -> Deployed:
+        catalogue = self._inputs.catalogue
         engines = [engine for engine in ENGINES if software in (None, engine.name)]
         places, unknown = self._places
-        if self._forecasts is None:
-            return [], []
+        places = [place for place in places if devices is None or place.count <= devices]
         layouts, unfit = fitting(model, places, engines, requests)
-        deployed, late = predicted_capacities(self._forecasts, model, layouts, requests)
+        if self._forecaster is not None:
+            deployed, late = predicted_capacities(self._forecaster, model, layouts, requests)
+        elif catalogue.tables_of("tokens"):
+            question = (self._evidence, model, layouts, replace(requests, per_second=Decimal(1)))
+            deployed, late = _KEPT.value(
+                self._inputs.cache,
+                hashlib.sha256(repr(question).encode()).hexdigest(),
+                lambda: predicted_capacities(self._forecasts, model, layouts, requests),
+            )
+        else:
+            return [], []
         return deployed, [*unfit, *late, *unknown]
 
 
@@ -257,9 +290,10 @@ def token_answer(
     requests: Requests,
     precision: Precision = "bf16",
     software: Software | None = None,
+    devices: int | None = None,
 ) -> TokenAnswer:
     """The answer of a market of one question; raises as ``TokenMarket.answer`` does."""
-    return TokenMarket(inputs).answer(name, requests, precision, software)
+    return TokenMarket(inputs).answer(name, requests, precision, software, devices)
 
 
 def _nothing(answer: TokenAnswer) -> str:

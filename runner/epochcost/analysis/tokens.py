@@ -25,6 +25,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import ceiling, maximum
 from epochcost.predict.joint import seed_of
 from epochcost.predict.process import Vector
+from epochcost.results.kept import KeptArray
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import MILLION, ApiPrice, Price
 from epochcost.units import HOURS_PER_BILLED_MONTH, today
@@ -87,7 +88,7 @@ class Capacity:
     token: Time
     request: Time
     reading: Time | None = None
-    draws: Vector | None = field(default=None, repr=False, compare=False)
+    draws: KeptArray | None = field(default=None, repr=False, compare=False)
 
     @property
     def per_second(self) -> Decimal:

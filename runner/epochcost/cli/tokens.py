@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from epochcost.analysis.odds import scenarios
+from epochcost.analysis.odds import odds_sentence
 from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving import ServedDecoder, ServedRate
 from epochcost.analysis.serving_capacity import Precision
@@ -84,6 +84,9 @@ def tokens(
     software: Annotated[
         Software | None, typer.Option(help="What serves; the cheapest on each machine without it.")
     ] = None,
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="Accelerators of a machine at most.")
+    ] = None,
     results: ResultsFolder = RESULTS,
     show_all: Annotated[
         bool, typer.Option("--all", help="Every machine, plan and API, and who is left out.")
@@ -97,7 +100,7 @@ def tokens(
     """
     bounds = _bound(ttft, "ttft"), _bound(tpot, "tpot")
     traffic = Requests(_rate(requests), prompt, output, *bounds, _cached(cached))
-    answer = token_answer(inputs_to_read(results), model, traffic, precision, software)
+    answer = token_answer(inputs_to_read(results), model, traffic, precision, software, devices)
     if form == "json":
         print_json(answer_as_json(answer))
     else:
@@ -172,36 +175,46 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     )
     best = next(iter(answer.ways), None)
     if isinstance(best, ServingOffer):
-        yield f"Self-host on {_on_machine(best, answer)}."
+        yield f"Self-host on {_on_machine(best)}."
     elif best is not None:
-        asks = money(best.per_million, best.api.currency)
-        yield f"Take an API: {name_of(best)}, asks {asks} a million tokens."
-        if machine is not None:
-            yield f"The cheapest machine: {_on_machine(machine, answer)}."
+        yield f"Take an API: {_asks(best)}."
+    if answer.odds and (sure := odds_sentence(answer.odds, among="machines and APIs")):
+        yield sure
+    if best is not machine and machine is not None:
+        yield f"The cheapest machine: {_on_machine(machine)}."
     if api is None:
         yield "No API has a price for this model."
         return
     if best is not api:
-        asks = money(api.per_million, api.api.currency)
-        yield f"The cheapest API: {name_of(api)}, asks {asks} a million tokens."
+        yield f"The cheapest API: {_asks(api)}."
+    yield from _turn(answer, api)
+
+
+def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
+    """The load from which a machine is cheaper than an API."""
     wins = answer.wins_from(api)
     if wins is not None:
         rate, offer = wins
         yield f"Self-hosting wins from {_per_second(rate)} on, on {name_of(offer)}."
-    elif machine is not None:
+    elif answer.machines:
         yield "No machine is cheaper than that API, however many requests come."
 
 
-def _on_machine(offer: ServingOffer, answer: TokenAnswer) -> str:
-    """A machine with its cost, and how sure it is."""
-    cost, deployment = offer.per_million, offer.deployment
+def _asks(offer: ApiOffer) -> str:
+    cost = money(offer.per_million, offer.api.currency)
+    return f"{name_of(offer)}, asks {cost} a million tokens"
+
+
+def _on_machine(offer: ServingOffer) -> str:
+    """A machine with its cost, how many of it are needed, and how sure that is."""
+    cost = offer.per_million
     likely = "" if cost.low == cost.high else f", likely {_likely(offer)}"
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     return (
-        f"{deployment.machine.name} with {_software(offer)}: {_amount(cost)} a million tokens"
-        f"{likely} ({offer.mark}; {number}, busy {share(float(offer.busy))} of the time; the "
-        f"cheapest of all in {scenarios(answer.chance(offer))} scenarios{reservation})"
+        f"{name_of(offer)} with {_software(offer)}: {_amount(cost)} a million tokens{likely} "
+        f"({offer.mark}; {number}, busy {share(float(offer.busy))} of the time, of at most "
+        f"{_per_second(offer.capacity.per_second)} each{reservation})"
     )
 
 
@@ -219,12 +232,12 @@ def _software(offer: ServingOffer) -> str:
 
 
 def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
-    chance = f"{100 * answer.chance(way):.0f} %"
+    chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, dates = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
         plan = f"{dates}, ended" if way.ended else dates
         return (name_of(way), cost, "", chance, "", "", "API", "list price", plan, *[""] * 6)
-    capacity, deployment = way.capacity, way.deployment
+    capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (
         name_of(way),
@@ -237,7 +250,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         way.mark,
         way.price.plan_words,
         _amount(way.full),
-        f"{float(capacity.per_second):.3g}/s",
+        " to ".join(f"{float(1 / end):.3g}" for end in (request.high, request.low)) + "/s",
         seconds(float(capacity.first.mean)),
         seconds(float(capacity.token.mean)),
         f"{copies}{capacity.sequences}",
