@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -114,8 +116,7 @@ def _beside(node: onnx.NodeProto, product: _Product, scale: float) -> Iterator[o
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
     narrow = f"{name}_x"
     if scale != 1:
-        dtype = helper.tensor_dtype_to_np_dtype(product.elem_type)
-        factor = numpy_helper.from_array(np.array(scale, dtype))
+        factor = numpy_helper.from_array(np.array(scale, _dtype(product.elem_type)))
         yield helper.make_node("Constant", [], [f"{name}_scale"], value=factor)
         yield helper.make_node("Mul", [narrow, f"{name}_scale"], [f"{name}_scaled"])
         narrow = f"{name}_scaled"
@@ -127,32 +128,27 @@ def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
     """Add A and B: listed in a weightless file, with their values in another."""
-    listed = None if listed_parameters(model) is None else _metadata(model)
-    drawn = json.loads(listed[METADATA_KEY]) if listed else {}
-    first = max([entry["seed"] for entry in drawn.values()], default=seed) + 1
-    stored = []
-    for place, product in enumerate(products.values()):
-        scale = 1 / math.sqrt(product.inner)
-        parts = (
-            ("A", (product.inner, rank), Initial("uniform", scale, first + place)),
-            ("B", (rank, product.features), Initial("constant", 0.0, first + place)),
+    added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
+    for name, product in products.items():
+        kind, own_seed = product.elem_type, zlib.crc32(name.encode())
+        uniform = Initial("uniform", 1 / math.sqrt(product.inner), own_seed)
+        added[f"{name}.lora_A"] = (product.inner, rank), kind, uniform
+        added[f"{name}.lora_B"] = (rank, product.features), kind, Initial("constant", 0.0, 0)
+    if listed_parameters(model) is None:
+        model.graph.initializer.extend(
+            numpy_helper.from_array(draw(initial, shape, _dtype(kind), seed), name)
+            for name, (shape, kind, initial) in added.items()
         )
-        for part, shape, initial in parts:
-            name = f"{product.weight}.lora_{part}"
-            if listed is not None:
-                drawn[name] = vars(initial)
-                model.graph.input.append(
-                    helper.make_tensor_value_info(name, product.elem_type, shape)
-                )
-                continue
-            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(product.elem_type))
-            values = draw(initial, shape, dtype, seed)
-            model.graph.initializer.append(numpy_helper.from_array(values, name))
-            stored.append(name)
-    if listed is not None:
-        helper.set_model_props(model, listed | {METADATA_KEY: json.dumps(drawn)})
-    return as_parameters(model, stored) if stored else model
+        return as_parameters(model, added)
+    model.graph.input.extend(
+        helper.make_tensor_value_info(name, kind, shape) for name, (shape, kind, _) in added.items()
+    )
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    listed = json.loads(metadata[METADATA_KEY])
+    listed |= {name: vars(initial) for name, (*_, initial) in added.items()}
+    helper.set_model_props(model, metadata | {METADATA_KEY: json.dumps(listed)})
+    return model
 
 
-def _metadata(model: onnx.ModelProto) -> dict[str, str]:
-    return {entry.key: entry.value for entry in model.metadata_props}
+def _dtype(elem_type: int) -> np.dtype[Any]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))

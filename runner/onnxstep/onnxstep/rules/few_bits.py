@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from onnx import TensorProto, helper
+
 from onnxstep.axes import cut_along, late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
@@ -30,35 +33,21 @@ def _weights(node: Node, dy: Value) -> Value:
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:
         raise ModelError(f"{node.label}: expected codes of 2, 4 or 8 bits, their groups in order")
     rows, columns, size = (int(node.attribute(key)) for key in ("N", "K", "block_size"))
-    blocks = -(-columns // size)
-    codes = _digits(late(node.input(1), zero_after(dy)), bits, dy.elem_type)
+    blocks, zeros = -(-columns // size), node.optional_input(3)
+    zero = 2 ** (bits - 1) if zeros is None else 0
+    codes = _digits(late(node.input(1), zero_after(dy)), bits, dy.elem_type, zero)
     steps = op.Reshape(codes, op.integers(rows, blocks, size))
+    if zeros is not None:
+        each = zeros if zeros.is_float else _digits(zeros, bits, dy.elem_type)
+        each = cut_along(op.Reshape(each, op.integers(rows, -1)), 1, 0, blocks)
+        steps = steps - op.Unsqueeze(each.cast(dy.elem_type), op.integers(-1))
     scales = op.Reshape(node.input(2), op.integers(rows, blocks, 1)).cast(dy.elem_type)
-    weights = op.Reshape((steps - _zeros(node, bits, dy)) * scales, op.integers(rows, -1))
-    return cut_along(weights, 1, 0, columns)
+    return cut_along(op.Reshape(steps * scales, op.integers(rows, -1)), 1, 0, columns)
 
 
-def _zeros(node: Node, bits: int, dy: Value) -> Value | float:
-    """The code of zero: a number, or one for each block [N, blocks, 1], which may be codes too."""
-    zeros = node.optional_input(3)
-    if zeros is None:
-        return float(2 ** (bits - 1))
-    op, rows = node.op, int(node.attribute("N"))
-    blocks = -(-int(node.attribute("K")) // int(node.attribute("block_size")))
-    if zeros.is_float:
-        return op.Reshape(zeros, op.integers(rows, blocks, 1)).cast(dy.elem_type)
-    codes = _digits(zeros, bits, dy.elem_type)
-    return op.Unsqueeze(
-        cut_along(op.Reshape(codes, op.integers(rows, -1)), 1, 0, blocks), op.integers(-1)
-    )
-
-
-def _digits(packed: Value, bits: int, elem_type: int) -> Value:
-    """The numbers that bytes hold, the first in the lowest bits, on a new last axis."""
-    op, base = packed.op, float(2**bits)
-    rest, digits = packed.cast(elem_type), []
-    for _ in range(_BYTE // bits - 1):
-        higher = op.Floor(rest * (1 / base))
-        digits.append(rest - higher * base)
-        rest = higher
-    return op.Concat(*(op.Unsqueeze(d, op.integers(-1)) for d in [*digits, rest]), axis=-1)
+def _digits(packed: Value, bits: int, elem_type: int, zero: int = 0) -> Value:
+    """The numbers that bytes hold less ``zero``, the first in the lowest bits, on a new axis."""
+    op, places = packed.op, np.arange(0, _BYTE, bits)
+    table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero
+    numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))
+    return op.Gather(numbers, op.Cast(packed, to=TensorProto.INT32))
