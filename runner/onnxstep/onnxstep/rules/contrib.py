@@ -28,6 +28,7 @@ from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.linear import matmul_cotangents
+from onnxstep.rules.normal import mean, through
 
 contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
 _TANH_SCALE, _TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -85,17 +86,8 @@ def _normal_slope(x: Value) -> Value:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """y = x̂ γ + β of s = input + skip (+ bias), which is an output too, over the last axis:
-
-    ds = r (g - mean g - x̂ mean(g x̂)) with g = dy γ and r = 1 / √(variance + ε).
-    """  # noqa: D400, D403, D415 - a formula
-    bias = node.optional_input(4)
-    total = _skip_sum(node, bias)
-    deviation = total - _mean(op, total)
-    r = _reciprocal_root(op, _mean(op, deviation * deviation), node.attribute("epsilon", _EPSILON))
-    unit = deviation * r
-    ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=True)
-    ds = _with_outputs(ds, received, -r * r * unit, centred=True)
+    """LayerNormalization of input + skip (+ bias) over the last axis; the sum is an output too."""
+    ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
 
@@ -103,53 +95,33 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """The same by the root mean square: x̂ = s r, r = 1 / √(mean s² + ε), no mean and no β."""
-    total = _skip_sum(node, node.optional_input(3))
-    epsilon = node.attribute("epsilon", _EPSILON)
-    r = _reciprocal_root(op, _mean(op, total * total), epsilon)
-    unit = total * r
-    ds, d_gamma = _through_norm(op, node, unit, r, dy, centred=False)
-    ds = _with_outputs(ds, received, -r * r * unit, centred=False)
+    """The same by the root mean square: no mean and no β."""
+    ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
 
-def _skip_sum(node: Node, bias: Value | None) -> Value:
-    total = node.x + node.input(1)
-    return total if bias is None else total + bias
-
-
-def _with_outputs(
-    ds: Value, received: tuple[Value | None, ...], slope: Value, *, centred: bool
-) -> Value:
-    """Ds with what mean, r and the sum receive as outputs; ``slope`` is n dr/ds = -r² x̂.
-
-    What is not centred has a mean of zero.
-    """
-    mean, inverse, total = [*received, None, None, None][:3]
-    width = float(ds.shape[-1])
-    if inverse is not None:
-        ds = ds + inverse.cast(ds.elem_type) * slope / width
-    if mean is not None and centred:
-        ds = ds + mean.cast(ds.elem_type) / width
-    return ds if total is None else ds + total
-
-
-def _mean(op: Builder, x: Value) -> Value:
-    return op.reduce("ReduceMean", x, [x.rank - 1], keepdims=True)
-
-
-def _reciprocal_root(op: Builder, variance: Value, epsilon: float) -> Value:
-    return op.Reciprocal(op.Sqrt(variance + epsilon))
-
-
-def _through_norm(
-    op: Builder, node: Node, unit: Value, r: Value, dy: Value | None, *, centred: bool
+def _through_sum(
+    op: Builder, node: Node, dy: Value | None, received: tuple[Value | None, ...], bias: int
 ) -> tuple[Value, Value]:
-    """The cotangents of what is normalized and of γ; ``unit`` is x̂."""
-    received = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
-    g = received * node.input(2)
-    inner = g - unit * _mean(op, g * unit)
-    return (inner - _mean(op, g) if centred else inner) * r, received * unit
+    """Cotangents of the sum s and of γ, from those of y, mean, r and s; n dr/ds = -r² x̂.
+
+    What is not centred yields a mean of zero.
+    """
+    total, added = node.x + node.input(1), node.optional_input(bias)
+    total = total if added is None else total + added
+    axes, centred = [total.rank - 1], node.proto.op_type == "SkipLayerNormalization"
+    deviation = total - mean(op, total, axes) if centred else total
+    variance = mean(op, deviation * deviation, axes)
+    r = op.Reciprocal(op.Sqrt(variance + node.attribute("epsilon", _EPSILON)))
+    unit, each = deviation * r, 1 / total.shape[-1]
+    g = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
+    ds = through(op, g * node.input(2), unit, r, axes, centred=centred)
+    d_mean, d_inverse, d_sum = [*received, None, None, None][:3]
+    if d_inverse is not None:
+        ds = ds - unit * (r * r * d_inverse.cast(ds.elem_type) * each)
+    if d_mean is not None and centred:
+        ds = ds + d_mean.cast(ds.elem_type) * each
+    return ds if d_sum is None else ds + d_sum, g * unit
 
 
 @contributed("FusedMatMul")

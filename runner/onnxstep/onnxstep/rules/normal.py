@@ -142,13 +142,20 @@ def _as(like: Value, cotangent: Value) -> Value:
     return cotangent.cast(like.elem_type)
 
 
-def _mean(op: Builder, value: Value, axes: list[int]) -> Value:
+def mean(op: Builder, value: Value, axes: list[int]) -> Value:
+    """Mean over axes, which stay."""
     return op.reduce("ReduceMean", value, axes, keepdims=True)
 
 
-def _through(op: Builder, g: Value, unit: Value, r: Value, axes: list[int]) -> Value:
-    """D(x) = r (g - mean g - x̂ mean(g x̂)); ``unit`` is x̂ and ``g`` its cotangent."""
-    return (g - _mean(op, g, axes) - unit * _mean(op, g * unit, axes)) * r
+def through(
+    op: Builder, g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True
+) -> Value:
+    """D(x) = r (g - mean g - x̂ mean(g x̂)), without mean g if x has no mean taken off.
+
+    ``unit`` is x̂ and ``g`` its cotangent.
+    """
+    inner = g - mean(op, g, axes) if centred else g
+    return (inner - unit * mean(op, g * unit, axes)) * r
 
 
 @gradient("LayerNormalization", versions=(17,))
@@ -166,7 +173,7 @@ def layer_normalization(
     r = _as(x, node.output(2))
     unit = (x - _as(x, node.output(1))) * r
     g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
-    dx = _through(op, g * _as(x, scale), unit, r, axes)
+    dx = through(op, g * _as(x, scale), unit, r, axes)
     if d_inverse is not None:
         dx = dx - unit * (r * r * _as(x, d_inverse) * each)
     if d_mean is not None:
@@ -179,10 +186,10 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Without a mean: x̂ = x r, r = 1 / √(mean x² + ε), dx = r (g - x̂ mean(g x̂))."""
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
-    r = 1.0 / op.Sqrt(_mean(op, x * x, axes) + node.attribute("epsilon"))
+    r = 1.0 / op.Sqrt(mean(op, x * x, axes) + node.attribute("epsilon"))
     unit, received = x * r, wide(dy)
     g = received * _as(x, scale)
-    dx = (g - unit * _mean(op, g * unit, axes)) * r
+    dx = through(op, g, unit, r, axes, centred=False)
     return _as(node.x, dx), _as(scale, received * unit)
 
 
@@ -190,11 +197,11 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Over the spatial axes, for each example and channel."""
     x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
-    deviation = x - _mean(op, x, axes)
-    variance = _mean(op, deviation * deviation, axes)
+    deviation = x - mean(op, x, axes)
+    variance = mean(op, deviation * deviation, axes)
     r = 1.0 / op.Sqrt(variance + node.attribute("epsilon"))
     unit, scale = deviation * r, node.input(1)
-    dx = _through(op, received * per_channel(x, scale), unit, r, axes)
+    dx = through(op, received * per_channel(x, scale), unit, r, axes)
     over = channel_axes(x)
     d_scale = op.reduce("ReduceSum", received * unit, over, keepdims=False)
     d_bias = op.reduce("ReduceSum", received, over, keepdims=False)
