@@ -42,9 +42,10 @@ from epochcost.specs.price import Price
 from epochcost.units import MAX_DURATION_SECONDS, memory, money, seconds
 
 SOFTWARE = "PyTorch"
-# More tokens at once make no device faster.
-_MOST_TOKENS = 8192
-_MOST_SEQUENCES = 64
+# Tokens of a device at once: more make it no faster, and more examples of a fine-tuning in a step
+# make it learn less from each.
+_MOST_TOKENS: Mapping[str, int] = {"pretraining": 65_536}
+_MOST_OF_FINE_TUNING = 8192
 # Matrix units of 16 bits came with the first, those of 8-bit floats with the second.
 _LEAST_CAPABILITY: Mapping[str, tuple[int, int]] = {"bf16": (7, 0), "fp8": (8, 9)}
 
@@ -231,9 +232,8 @@ def _capability(gpu: Accelerator) -> tuple[int, int]:
 
 def _settings(demand: TrainingDemand, count: int) -> Iterator[TrainingSetting]:
     """Ways to keep and to compute, on so many devices."""
-    batches = [1]
-    while 2 * batches[-1] * demand.length <= _MOST_TOKENS and 2 * batches[-1] <= _MOST_SEQUENCES:
-        batches.append(2 * batches[-1])
+    most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
+    batches = [2**power for power in range(max(most, 1).bit_length())]
     for sequences, checkpointing, sharded in product(batches, (False, True), (False, True)):
         if count > 1 or not sharded:
             yield TrainingSetting(

@@ -43,6 +43,10 @@ _TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
 _OF_DEVICE = ("VectorLM", "Unsloth", "LLaMA-Factory", "torchtune", "DeepSpeed")
 # Checkpointing by operation recomputes so much of a forward pass.
 _PART_OF_PASS = 0.4
+# Software that starts each kernel from Python, as tuning mostly does; compiled programs take a
+# fraction of the time, but for the many kernels of experts.
+_EAGER = frozenset({"DeepSpeed", "LLaMA-Factory", "Unsloth"})
+_COMPILED_SHARE = 0.3
 # Attention gains from matrix units as far as from bandwidth: its exponentials run elsewhere. Of an
 # A100 the two rates are so far apart.
 _OPERATIONS_PER_BYTE = 150
@@ -73,7 +77,7 @@ class Efficiencies(NamedTuple):
     balance: float
 
 
-_START = Efficiencies(0.6, 0.8, 7e-4, 1.0, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
+_START = Efficiencies(0.6, 0.8, 1e-3, 1.0, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
 _SPREAD = Efficiencies(0.5, 0.12, 1.0, 0.5, 1.0, 0.4, 0.05, 0.5, 0.6, 0.7, 0.5)
 _TERMS = (
     Term(0.08, ("bits",)),
@@ -219,9 +223,9 @@ class Law:
         ) / share.products
         computed += numbers * share.traffic
         computed *= share.experts**mixture * share.doubling**doublings
-        overhead = layers * share.layer + read * share.weights + packed * share.unpacking
-        # Weights are exchanged while others are multiplied.
-        seconds = np.maximum(computed, moved / share.link) + overhead
+        busy = computed + read * share.weights + packed * share.unpacking
+        # Kernels are started and weights exchanged while others run.
+        seconds = np.maximum(busy, moved / share.link) + layers * share.layer
         result: Vector = np.log(seconds / count)
         return result
 
@@ -242,7 +246,9 @@ def _amounts(question: TrainingQuestion) -> Iterator[float]:
     yield float(question.precision in {"fp8", "fp4"})
     yield float(form.experts > 0)
     yield math.log2(question.count)
-    yield passes * form.layers / tokens
+    unnamed = not question.software and question.method != "pretraining"
+    eager = unnamed or question.software in _EAGER or form.experts > 0
+    yield passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE)
     touched = min(form.parameters, 4 * form.active_parameters)
     yield passes * _BYTES * touched / chip.bandwidth / tokens
     yield quantised * passes * form.parameters / chip.bandwidth / tokens
@@ -276,7 +282,7 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
         length=row.sequence,
         tokens=sequences * row.sequence / (int(split[1]) if split else 1),
         recomputed=_recomputed(row, family, settings),
-        sharded=row.count > 1 and sharded and not pipelined,
+        sharded=row.count > 1 and sharded and not (pipelined or split),
         software=family,
     )
 
