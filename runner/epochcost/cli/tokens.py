@@ -137,17 +137,13 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     say("\n".join(_sentences(answer)))
-    ways: Sequence[Way] = answer.ways
-    if show_all:
-        ways = (*answer.offers, *answer.apis)
-    else:
-        ways = [way for way in ways if not reservation_of(way)][:_MOST_SHOWN] or ways[:_MOST_SHOWN]
+    ways: Sequence[Way] = (*answer.offers, *answer.apis) if show_all else _shown(answer)
     if ways:
         say()
-        left_out = print_table(_HEADER, [_row(way, answer) for way in ways], drop=_DROP, wide=wide)
-        more = (
-            [f"{len(answer.ways) - len(ways)} more: --all"] if len(ways) < len(answer.ways) else []
-        )
+        rows = [_row(way, answer) for way in ways]
+        left_out = print_table(_HEADER, rows, drop=_DROP, wide=wide)
+        rest = max(0, len(answer.ways) - len(ways))
+        more = [f"{rest} more: --all"] if rest else []
         more += [f"{', '.join(left_out[:2])}, …: --wide"] if left_out else []
         say(f"… {'; '.join(more)}" if more else "")
     for line in _left_out(answer, show_all=show_all):
@@ -165,10 +161,18 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
         show_reported(answer.reported, wide=wide)
 
 
+def _shown(answer: TokenAnswer) -> tuple[Way, ...]:
+    """The cheapest ways, and every machine whose phases were measured."""
+    sound = [way for way in answer.ways if not reservation_of(way)] or answer.ways
+    first = sound[:_MOST_SHOWN]
+    machines = [way for way in answer.machines if way.deployment.kind == "measured"]
+    return (*first, *(way for way in machines if way not in first))
+
+
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
     """The answer: the cheapest way, how sure, the cheapest of the other kind, and who wins when."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
-    cached = f", {share(float(traffic.cached_share))} of it cached" if traffic.cached_share else ""
+    cached = f" ({share(float(traffic.cached_share))} cached)" if traffic.cached_share else ""
     yield (
         f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
         f"{cached} and {traffic.output:,} written"
@@ -208,7 +212,7 @@ def _asks(offer: ApiOffer) -> str:
 def _on_machine(offer: ServingOffer) -> str:
     """A machine with its cost, how many of it are needed, and how sure that is."""
     cost = offer.per_million
-    likely = "" if cost.low == cost.high else f", likely {_likely(offer)}"
+    likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     return (
@@ -224,6 +228,9 @@ def _per_second(rate: Decimal) -> str:
 
 
 def _likely(offer: ServingOffer) -> str:
+    """The ends of the cost; empty where one machine is enough in any case."""
+    if offer.per_million.low == offer.per_million.high:
+        return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
 
 
