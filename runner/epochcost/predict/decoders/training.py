@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -61,7 +61,8 @@ class Efficiencies(NamedTuple):
     ``layer`` are seconds of a layer in a pass, ``weights`` how often a pass reads them,
     ``unpacking`` the bytes that a quantised weight costs, ``experts`` and ``doubling`` factors of
     the time for several experts and twice the devices, ``attention`` its efficiency relative to
-    products, ``link`` the share of a link's rate.
+    products, ``link`` the share of a link's rate, ``traffic`` the bytes that a number of the
+    residual stream or a score costs, ``balance`` the power by which products wait for memory.
     """
 
     products: float
@@ -194,67 +195,74 @@ class TrainingForecaster:
         return result
 
 
+class Amounts(NamedTuple):
+    """What a token of one device asks for, in seconds at the device's rates.
+
+    ``products`` and ``attention`` at its peak, ``balance`` the peak over the bandwidth; ``layers``
+    passes of layers; ``read``, ``unpacked`` and ``numbers`` by its memory, ``moved`` by its link.
+    """
+
+    products: float
+    balance: float
+    attention: float
+    few_bits: float
+    experts: float
+    doublings: float
+    layers: float
+    read: float
+    unpacked: float
+    moved: float
+    numbers: float
+    count: float
+
+
 class Law:
     """Logarithms of seconds a token, of all devices together, by logarithms of efficiencies."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
-        columns = np.array([list(_amounts(question)) for question in questions], dtype=np.float64)
-        self._columns = columns.T
+        amounts = [_amounts(question) for question in questions]
+        self._columns = np.array(amounts, dtype=np.float64).T
 
     def __call__(self, logarithms: Vector) -> Vector:
-        """Logarithms of seconds [n] by those of efficiencies [9]."""
-        share = Efficiencies(*np.exp(logarithms))
-        (
-            products,
-            balance,
-            attention,
-            few,
-            mixture,
-            doublings,
-            layers,
-            read,
-            packed,
-            moved,
-            numbers,
-            count,
-        ) = self._columns
-        computed = (
-            products * balance**share.balance / share.eight**few + attention / share.attention
-        ) / share.products
-        computed += numbers * share.traffic
-        computed *= share.experts**mixture * share.doubling**doublings
-        busy = computed + read * share.weights + packed * share.unpacking
-        # Kernels are started and weights exchanged while others run.
-        seconds = np.maximum(busy, moved / share.link) + layers * share.layer
-        result: Vector = np.log(seconds / count)
+        """Logarithms of seconds [n] by those of efficiencies [11]."""
+        share, asked = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
+        products = asked.products * asked.balance**share.balance / share.eight**asked.few_bits
+        computed = (products + asked.attention / share.attention) / share.products
+        computed += asked.numbers * share.traffic
+        computed *= share.experts**asked.experts * share.doubling**asked.doublings
+        busy = computed + asked.read * share.weights + asked.unpacked * share.unpacking
+        # Weights are exchanged while others are multiplied.
+        seconds = np.maximum(busy, asked.moved / share.link) + asked.layers * share.layer
+        result: Vector = np.log(seconds / asked.count)
         return result
 
 
-def _amounts(question: TrainingQuestion) -> Iterator[float]:
-    """What a token of one device asks for, in seconds at the device's peaks where it has any."""
+def _amounts(question: TrainingQuestion) -> Amounts:
     form, passes, tokens = question.form, question.passes, question.tokens
-    # Weights of four bits are unpacked before they are multiplied.
     quantised = question.method == "qlora"
-    chip = chip_of(question.device, "bf16" if quantised else question.precision)
-    yield 2 * form.active_parameters * passes / chip.products
-    yield chip_of(question.device, "bf16").products / chip.bandwidth / _OPERATIONS_PER_BYTE
+    in_16_bits = chip_of(question.device, "bf16")
+    # Weights of four bits are unpacked before they are multiplied.
+    chip = in_16_bits if quantised else chip_of(question.device, question.precision)
+    any_tuning = not question.software and question.method != "pretraining"
+    eager = any_tuning or question.software in _EAGER or form.experts > 0
+    attention_rate = math.sqrt(in_16_bits.products * _OPERATIONS_PER_BYTE * chip.bandwidth)
     # Causal attention is half of all pairs; its own backward pass is whole.
-    whole = 3 + question.recomputed
-    sixteen = chip_of(question.device, "bf16").products
-    rate = math.sqrt(sixteen * _OPERATIONS_PER_BYTE * chip.bandwidth)
-    yield 2 * question.length * form.hidden * form.layers * whole / rate
-    yield float(question.precision in {"fp8", "fp4"})
-    yield float(form.experts > 0)
-    yield math.log2(question.count)
-    unnamed = not question.software and question.method != "pretraining"
-    eager = unnamed or question.software in _EAGER or form.experts > 0
-    yield passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE)
+    pairs = 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
     touched = min(form.parameters, 4 * form.active_parameters)
-    yield passes * _BYTES * touched / chip.bandwidth / tokens
-    yield quantised * passes * form.parameters / chip.bandwidth / tokens
-    yield question.sharded * passes * _BYTES * form.parameters / chip.link / tokens
-    yield (passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth
-    yield float(question.count)
+    return Amounts(
+        products=2 * form.active_parameters * passes / chip.products,
+        balance=in_16_bits.products / chip.bandwidth / _OPERATIONS_PER_BYTE,
+        attention=pairs / attention_rate,
+        few_bits=question.precision in {"fp8", "fp4"},
+        experts=form.experts > 0,
+        doublings=math.log2(question.count),
+        layers=passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE),
+        read=passes * _BYTES * touched / chip.bandwidth / tokens,
+        unpacked=quantised * passes * form.parameters / chip.bandwidth / tokens,
+        moved=question.sharded * passes * _BYTES * form.parameters / chip.link / tokens,
+        numbers=(passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth,
+        count=question.count,
+    )
 
 
 def learnable(row: TrainingRow) -> bool:
@@ -268,7 +276,6 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
     """The question that a published row answers."""
     assert row.device is not None, "rows of unknown chips are left out before"
     family, settings = family_of(row.software), row.settings.casefold()
-    pipelined = family in {"Megatron", "NeMo"}
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
     split = _TENSOR_PARALLEL.search(settings)
     sequences = _sequences_of_device(row, family)
@@ -282,7 +289,7 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
         length=row.sequence,
         tokens=sequences * row.sequence / (int(split[1]) if split else 1),
         recomputed=_recomputed(row, family, settings),
-        sharded=row.count > 1 and sharded and not (pipelined or split),
+        sharded=row.count > 1 and sharded and not (family == "Megatron" or split),
         software=family,
     )
 
