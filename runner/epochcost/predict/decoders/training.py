@@ -213,7 +213,7 @@ class Amounts(NamedTuple):
     unpacked: float
     moved: float
     numbers: float
-    count: float
+    devices: float
 
 
 class Law:
@@ -233,7 +233,7 @@ class Law:
         busy = computed + asked.read * share.weights + asked.unpacked * share.unpacking
         # Weights are exchanged while others are multiplied.
         seconds = np.maximum(busy, asked.moved / share.link) + asked.layers * share.layer
-        result: Vector = np.log(seconds / asked.count)
+        result: Vector = np.log(seconds / asked.devices)
         return result
 
 
@@ -261,7 +261,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
         unpacked=quantised * passes * form.parameters / chip.bandwidth / tokens,
         moved=question.sharded * passes * _BYTES * form.parameters / chip.link / tokens,
         numbers=(passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth,
-        count=question.count,
+        devices=question.count,
     )
 
 
