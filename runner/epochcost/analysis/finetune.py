@@ -82,6 +82,13 @@ class Way:
         """Memory of a device."""
         return float(self.device.memory_gib) * 2**30
 
+    @property
+    def at_once(self) -> str:
+        """The sequences that a device has in work, and what makes them fit."""
+        setting = self.setting
+        parts = str(setting.sequences), "checkpointed" * setting.checkpointing
+        return ", ".join(filter(None, [*parts, "sharded" * setting.sharded]))
+
 
 @dataclass(frozen=True, slots=True)
 class TuningOffer:
@@ -354,6 +361,16 @@ def _cost_draws(offer: TuningOffer) -> Vector:
     """Draws of what a training costs [DRAWS], together with those on other machines."""
     ends = (offer.cost.low, offer.cost.mean, offer.cost.high)
     return values_along(offer.way.forecast.draws.values, offer.way.time, ends)
+
+
+def published_words(row: TrainingRow) -> str:
+    """A published rate as a phrase."""
+    name = row.device.name if row.device else row.chip
+    length = f", sequences of {row.sequence:,}" if row.sequence else ""
+    return (
+        f"{row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, {row.software}, "
+        f"{row.precision}{length} ({row.source})"
+    )
 
 
 def by_hardware(

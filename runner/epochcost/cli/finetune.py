@@ -17,6 +17,7 @@ from epochcost.analysis.finetune import (
     Way,
     by_hardware,
     finetune_answer,
+    published_words,
 )
 from epochcost.analysis.finetune_memory import DEFAULT_RANK
 from epochcost.analysis.odds import odds_sentence
@@ -34,7 +35,6 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Candidate
 from epochcost.errors import InputError
-from epochcost.predict.decoders.training_rows import TrainingRow
 from epochcost.units import (
     count_words,
     memory,
@@ -145,18 +145,11 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
         money(cost.mean, cost.currency),
         cost.between or "—",
         memory(offer.way.needed_bytes),
-        at_once_words(offer.way),
+        offer.way.at_once,
         offer.mark,
         offer.price.region or "",
         offer.price.as_of.isoformat(),
     )
-
-
-def at_once_words(way: Way) -> str:
-    """The sequences on a device, and how they are made to fit."""
-    setting = way.setting
-    parts = [str(setting.sequences), "checkpointed" * setting.checkpointing]
-    return ", ".join(filter(None, [*parts, "sharded" * setting.sharded]))
 
 
 def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
@@ -198,19 +191,9 @@ def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:
-        yield f"Published: {row_words(row)}"
+        yield f"Published: {published_words(row)}"
     if rows[_MOST_PUBLISHED:]:
         yield f"  … {len(rows) - _MOST_PUBLISHED} more published: --format json"
-
-
-def row_words(row: TrainingRow) -> str:
-    """A published training as a phrase."""
-    name = row.device.name if row.device else row.chip
-    length = f", sequences of {row.sequence:,}" if row.sequence else ""
-    return (
-        f"{row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, {row.software}, "
-        f"{row.precision}{length} ({row.source})"
-    )
 
 
 def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
