@@ -56,6 +56,17 @@ def test_pretraining_takes_all_tokens() -> None:
     assert "adapters" not in out
 
 
+def test_a_budget_lists_the_fastest_first() -> None:
+    """Within two dollars, with the method's name as it is written."""
+    out = run("finetune --model llama-3.1-8b --method qlora --examples 10000 --budget 2USD")
+    assert out.startswith("QLoRA fine-tuning of llama-3.1-8b on 5,120,000 tokens")
+    assert "fastest first" in out.splitlines()[0]
+    chosen = re.search(r"\nFastest: (.*?), on-demand: \$([0-9.]+) in", out)
+    assert chosen
+    assert float(chosen[2]) <= 2
+    assert f"> {chosen[1]}" in out.splitlines()[3]
+
+
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
 def test_tokens_are_given_once(tokens: str) -> None:
     """Neither nothing nor both."""

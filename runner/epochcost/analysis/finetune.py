@@ -23,7 +23,6 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
 from epochcost.analysis.rows import mark_of
 from epochcost.cost import Candidate, Estimate, Time, Usage, quote
-from epochcost.cost.compare import cheapest_within, fastest_within
 from epochcost.errors import InputError
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
@@ -64,6 +63,16 @@ class TrainingDemand:
     deadline_seconds: Decimal | None = None
     budget: Decimal | None = None
     currency: str = "USD"
+
+    @property
+    def fastest(self) -> bool:
+        """Whether the fastest is demanded: with a budget and no deadline."""
+        return self.budget is not None and self.deadline_seconds is None
+
+    def met_by(self, seconds: Decimal, cost: Decimal) -> bool:
+        """Whether a time and a cost are within the limits."""
+        late = self.deadline_seconds is not None and seconds > self.deadline_seconds
+        return not late and (self.budget is None or cost <= self.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,17 +332,10 @@ def _choice(
         expected = offers[0].cost.currency
         raise InputError(f"budget: expected {expected}, as the prices, got {demand.currency}")
     listed = [offer for offer in offers if not offer.key.price.reservation] or list(offers)
-    if demand.deadline_seconds is None and demand.budget is None:
-        return listed[0]
-    if demand.deadline_seconds is not None:
-        decision = cheapest_within(listed, demand.deadline_seconds)
-    else:
-        decision = fastest_within(listed, demand.budget or Decimal(0))
-    choice = decision.choice
-    if choice and (demand.budget is None or choice.cost.mean <= demand.budget):
-        return choice
-    nearest = choice or decision.nearest
-    assert nearest is not None, "one of the offers is nearest"
+    met = [offer for offer in listed if demand.met_by(offer.seconds, offer.cost.mean)]
+    if met:
+        return min(met, key=lambda offer: offer.seconds) if demand.fastest else met[0]
+    nearest = listed[0] if demand.fastest else min(listed, key=lambda offer: offer.seconds)
     offer = nearest.key
     raise InputError(
         f"expected a training of {demand.model} within the limits, found none: nearest is "

@@ -118,21 +118,23 @@ def _total(examples: int | None, tokens: int, epochs: int, total: str | None) ->
 
 
 def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
-    demand = answer.demand
+    demand, name = answer.demand, _METHODS[answer.demand.method]
     say(
-        f"{_METHODS[demand.method].capitalize().replace('ora', 'oRA')} of {demand.model} on "
+        f"{name[0].upper()}{name[1:]} of {demand.model} on "
         f"{int(demand.total):,} tokens in sequences of {demand.length:,}, with {SOFTWARE} in "
-        f"{demand.precision}, cheapest first\n"
+        f"{demand.precision}, {'fastest' if demand.fastest else 'cheapest'} first\n"
     )
-    places = by_hardware([answer.choice, *answer.offers])
-    listed = answer.offers if show_all else sorted(places, key=answer.offers.index)[:_MOST_SHOWN]
+    met = [row for row in answer.offers if demand.met_by(row.seconds, row.cost.mean)]
+    if demand.fastest:
+        met.sort(key=lambda row: row.seconds)
+    listed = answer.offers if show_all else by_hardware(met)[:_MOST_SHOWN]
     left_out = print_table(
         _HEADER, [_row(offer, answer) for offer in listed], drop=_DROP, wide=wide
     )
     more = [f"{len(answer.offers) - len(listed)} more: --all"] if not show_all else []
     more += [f"{', '.join(left_out)}: --wide"] if left_out else []
     say(f"  … {'; '.join(more)}\n" if more else "")
-    for line in _lines(answer, show_all=show_all):
+    for line in filter(None, _lines(answer, show_all=show_all)):
         say(line)
 
 
@@ -155,18 +157,23 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
 def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
     choice, way = answer.choice, answer.choice.key.way
     cost, setting = choice.cost, way.setting
+    best = "Fastest" if answer.demand.fastest else "Cheapest"
+    low, mean, high = (
+        f"{rate:,.0f}"
+        for rate in (way.forecast.low, way.forecast.tokens_per_second, way.forecast.high)
+    )
     yield (
-        f"Cheapest: {way.hardware.name}, {choice.key.price.plan_words}: "
-        f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
-        f"{way.forecast.tokens_per_second:,.0f} tokens a second (likely {way.forecast.low:,.0f} to "
-        f"{way.forecast.high:,.0f})."
+        f"{best}: {way.hardware.name}, {choice.key.price.plan_words}: "
+        f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, {mean} tokens a "
+        f"second (likely {low} to {high})."
     )
     sure = cost.between or "one bill over its whole range of times"
     yield (
         f"How sure: {sure}; predicted from published trainings, not measured "
         "there; loading the model and data is not in it."
     )
-    yield odds_sentence(answer.odds)
+    if not answer.demand.fastest:
+        yield odds_sentence(answer.odds)
     devices = "its device" if setting.devices == 1 else f"each of {setting.devices} devices"
     yield (
         f"Memory of {devices}: {memory(way.needed_bytes)} of {memory(way.available_bytes)}, with "
