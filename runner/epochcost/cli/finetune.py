@@ -181,6 +181,8 @@ def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
     )
     for part in answer.memory:
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"
+    if answer.demand.machines > 1:
+        yield "Machines are taken to exchange weights as fast as devices of one machine do."
     yield from _published(answer, way)
     counts = Counter("too little memory" if each.shortage else each.reason for each in answer.unfit)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())

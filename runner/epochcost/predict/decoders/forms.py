@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from epochcost.predict.rates import positive_number, read_table
@@ -65,6 +66,7 @@ class Forms:
         return self._forms.get(plain_name(name))
 
 
+@cache
 def plain_name(name: str) -> str:
     """A model's name without owner, remarks in brackets, punctuation and words for its training."""
     text = re.sub(r"\(.*?\)", " ", name.casefold().rsplit("/", 1)[-1])
