@@ -22,7 +22,6 @@ from epochcost.analysis.serving_capacity import (
     predicted_capacities,
 )
 from epochcost.analysis.tokens import Capacity, Deployment, Requests, machines_for
-from epochcost.predict.decoders.forms import form_of
 from epochcost.predict.decoders.serving import (
     SecondsForecast,
     ServingForecaster,
@@ -60,9 +59,9 @@ DEVICE = Device(
 
 def model(precision: Precision = "bf16") -> ServedModel:
     """A billion parameters."""
-    form = form_of(DECODER)
-    assert form is not None
-    return ServedModel("billion", DECODER, form, precision)
+    served = ServedModel.of("billion", DECODER, precision)
+    assert served is not None
+    return served
 
 
 def place(count: int = 1, gib: float = 4, capability: str = "8.0") -> Place:
@@ -104,26 +103,28 @@ def test_memory_decides_how_many_sequences_there_are() -> None:
     """By hand: 0.9 · 4 GiB less 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB."""
     (layout,) = layouts_of(model(), place(), VLLM)
     assert layout.room == pytest.approx((0.9 * 4 * _GIB - 2e9) / 8000)
-    assert max(layout.sequences(REQUESTS)) == 128
+    assert max(layout.sequences(REQUESTS)) == 64
+    assert list(layout.sequences(replace(REQUESTS, prompt=10_000))) == [1, 2, 4, 8, 16]
     assert list(layout.sequences(replace(REQUESTS, prompt=100_000, output=1))) == [1, 2]
 
 
 def test_a_request_is_its_prompt_and_its_tokens() -> None:
-    """By hand, of 128 at once: a token takes 9 + 128 ms and 128 prompts of 0.1 s in a hundred."""
+    """By hand, of 64 at once: a token takes 9 + 64 ms and 64 prompts of 0.1 s in a hundred."""
     answer = best(place())
     assert answer is not None
     deployment, capacity = answer
     assert (deployment.software, deployment.precision, deployment.kind) == (
         "vLLM", "bf16", "predicted",
     )  # fmt: skip
-    assert capacity.sequences == 128
-    token = 0.009 + 0.128 + 0.128
-    assert float(capacity.request.mean) == pytest.approx(100 * token / 128)
+    assert capacity.sequences == 64
+    token = 0.009 + 0.064 + 0.064
+    assert float(capacity.request.mean) == pytest.approx(100 * token / 64)
     assert float(capacity.first.mean) == pytest.approx(0.1)
     assert float(capacity.token.mean) == pytest.approx((100 * token - 0.1) / 99)
-    assert float(capacity.request.high) == pytest.approx(1.2 * 100 * token / 128)
+    width = np.hypot(np.log(1.2), 1.645 * 0.25)
+    assert float(capacity.request.high) == pytest.approx(np.exp(width) * 100 * token / 64)
     assert capacity.draws is not None
-    assert capacity.draws[-1] == pytest.approx(0.1)
+    assert np.std(capacity.draws) == pytest.approx(np.hypot(0.25, 0.2 / np.sqrt(12)), rel=0.1)
 
 
 def test_a_bound_on_tokens_leaves_fewer_sequences() -> None:

@@ -7,6 +7,7 @@ times of the phases are those of ``predict.decoders``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,11 +20,12 @@ from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.tokens import Capacity, Deployment, Requests
 from epochcost.cost import Time
 from epochcost.predict.decoders.chips import generation_of
-from epochcost.predict.decoders.forms import DecoderForm
+from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.processors import CpuForm, catalogue_processors, cpu_form_of
 from epochcost.predict.decoders.rows import BITS, Kind
 from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
 from epochcost.predict.design import Devices
+from epochcost.predict.joint import NINE_OF_TEN, seed_of, standard_normals
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.decoder import Decoder
@@ -37,9 +39,10 @@ Precision = Literal["bf16", "fp8", "int8", "int4"]
 # Of the memory, what weights and cache may take.
 _USABLE = 0.9
 _CACHED_NUMBER_BYTES = 2
-# As many as vLLM takes at once unless it is told otherwise.
-_MOST_SEQUENCES = 256
 _GIB = 2**30
+# Standard deviation of the logarithm by which a chip's rates at full load depart from times of
+# phases, beyond the ranges of these (benchmarks/full_load.py).
+_AT_LOAD = 0.25
 TOO_SLOW = "too slow for the bounds"
 
 
@@ -48,13 +51,14 @@ class Engine:
     """A software that serves decoders, and where.
 
     ``capabilities`` are the least of NVIDIA's compute capabilities by precision, ``on_processors``
-    the precisions that it serves in without an accelerator.
+    the precisions that it serves in without an accelerator; ``most_sequences`` are continued at
+    once.
     """
 
     name: str
     capabilities: Mapping[str, Decimal]
+    most_sequences: int
     on_processors: tuple[str, ...] = ()
-    most_sequences: int = _MOST_SEQUENCES
 
     def serves(self, place: Place, precision: str) -> bool:
         """Whether it serves in a precision on a place."""
@@ -70,11 +74,12 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 
 
 # After docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix).
-# On older devices bf16 is fp16, and fp8 of the weights only. Of llama.cpp one stream was published.
+# On older devices bf16 is fp16, and fp8 of the weights only. As many sequences at once as published
+# rates at full load fit best (benchmarks/full_load.py); of llama.cpp one stream was published.
 ENGINES = (
-    Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), ("bf16",)),
-    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0")),
-    Engine("llama.cpp", _least(int4="5.0"), ("int4",), most_sequences=1),
+    Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
+    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0"), 256),
+    Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
 )
 
 
@@ -96,12 +101,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision, with the bytes of its weights and of a token in the cache."""
+    """A decoder in a precision; the cache of ``heads`` of keys and values can be split."""
 
     name: str
-    decoder: Decoder
     form: DecoderForm
     precision: Precision
+    heads: int
+
+    @classmethod
+    def of(cls, name: str, decoder: Decoder, precision: Precision) -> ServedModel | None:
+        """The decoder of a model; None without hidden and parameters."""
+        form = form_of(decoder)
+        heads = 1 if decoder.key_value_rank else decoder.key_value_heads
+        return None if form is None else cls(name, form, precision, heads)
 
     @property
     def weight_bytes(self) -> float:
@@ -110,8 +122,7 @@ class ServedModel:
 
     def cached_bytes(self, devices: int) -> float:
         """Bytes of a token in the cache of so many devices, which share heads as far as they go."""
-        heads = 1 if self.decoder.key_value_rank else self.decoder.key_value_heads
-        held_by_all = max(1.0, devices / heads)
+        held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
 
 
@@ -220,15 +231,22 @@ class _Option:
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
         )
+        ends = self.request(first.low, token.low), self.request(first.high, token.high)
+        logarithms = np.log(drawn / seconds)
+        if self.sequences > 1:
+            place = self.layout.place.device
+            chip = place.chip if isinstance(place, Device) else str(place)
+            seed = seed_of(f"{self.layout.engine.name} on {chip} at full load")
+            logarithms += _AT_LOAD * standard_normals(seed, 1)[:, 0]
+            wider = [math.hypot(math.log(end / seconds), NINE_OF_TEN * _AT_LOAD) for end in ends]
+            ends = seconds * math.exp(-wider[0]), seconds * math.exp(wider[1])
         slower = self.between / token.seconds
         return Capacity(
             sequences=self.sequences,
             first=Time.from_floats(first.low, first.seconds, first.high),
             token=Time.from_floats(slower * token.low, self.between, slower * token.high),
-            request=Time.from_floats(
-                self.request(first.low, token.low), seconds, self.request(first.high, token.high)
-            ),
-            draws=np.log(drawn / seconds),
+            request=Time.from_floats(ends[0], seconds, ends[1]),
+            draws=logarithms,
         )
 
 

@@ -50,7 +50,6 @@ from epochcost.analysis.tokens import (
 )
 from epochcost.errors import InputError
 from epochcost.predict.decoders.doubts import sound_rows
-from epochcost.predict.decoders.forms import form_of
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS
@@ -219,8 +218,7 @@ class TokenMarket:
                 f"--prompt {requests.prompt} --output {requests.output}: expected at most "
                 f"{decoder.context} tokens together, the context of {name}"
             )
-        form = form_of(decoder)
-        model = None if form is None else ServedModel(name, decoder, form, precision)
+        model = ServedModel.of(name, decoder, precision)
         deployed = [
             self._measured(name, requests, precision, software),
             ([], []) if model is None else self._predicted(model, requests, software, devices),

@@ -1,0 +1,136 @@
+"""Rates at full load as `epochcost tokens` predicts them, beside published ones.
+
+    python benchmarks/full_load.py [--leave-out device] [--software vLLM] [--json FILE]
+
+Of each model, machine and pair of lengths the highest published rate counts: an online server's, or
+one that a source calls the maximum load. The prediction is the best number of sequences for the
+same devices. ``--leave-out device`` forgets all rows of a chip before its rates are predicted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+
+from epochcost.analysis.machines import Machine
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.serving_capacity import (
+    ENGINES,
+    Layout,
+    Place,
+    ServedModel,
+    predicted_capacities,
+)
+from epochcost.analysis.tokens import Requests
+from epochcost.predict.decoders.doubts import sound_rows
+from epochcost.predict.decoders.rows import TokenRow, token_rows
+from epochcost.predict.decoders.serving import ServingForecaster
+from epochcost.specs.loader import load_catalogue
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Tokens written a second at full load, published and predicted with the range."""
+
+    software: str
+    model: str
+    chip: str
+    devices: int
+    prompt: int
+    output: int
+    published: float
+    predicted: float
+    low: float
+    high: float
+    sequences: int
+
+
+def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
+    """The highest published rate of each model, machine and pair of lengths."""
+    loads = [
+        row
+        for row in rows
+        if row.device is not None and row.kind == "token" and row.tokens_per_second and row.output
+        if row.sequences is None or (row.interleaved and row.task.startswith("online"))
+    ]
+    groups = group_by(
+        loads,
+        lambda row: (
+            row.software, row.version, row.model, row.machine, row.chip, row.tensor_parallel,
+            row.precision, row.prompt, row.output,
+        ),
+    )  # fmt: skip
+    return [max(group, key=lambda row: row.tokens_per_second or 0) for group in groups.values()]
+
+
+def compared(forecaster: ServingForecaster, rows: Sequence[TokenRow]) -> Iterator[Comparison]:
+    """Each row beside the prediction for the same devices."""
+    engines = {engine.name: engine for engine in ENGINES}
+    for row in rows:
+        if row.software not in engines or row.device is None:
+            continue
+        machine = Machine("published", None, row.machine, "cuda", None)
+        memory = float(row.device.memory_gib) * _GIB
+        place = Place(machine, row.device, row.tensor_parallel, memory, None)
+        spare = 0.9 * memory * row.tensor_parallel - row.weight_bytes
+        room = spare / (2 * row.form.cached_numbers_per_token)
+        if room < row.prompt + row.output:
+            continue
+        layout = Layout(place, engines[row.software], row.tensor_parallel, room)
+        requests = Requests(Decimal(1), row.prompt, row.output)
+        model = ServedModel(row.model, row.form, row.precision, row.tensor_parallel)
+        capacities, _ = predicted_capacities(forecaster, model, [layout], requests)
+        for _, capacity in capacities:
+            ends = capacity.request.high, capacity.request.mean, capacity.request.low
+            low, mean, high = (row.output / float(seconds) for seconds in ends)
+            yield Comparison(
+                row.software, row.model, row.device.chip, row.tensor_parallel, row.prompt,
+                row.output, row.tokens_per_second or 0, mean, low, high, capacity.sequences,
+            )  # fmt: skip
+
+
+def main() -> None:
+    """Print errors and how many rates lie in their range, by software and chip."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--leave-out", choices=["device"])
+    parser.add_argument("--software", action="append")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows = sound_rows(token_rows(load_catalogue(Path())))
+    loads = [
+        row for row in full_loads(rows) if row.software in (options.software or [row.software])
+    ]
+    comparisons: list[Comparison] = []
+    chips = sorted({row.device.chip for row in loads if row.device})
+    for chip in chips if options.leave_out else [""]:
+        own = [row for row in loads if not chip or (row.device and row.device.chip == chip)]
+        known = [row for row in rows if row.device is None or row.device.chip != chip]
+        comparisons += compared(ServingForecaster(known), own)
+    groups = {
+        **group_by(comparisons, lambda each: each.software),
+        **group_by(comparisons, lambda each: f"{each.software}, {each.chip}"),
+    }
+    for name, group in groups.items():
+        ratios = np.array([math.log(each.predicted / each.published) for each in group])
+        errors = np.percentile(100 * np.abs(np.expm1(ratios)), [50, 90])
+        inside = np.mean([each.low <= each.published <= each.high for each in group])
+        print(
+            f"{name}: {len(group)} rates, predicted / published {math.exp(np.median(ratios)):.2f}, "
+            f"error {errors[0]:.0f} % at the median, {errors[1]:.0f} % at the 90th percentile, "
+            f"spread {ratios.std():.2f}, {inside:.0%} in their range"
+        )
+    if options.json:
+        options.json.write_text(json.dumps([asdict(each) for each in comparisons], indent=1))
+
+
+if __name__ == "__main__":
+    main()
