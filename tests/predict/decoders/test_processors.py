@@ -12,6 +12,7 @@ from epochcost.predict.decoders.processors import (
     catalogue_processors,
     cpu_form_of,
     is_processor,
+    processor_of,
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -79,6 +80,27 @@ def test_cores_that_are_shown_as_sockets_are_of_one(
 ) -> None:
     """No machine has more than eight sockets, whatever its virtual machine shows."""
     assert max(form.sockets or 1 for form in processors.values()) == 8
+
+
+@pytest.mark.parametrize(
+    ("machine", "threads"),
+    [
+        ("aws c9i.metal-24xl", 96),
+        ("alicloud ecs.r9.xlarge", 4),
+        ("azure Standard_E48s_v9", 48),
+        ("azure Standard_D4_v2", None),
+        ("gcp c9-standard-44-lssd", 44),
+        ("upcloud PREMIUM-64xCPU-384GB", 64),
+    ],
+)
+def test_sizes_of_providers_tell_threads(
+    processors: Mapping[str, CpuForm], machine: str, threads: int | None
+) -> None:
+    """A machine that nobody described has the threads that its name counts."""
+    form = processor_of("xeon-8481c", machine, "", processors)
+    assert form.threads == threads
+    assert form.cores == (threads // 2 if threads else None)
+    assert "amx_bf16" in form.instructions
 
 
 def test_processors_are_told_from_accelerators_by_name() -> None:

@@ -221,9 +221,10 @@ def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
 def test_row_of_a_machine_that_nobody_described_keeps_its_chip(
     tmp_path: Path, names: Names
 ) -> None:
-    """A processor that no file of machines lists is known by its name."""
+    """A processor that no file of machines lists is known by its name, its cores by the note."""
     (row,) = _read(
-        tmp_path, names, chip="xeon-9999z", machine="aws z9.large", metric="decode throughput"
-    )
+        tmp_path, names, chip="xeon-9999z", machine="aws z9.metal", metric="decode throughput",
+        note="12 threads; spread 3 %",
+    )  # fmt: skip
     assert row.device is None
-    assert row.cpu == CpuForm("xeon-9999z")
+    assert row.cpu == CpuForm("xeon-9999z", cores=12)

@@ -46,7 +46,11 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
                 doubts.setdefault(at, Doubt(rows[at].where, reason))
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
-        entry = _entry(row)
+        entry = (
+            row.source, row.date, row.version, row.model, row.precision, row.chip, row.count,
+            row.tensor_parallel, row.machine, row.task, row.kind, row.prompt, row.output,
+            row.sequences, row.seconds, row.tokens_per_second, row.file,
+        )  # fmt: skip
         if entry in first_places:
             doubts.setdefault(at, Doubt(row.where, f"the same as {first_places[entry]}"))
         first_places.setdefault(entry, row.where)
@@ -75,13 +79,14 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
 
 def peak_flops(device: Device, precision: Precision) -> float:
     """Operations a second of a device at the fastest number format that a precision may use."""
-    half = device.peak_fp16_tflops or device.peak_fp32_tflops or 0
+    # Gaming devices sum in 16 bits twice as fast as the stated peak, as their int8 shows.
+    eight = float(device.peak_int8_tops or 0)
+    half = max(float(device.peak_fp16_tflops or device.peak_fp32_tflops or 0), eight / 2)
     if precision == "fp32":
-        # Products of fp32 weights may run in TF32, or in 16 bits where a source's label is loose.
-        return float(max(half, device.peak_tf32_tflops or 0)) * 1e12
+        return max(half, float(device.peak_tf32_tflops or 0)) * 1e12
     if precision in _EIGHT_BITS:
-        return float(max(2 * half, device.peak_int8_tops or 0)) * 1e12
-    return float(4 * half if precision == "fp4" else half) * 1e12
+        return max(2 * half, eight) * 1e12
+    return (4 * half if precision == "fp4" else half) * 1e12
 
 
 def _why(row: TokenRow) -> str | None:
@@ -143,12 +148,3 @@ def _tables(rows: Sequence[TokenRow]) -> Iterator[list[int]]:
     for at, row in enumerate(rows):
         places[row.source, row.version, row.model, row.chip, row.count].append(at)
     return iter(places.values())
-
-
-def _entry(row: TokenRow) -> Hashable:
-    """A row without its line."""
-    return (
-        row.source, row.date, row.version, row.model, row.precision, row.weight_bytes, row.chip,
-        row.count, row.tensor_parallel, row.machine, row.task, row.kind, row.prompt, row.output,
-        row.sequences, row.interleaved, row.seconds, row.tokens_per_second, row.file,
-    )  # fmt: skip

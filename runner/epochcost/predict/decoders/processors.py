@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcost.predict.rates import positive_number, read_table
@@ -22,6 +22,17 @@ _COLUMNS = (
 
 
 _THREADS_OF_A_CORE = 2
+_THREADS = re.compile(r"(\d+) threads\b")
+# Arm's processors.
+_ONE_THREAD = re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian")
+# How AWS and Alibaba Cloud, Azure, UpCloud and Google name sizes, with the threads of a unit; not
+# Azure's D1_v2 to D5_v2, which count otherwise.
+_SIZES = (
+    (r"(\d*)-?xl(?:arge)?$", 4),
+    (r"Standard_(?!D\d+_v2)[A-Z]+(\d+)", 1),
+    (r"(\d+)xCPU", 1),
+    (r"-(\d+)(?:-lssd)?$", 1),
+)
 # Processors of families of machines whose specs name a clock alone, by their provider's pages of
 # instance types (aws.amazon.com/ec2/instance-types).
 _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
@@ -90,14 +101,41 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     relative = next((form for name, form in named.items() if _family(name) == family), None)
     # The id often names the generation that the text leaves out.
     text = f"{hardware.cpu} {hardware.id}".casefold()
-    per_core = 1 if "arm" in text else _THREADS_OF_A_CORE
-    cores = hardware.cores or (max(1, hardware.vcpus // per_core) if hardware.vcpus else None)
-    return CpuForm(
-        relative.chip if relative else _OF_FAMILIES.get(family, text),
-        hardware.vcpus,
-        cores,
-        instructions=relative.instructions if relative else (),
-    )
+    chip = relative.chip if relative else _OF_FAMILIES.get(family, text)
+    form = _like_its_kin(chip, hardware.vcpus, processors)
+    return replace(form, cores=hardware.cores or form.cores)
+
+
+def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
+    """The processor of a row: its machine's, else what the names of chip and machine tell.
+
+    A note such as "8 threads" is llama.cpp's, which runs a thread on each core.
+    """
+    if machine in processors:
+        return processors[machine]
+    form = _like_its_kin(chip, _threads_of(machine), processors)
+    threads = _THREADS.match(note)
+    return replace(form, cores=int(threads[1])) if threads else form
+
+
+def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
+    """A chip with the instructions and the threads of a core that other machines with it have."""
+    kin = next((form for form in processors.values() if form.chip == chip), None)
+    if kin is not None and kin.threads and kin.cores:
+        of_a_core = kin.threads // kin.cores
+    else:
+        of_a_core = 1 if _ONE_THREAD.match(chip) else _THREADS_OF_A_CORE
+    cores = max(1, threads // of_a_core) if threads else None
+    return CpuForm(chip, threads, cores, instructions=kin.instructions if kin else ())
+
+
+def _threads_of(machine: str) -> int | None:
+    """Threads of a machine by the name that its provider gives sizes, where it has a number."""
+    for pattern, threads in _SIZES:
+        size = re.search(pattern, machine)
+        if size:
+            return threads * int(size[1] or 1)
+    return None
 
 
 def _family(machine: str) -> str:

@@ -17,6 +17,7 @@ from epochcost.predict.decoders.processors import (
     CpuForm,
     catalogue_processors,
     is_processor,
+    processor_of,
 )
 from epochcost.predict.design import Devices
 from epochcost.predict.rates import MODES, positive_number, read_table
@@ -324,7 +325,6 @@ def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, Cp
     device = names.devices.named(cells["chip"])
     if device is not None:
         return device, None
-    cpu = names.processors.get(cells["machine"])
-    if cpu is None and is_processor(cells["chip"]):
-        cpu = CpuForm(cells["chip"])
-    return None, cpu
+    if not is_processor(cells["chip"]):
+        return None, None
+    return None, processor_of(cells["chip"], cells["machine"], cells["note"], names.processors)
