@@ -1,0 +1,195 @@
+"""The answer to requests for tokens: one list of machines and APIs, odds, and who wins when."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.test_tokens import project
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.token_answers import TokenMarket, name_of, reservation_of, token_answer
+from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
+from epochcost.errors import InputError
+from epochcost.predict.decoders.serving import SecondsForecast, ServingQuestion
+from epochcost.predict.joint import DRAWS, Draws, standard_normals
+from epochcost.specs.loader import load_catalogue
+from report_project import REPOSITORY
+from tiny_project import price_text
+
+CARD = """
+id = "card"
+name = "Card"
+chip = "Card"
+generation = "Ampere"
+memory_gib = 16
+memory_gb_per_second = 500
+peak_fp32_tflops = 20
+peak_fp16_tflops = 100
+source = "made up for a test"
+"""
+BOX = """
+id = "{name}"
+name = "Box {name}"
+provider = "Cloud"
+vcpus = 8
+source = "made up for a test"
+accelerators = [{{ name = "Card", compute_capability = "8.0" }}]
+"""
+REQUESTS = Requests(Decimal("0.1"), 100, 50)
+
+
+class Made:
+    """Every phase of vLLM takes 10 ms, of the box `quick` too; draws depart by a tenth."""
+
+    def forecasts(self, questions: Sequence[ServingQuestion]) -> list[SecondsForecast]:
+        """The same time whatever is asked."""
+        draws = Draws(0, (), 0.1 * standard_normals(1, 1)[:, 0])
+        return [SecondsForecast(0.01, 0.008, 0.0125, draws) for _ in questions]
+
+
+@pytest.fixture(name="root")
+def root_fixture(tmp_path: Path) -> Path:
+    """A timed decoder and an API, and two boxes of two and four dollars an hour."""
+    project(tmp_path)
+    specs = tmp_path / "specs"
+    decoder = specs / "models/tiny.toml"
+    form = "hidden = 64\nparameters = 100_000\nvocabulary ="
+    decoder.write_text(decoder.read_text().replace("vocabulary =", form))
+    for folder in ("devices", "hardware", "prices"):
+        (specs / folder).mkdir(exist_ok=True)
+    (specs / "devices/card.toml").write_text(CARD)
+    for name, amount in (("cheap", "2"), ("dear", "4")):
+        (specs / f"hardware/{name}.toml").write_text(BOX.format(name=name))
+        (specs / f"prices/{name}-11-01.toml").write_text(price_text(name, amount))
+    return tmp_path
+
+
+def inputs_of(root: Path) -> Inputs:
+    """What a build reads."""
+    return read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
+
+
+def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
+    """By hand: an hour's dollar is 18.52 a million tokens, at 0.1 requests a second of 150."""
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    costs = [
+        (
+            name_of(way),
+            float(way.per_million if isinstance(way, ApiOffer) else way.per_million.mean),
+        )
+        for way in answer.ways
+    ]
+    million = 1e6 / (0.1 * 150 * 3600)
+    assert [name for name, _ in costs] == [
+        "They, tiny", "This machine: Some, 2 vCPUs", "Box cheap", "Box dear",
+    ]  # fmt: skip
+    assert [cost for _, cost in costs] == pytest.approx([2, million, 2 * million, 4 * million])
+    measured, *predicted = answer.machines
+    assert (measured.deployment.kind, measured.deployment.precision) == ("measured", "fp32")
+    assert {offer.deployment.kind for offer in predicted} == {"predicted"}
+    assert {offer.mark for offer in predicted} == {"predicted"}
+
+
+def test_odds_count_the_draws_in_which_a_way_is_the_cheapest(root: Path) -> None:
+    """A box of half the price beats one that shares its draws; it needs two where these are slow.
+
+    The API asks as much as one and a half boxes would.
+    """
+    inputs = inputs_of(root)
+    market = TokenMarket(inputs, Made())
+    box = next(way for way in market.answer("tiny", REQUESTS).machines if way.hour == 2)
+    requests = replace(REQUESTS, per_second=Decimal("0.97") * box.capacity.per_second)
+    alone = Decimal(2) / 3600 / requests.per_second * 1_000_000
+    api = root / "specs/apis/theirs.toml"
+    text = api.read_text().replace("input_per_million = 1", f"input_per_million = {alone / 100:f}")
+    text = text.replace("output_per_million = 4", f"output_per_million = {alone / 50 / 2:f}")
+    api.write_text(text)
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", requests)
+    assert answer.odds is not None
+    shares = answer.odds.shares
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["Box dear"] == 0
+    assert 0.4 < shares["Box cheap"] < 0.7
+    assert shares["They, tiny"] == pytest.approx(1 - shares["Box cheap"])
+    assert answer.chance(answer.ways[0]) == answer.odds.wins
+
+
+def test_the_load_from_which_a_machine_wins(root: Path) -> None:
+    """By hand: the box's hour of two dollars over requests of 0.0003 dollars."""
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert answer.cheapest_api is not None
+    wins = answer.wins_from(answer.cheapest_api)
+    assert wins is not None
+    rate, offer = wins
+    assert float(rate) == pytest.approx(2 / 3600 / 0.0003)
+    assert name_of(offer) == "Box cheap"
+
+
+def test_an_api_that_ended_is_no_answer(root: Path) -> None:
+    """It stands last, with the reason, and the next cheapest leads."""
+    api = root / "specs/apis/theirs.toml"
+    api.write_text(f"{api.read_text()}valid_until = 2026-11-02\n")
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert reservation_of(answer.ways[-1]) == "no longer offered"
+    assert answer.cheapest_api is None
+    assert answer.apis[0].api.valid_until == dt.date(2026, 11, 2)
+    assert isinstance(answer.ways[0], ServingOffer)
+
+
+def test_a_cached_prompt_is_cheaper_where_it_has_a_price(root: Path) -> None:
+    """Half of a prompt at a tenth of the price: 50 · 1 + 50 · 0.1 + 50 · 4 millionths."""
+    api = root / "specs/apis/theirs.toml"
+    api.write_text(f"{api.read_text()}cached_input_per_million = 0.1\n")
+    cached = replace(REQUESTS, cached_share=Decimal("0.5"))
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", cached)
+    assert float(answer.apis[0].per_million) == pytest.approx((50 + 5 + 200) / 150)
+
+
+def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
+    """The boxes serve in int4, our phases are in fp32; in other software there are the latter."""
+    market = TokenMarket(inputs_of(root), Made())
+    few = market.answer("tiny", REQUESTS, "int4")
+    assert {offer.deployment.precision for offer in few.offers} == {"int4"}
+    own = market.answer("tiny", REQUESTS, software="ONNX Runtime")
+    assert {offer.deployment.kind for offer in own.offers} == {"measured"}
+
+
+def test_without_tables_of_tokens_nothing_is_predicted(root: Path) -> None:
+    """A project's own measurements and APIs alone."""
+    answer = token_answer(inputs_of(root), "tiny", REQUESTS)
+    assert {offer.deployment.kind for offer in answer.offers} == {"measured"}
+    assert answer.refused == ()
+
+
+def test_nothing_at_all_is_said_with_what_is_lacking(root: Path) -> None:
+    """No API, nothing measured in int8, and no software that serves it."""
+    (root / "specs/apis/theirs.toml").unlink()
+    with pytest.raises(InputError, match=r"not served by llama.cpp in int8: 2 machines"):
+        TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS, "int8", "llama.cpp")
+
+
+def test_capacities_are_kept_for_the_next_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another rate of requests of the same lengths forecasts nothing again."""
+    inputs = replace(inputs_of(REPOSITORY), cache=tmp_path)
+    first = token_answer(inputs, "llama-3.2-1b", Requests(Decimal(1), 200, 100))
+    monkeypatch.setattr("epochcost.analysis.token_answers.predicted_capacities", None)
+    second = token_answer(inputs, "llama-3.2-1b", Requests(Decimal(2), 200, 100))
+    assert len(first.offers) == len(second.offers) > 100
+    capacities = [
+        {offer.price.id: offer.capacity for offer in each.offers} for each in (first, second)
+    ]
+    for plan, capacity in capacities[0].items():
+        again = capacities[1][plan]
+        assert capacity == again
+        assert capacity.draws is not None
+        assert again.draws is not None
+        assert len(capacity.draws) == DRAWS
+        assert np.array_equal(capacity.draws, again.draws)
