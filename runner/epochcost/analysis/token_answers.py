@@ -8,7 +8,7 @@ requests costs is computed in ``tokens``, what machines hold and how fast they a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -97,7 +97,7 @@ class TokenAnswer:
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         """Machines and APIs in one list, cheapest first, those with a reservation last."""
-        return tuple(sorted((*self.machines, *self.apis), key=_cheapest_first))
+        return in_order((*self.machines, *self.apis))
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
@@ -152,6 +152,11 @@ def reservation_of(way: Way) -> str:
     if isinstance(way, ApiOffer):
         return "no longer offered" if way.ended else ""
     return way.price.reservation
+
+
+def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
+    """Machines and APIs, cheapest first, those with a reservation last."""
+    return tuple(sorted(ways, key=_cheapest_first))
 
 
 def _cheapest_first(way: Way) -> tuple[bool, Decimal]:

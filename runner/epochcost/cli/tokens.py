@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
@@ -19,6 +19,7 @@ from epochcost.analysis.token_answers import (
     Software,
     TokenAnswer,
     Way,
+    in_order,
     name_of,
     reservation_of,
     token_answer,
@@ -137,7 +138,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     say("\n".join(_sentences(answer)))
-    ways: Sequence[Way] = (*answer.offers, *answer.apis) if show_all else _shown(answer)
+    ways = in_order((*answer.offers, *answer.apis)) if show_all else _shown(answer)
     if ways:
         say()
         rows = [_row(way, answer) for way in ways]
@@ -191,6 +192,8 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
         return
     if best is not api:
         yield f"The cheapest API: {_asks(api)}."
+    if traffic.first_seconds or traffic.token_seconds:
+        yield "The bounds hold for machines: no price list says how fast an API answers."
     yield from _turn(answer, api)
 
 
