@@ -5,10 +5,9 @@
     python benchmarks/token_prediction.py --observations mine.csv      a table of other people
 
 A table has the columns of the tables of tokens in specs/observations. Its rows are predicted from
-the project's rows without those of the same accelerator, generation, model or software. Beside the
-prediction stands a roofline of two parameters fitted to the same rows: bytes over bandwidth,
-operations over peak. ``--held-out full-load`` predicts rates at the most load from all rows but
-those of the model and of the accelerator.
+the project's rows without those of the same accelerator, generation, model or software; trainings
+by the seconds of a token. Beside the prediction stands a roofline of two parameters fitted to the
+same rows: bytes over bandwidth, operations over peak; of trainings, of one, operations over peak.
 """
 
 from __future__ import annotations
@@ -24,8 +23,26 @@ import numpy as np
 
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
-from epochcost.predict.decoders.rows import Names, TokenRow, names_of, read_token_rows, token_rows
+from epochcost.predict.decoders.rows import (
+    Names,
+    TokenRow,
+    names_of,
+    read_lines,
+    read_token_rows,
+    token_rows,
+)
 from epochcost.predict.decoders.serving import ServingForecaster, asked_by
+from epochcost.predict.decoders.training import (
+    TrainingForecaster,
+    family_of,
+    learnable,
+    question_of,
+)
+from epochcost.predict.decoders.training_rows import (
+    TrainingRow,
+    training_rows,
+    training_rows_of,
+)
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -87,12 +104,16 @@ def main() -> None:
     options = parser.parse_args()
     try:
         catalogue = load_catalogue(ROOT)
-        learnt = token_rows(catalogue)
-        observed = _observed(options.observations, names_of(catalogue)) or learnt
+        learnt, trained = token_rows(catalogue), training_rows(catalogue)
+        observed, trainings = learnt, trained
+        if options.observations:
+            observed, trainings = _observed(options.observations, names_of(catalogue))
     except InputError as error:
         parser.exit(1, f"{error}\n")
     skipped = Counter(row.chip for row in observed if not (row.device or row.cpu))
+    skipped.update(row.chip for row in trainings if row.device is None)
     cases = list(_cases(learnt, observed, options.leave_out))
+    cases += _training_cases(trained, trainings, options.leave_out)
     kinds, generations = defaultdict(list), defaultdict(list)
     for case in cases:
         kinds[case.kind].append(case)
@@ -107,8 +128,15 @@ def main() -> None:
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
 
 
-def _observed(paths: Sequence[Path] | None, names: Names) -> tuple[TokenRow, ...]:
-    return tuple(row for path in paths or () for row in read_token_rows(path, names))
+def _observed(
+    paths: Sequence[Path], names: Names
+) -> tuple[tuple[TokenRow, ...], tuple[TrainingRow, ...]]:
+    return (
+        tuple(row for path in paths for row in read_token_rows(path, names)),
+        tuple(
+            row for path in paths for row in training_rows_of(read_lines(path, names, {}), names)
+        ),
+    )
 
 
 def _label(row: TokenRow, kind: str) -> object:
@@ -153,6 +181,47 @@ def _cases(
                 forecast.high,
                 rooflines.seconds(row),
             )
+
+
+def _training_label(row: TrainingRow, kind: str) -> object:
+    assert row.device is not None, "rows of unknown chips are left out before"
+    labels = {"device": row.device.chip, "generation": row.device.generation, "model": row.form}
+    return labels.get(kind, family_of(row.software))
+
+
+def _training_cases(
+    learnt: Sequence[TrainingRow], observed: Sequence[TrainingRow], leave_out: str
+) -> Iterator[Case]:
+    """The seconds of a token of each training, predicted from the rows of other labels."""
+    groups: dict[object, list[TrainingRow]] = defaultdict(list)
+    for row in filter(learnable, observed):
+        groups[_training_label(row, leave_out)].append(row)
+    usable = list(filter(learnable, learnt))
+    for label, rows in groups.items():
+        others = [row for row in usable if _training_label(row, leave_out) != label]
+        forecasts = TrainingForecaster(others).forecasts([question_of(row) for row in rows])
+        factor = float(np.median([_training_roofline(row)[0] for row in others]))
+        for row, forecast in zip(rows, forecasts, strict=True):
+            assert row.device is not None
+            ratio, least = _training_roofline(row)
+            yield Case(
+                "training",
+                row.device.generation,
+                family_of(row.software),
+                ratio * least,
+                1 / forecast.tokens_per_second,
+                1 / forecast.high,
+                1 / forecast.low,
+                factor * least,
+            )
+
+
+def _training_roofline(row: TrainingRow) -> tuple[float, float]:
+    """A training's time over that of its products at the peak, and the latter a token."""
+    question = question_of(row)
+    peak = chip_of(question.device, "bf16").products * row.count
+    least = 2 * row.form.active_parameters * question.passes / peak
+    return 1 / (row.tokens_per_second or 1.0) / least, least
 
 
 def kind_of(row: TokenRow) -> str:
