@@ -76,18 +76,37 @@ class Traits:
 
 def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
     """Covariance of the departures of two sets of rows [n, m], without noise."""
-    names = {name for term in terms for name in term.same}
-    equal = {name: _equal(rows.labels[name], columns.labels[name]) for name in names}
+    codes = {
+        name: _codes(rows.labels[name], columns.labels[name])
+        for name in {name for term in terms for name in term.same}
+    }
+    fading = {near: _fading(near, rows, columns) for near in {term.near for term in terms}}
     total: Matrix = np.zeros((_length(rows), _length(columns)))
     for term in terms:
-        part = np.full_like(total, term.scale**2)
-        for name, length in term.near:
-            distance = rows.features[name][:, None] - columns.features[name][None, :]
-            part *= np.exp(-((distance / length) ** 2) / 2)
-        for name in term.same:
-            part *= equal[name]
+        part = term.scale**2 * fading[term.near]
+        if term.same:
+            together = np.zeros(sum(total.shape), dtype=np.int64)
+            for name in term.same:
+                together = together * (codes[name].max() + 1) + codes[name]
+            part = part * (together[: len(total), None] == together[None, len(total) :])
         total += part
     return total
+
+
+def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
+    """How departures fade with the distances of features [n, m], or [1, 1] without any."""
+    if not near:
+        return np.ones((1, 1))
+    lengths = np.array([length for _, length in near])
+    values = np.stack(
+        [np.concatenate((rows.features[name], columns.features[name])) for name, _ in near]
+    ).T
+    points, places = np.unique(values / lengths, axis=0, return_inverse=True)
+    squares = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+    places = places.reshape(-1)
+    count = _length(rows)
+    result: Matrix = np.exp(-squares / 2)[np.ix_(places[:count], places[count:])]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +242,9 @@ def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
     return result
 
 
-def _equal(rows: NDArray[np.object_], columns: NDArray[np.object_]) -> NDArray[np.bool_]:
-    numbers = numbered([*rows, *columns])
-    result: NDArray[np.bool_] = numbers[: len(rows), None] == numbers[None, len(rows) :]
-    return result
+def _codes(rows: NDArray[np.object_], columns: NDArray[np.object_]) -> Labels:
+    """Numbers of the values of rows and, after them, of columns."""
+    return numbered([*rows, *columns])
 
 
 def _length(traits: Traits) -> int:

@@ -22,7 +22,7 @@ _NVLINK = {"Pascal": 80e9, "Volta": 150e9, "Ampere": 300e9, "Hopper": 450e9, "Bl
 _PCIE = {"Kepler": 12e9, "Maxwell": 12e9, "Pascal": 12e9, "Volta": 12e9, "Turing": 12e9}
 _PCIE |= {"Hopper": 50e9, "Blackwell": 50e9}
 _PCIE_OF_OTHERS = 25e9
-_LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00")
+_LINKED = re.compile(r"sxm|nvl|gh200|gb200|gb300|^b[23]00|^[ah]100-pcie")
 # Generations whose matrix units multiply in 8-bit floats, at the rate of int8.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
 # Of products in 16 bits, the operations in fp32 where nobody says.
@@ -35,7 +35,10 @@ _MAKERS = {
 }  # fmt: skip
 NVIDIA = "NVIDIA"
 # Operations of fp32 in a cycle of a core, by the widest vectors that programs make use of.
-_LANES = {"amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "sve": 32, "avx": 16, "neon": 16}
+_LANES = {
+    "amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "sve": 32, "avx": 16, "neon": 16,
+    "a72": 6,
+}  # fmt: skip
 _HERTZ = 2.5e9
 # Gigabytes a second that all cores of one socket read, by generation; of others, an average.
 _READ_OF_SOCKET = {
@@ -72,7 +75,7 @@ _INSTRUCTIONS_OF = {
     "Ivy Bridge": "avx", "Haswell": "avx2", "Broadwell": "avx2", "Naples": "avx2", "Rome": "avx2",
     "Milan": "avx2", "Skylake": "avx512", "Cascade Lake": "avx512", "Ice Lake": "avx512",
     "Sapphire Rapids": "amx", "Emerald Rapids": "amx", "Granite Rapids": "amx",
-    "Genoa": "avx512_bf16", "Turin": "avx512_bf16", "Graviton": "neon", "Graviton2": "neon",
+    "Genoa": "avx512_bf16", "Turin": "avx512_bf16", "Graviton": "a72", "Graviton2": "neon",
     "Graviton3": "sve", "Graviton4": "sve", "Graviton5": "sve",
     "Axion": "sve", "Cobalt": "sve", "Altra": "neon", "Ampereone": "neon",
 }  # fmt: skip
@@ -187,7 +190,7 @@ def _instructions(cpu: CpuForm, generation: str) -> str:
 
 
 def _threads_of_core(generation: str) -> int:
-    return 1 if _INSTRUCTIONS_OF.get(generation) in ("sve", "neon") else 2
+    return 1 if _INSTRUCTIONS_OF.get(generation) in ("sve", "neon", "a72") else 2
 
 
 def _read(generation: str, cores: float, sockets: float) -> float:

@@ -1,84 +1,101 @@
-"""Efficiencies of programs: a software on the chips of one maker, fitted to published rows.
+"""Efficiencies of programs: a software on the chips of one maker, in one edition.
 
-All programs are fitted together first, each one around that, and what runs on the chips of other
-makers around what the same software reaches on NVIDIA's. So a program with few rows stays near the
-others, and one with none is what they are on average.
+All rows are fitted together first, then each software around that, what runs on the chips of other
+makers around what the same software reaches on NVIDIA's, and each edition around its software. So
+a program with few rows stays near the others, and one with none is what they are on average.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from epochcost.predict.decoders.chips import NVIDIA, Chip
+from epochcost.predict.decoders.chips import NVIDIA
 from epochcost.predict.decoders.law import Efficiencies, Law, Step
 from epochcost.predict.departures import fitted, numbered
-from epochcost.predict.process import Labels, Vector
+from epochcost.predict.process import Vector
 
-_ELSEWHERE = " on "
-# Of one program, the spread around what all reach.
+# Of a program, the spread around what the next larger group reaches.
 _SPREAD_OF_PROGRAM = 0.7
 _FEWEST_TO_LEARN = 2
 
 
-def program_of(software: str, chip: Chip) -> str:
-    """A software on a maker's chips, for which it has kernels of its own."""
-    at_home = chip.maker in ("", NVIDIA)
-    return software if at_home else f"{software}{_ELSEWHERE}{chip.maker}"
+class Program(NamedTuple):
+    """A software on one maker's chips, which have kernels of their own, in one edition."""
+
+    software: str
+    maker: str
+    edition: str
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups of rows that tell its efficiencies, the largest first."""
+        at_home = self.software
+        if self.maker in ("", NVIDIA):
+            return at_home, f"{at_home}: {self.edition}"
+        elsewhere = f"{at_home} on {self.maker}"
+        return at_home, elsewhere, f"{elsewhere}: {self.edition}"
 
 
 class Programs(NamedTuple):
-    """Logarithms of efficiencies: of all programs together, and of each by its name."""
+    """Logarithms of efficiencies: of all rows together, and of each group by its name."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
-    def law(self, steps: Sequence[Step[float]], programs: Sequence[str]) -> Vector:
+    def law(self, steps: Sequence[Step[float]], programs: Sequence[Program]) -> Vector:
         """Logarithms of seconds of steps under the efficiencies of their programs."""
         result = np.empty(len(steps))
-        names = np.array(programs)
-        for name in dict.fromkeys(programs):
-            at = np.flatnonzero(names == name).tolist()
-            software = self.named.get(name.split(_ELSEWHERE)[0], self.pooled)
-            law = Law([steps[i] for i in at])
-            result[at] = law(np.array(self.named.get(name, software)))
+        places: dict[Program, list[int]] = defaultdict(list)
+        for at, program in enumerate(programs):
+            places[program].append(at)
+        for program, members in places.items():
+            known = [self.named[name] for name in program.groups if name in self.named]
+            law = Law([steps[i] for i in members])
+            result[members] = law(np.array(known[-1] if known else self.pooled))
         return result
 
 
 class Rows(NamedTuple):
-    """Steps that were timed [n], with the program and the chip of each."""
+    """Steps that were timed [n], with the logarithm of their seconds, program and chip."""
 
     steps: Sequence[Step[float]]
     seconds: Vector
-    programs: Sequence[str]
+    programs: Sequence[Program]
     chips: Sequence[str]
 
 
 def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Programs:
     """Fit efficiencies, expected near ``start`` within ``spread``, deviations of logarithms."""
     pooled, deviations = np.log(start), np.array(spread)
-    names = np.array(rows.programs, dtype=np.str_)
-    elsewhere = np.array([_ELSEWHERE in name for name in rows.programs], dtype=np.bool_)
-    at_home = np.flatnonzero(~elsewhere)
+    at_home = [at for at, program in enumerate(rows.programs) if len(program.groups) == 2]
     if len(at_home) >= _FEWEST_TO_LEARN:
-        pooled = _fit(rows, at_home, rows.programs, pooled, deviations)
+        software = [program.software for program in rows.programs]
+        pooled = _fit(rows, at_home, software, pooled, deviations)
+    places: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, program in enumerate(rows.programs):
+        # Software elsewhere says nothing of it at home, and has a group of its own.
+        for length in range(1 if len(program.groups) == 2 else 2, len(program.groups) + 1):
+            places[program.groups[:length]].append(at)
     named: dict[str, Vector] = {}
-    for name in sorted(set(rows.programs), key=lambda name: (_ELSEWHERE in name, name)):
-        near = named.get(name.split(_ELSEWHERE)[0], pooled)
-        at = np.flatnonzero(names == name)
-        named[name] = _fit(rows, at, rows.chips, near, _SPREAD_OF_PROGRAM * deviations)
+    for groups in sorted(places, key=len):
+        near = next((named[name] for name in groups[-2::-1] if name in named), pooled)
+        members = places[groups]
+        if len(groups) > 1 and len(members) == len(places.get(groups[:-1], [])):
+            continue  # of one edition, or of one maker, there is nothing more to tell
+        named[groups[-1]] = _fit(rows, members, rows.chips, near, _SPREAD_OF_PROGRAM * deviations)
     each = {name: tuple(values.tolist()) for name, values in named.items()}
     return Programs(tuple(pooled.tolist()), each)
 
 
 def _fit(
-    rows: Rows, at: Labels, groups: Sequence[Hashable], start: Vector, deviations: Vector
+    rows: Rows, at: list[int], groups: Sequence[str], start: Vector, deviations: Vector
 ) -> Vector:
     """Efficiencies of some rows; a group of n rows counts as much as the root of n."""
-    places = at.tolist()
-    members = numbered([groups[i] for i in places])
+    members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
-    law = Law([rows.steps[i] for i in places])
+    law = Law([rows.steps[i] for i in at])
     return fitted(law, rows.seconds[at], start, deviations, weights=weights / weights.mean())

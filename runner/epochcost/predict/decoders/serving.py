@@ -35,7 +35,7 @@ from epochcost.predict.decoders.law import (
     step_of,
 )
 from epochcost.predict.decoders.processors import CpuForm
-from epochcost.predict.decoders.programs import Programs, Rows, fit_programs, program_of
+from epochcost.predict.decoders.programs import Program, Programs, Rows, fit_programs
 from epochcost.predict.decoders.rows import Kind, TokenRow
 from epochcost.predict.departures import Departures, Term, Traits, covariance, numbered
 from epochcost.predict.joint import Draws, joint_draws
@@ -93,7 +93,7 @@ class Case(NamedTuple):
     """Traits by which rows depart from the law alike."""
 
     software: str
-    program: str
+    maker: str
     kind: str
     chip: str
     place: tuple[str, int, float]
@@ -106,42 +106,41 @@ class Case(NamedTuple):
     size: float
     length: float
 
+    @property
+    def program(self) -> Program:
+        """The program that ran."""
+        return Program(self.software, self.maker, self.edition)
+
 
 _LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in Case._fields[:11]}
 _FEATURES = {"size": lambda case: case.size, "length": lambda case: case.length}
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
-    Term(0.3, ("software", "kind")),
-    Term(0.4, ("program", "kind")),
+    Term(0.2, ("software", "kind")),
+    Term(0.8, ("maker", "software", "kind")),
     Term(0.1, ("generation", "kind")),
-    Term(0.07, ("generation", "kind", "software")),
-    Term(0.1, ("generation", "kind"), (_SIZE,)),
     Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.1, ("chip",)),
+    Term(0.07, ("chip",)),
     Term(0.1, ("chip", "kind")),
     Term(0.08, ("chip", "kind"), (_SIZE,)),
     Term(0.05, ("place", "kind")),
-    Term(0.07, ("model", "kind")),
-    Term(0.07, ("model", "kind", "software")),
+    Term(0.05, ("model", "kind", "software")),
     Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.1, ("edition", "kind")),
-    Term(0.07, ("precision", "kind", "software")),
-    Term(0.07, ("devices", "kind", "software")),
+    Term(0.05, ("precision", "kind", "software")),
     Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
     Term(0.07, ("place", "kind", "software", "model")),
 )
 ON_PROCESSORS_TERMS = (
-    Term(0.3, ("software", "kind")),
-    Term(0.2, ("generation", "kind")),
-    Term(0.1, ("instructions", "kind")),
-    Term(0.1, ("generation", "kind"), (_SIZE,)),
+    Term(0.2, ("software", "kind")),
+    Term(0.35, ("generation", "kind")),
+    Term(0.15, ("generation", "kind"), (_SIZE,)),
     Term(0.2, ("chip",)),
     Term(0.2, ("chip", "kind")),
-    Term(0.1, ("chip", "kind"), (_SIZE,)),
-    Term(0.25, ("place", "kind")),
+    Term(0.2, ("chip", "kind"), (_SIZE,)),
+    Term(0.1, ("place", "kind")),
     Term(0.07, ("model", "kind", "software")),
-    Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.07, ("place", "kind", "software", "model")),
+    Term(0.05, ("kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.2, ("place", "kind", "software", "model")),
 )
 
 
@@ -226,7 +225,7 @@ def _case(question: ServingQuestion, chip: Chip) -> Case:
         length = _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
     return Case(
         software=question.software,
-        program=program_of(question.software, chip),
+        maker=chip.maker,
         kind=question.kind,
         chip=chip.kind,
         place=(chip.name, question.count, chip.cores),
