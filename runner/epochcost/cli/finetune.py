@@ -131,7 +131,8 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     left_out = print_table(
         _HEADER, [_row(offer, answer) for offer in listed], drop=_DROP, wide=wide
     )
-    more = [f"{len(answer.offers) - len(listed)} more: --all"] if not show_all else []
+    rest = len(answer.offers) - len(listed)
+    more = [f"{rest} more: --all"] if rest else []
     more += [f"{', '.join(left_out)}: --wide"] if left_out else []
     say(f"  … {'; '.join(more)}\n" if more else "")
     for line in filter(None, _lines(answer, show_all=show_all)):
