@@ -214,7 +214,7 @@ def _ways(
             continue
         count = hardware.accelerators[0].count * demand.machines
         room = float(device.memory_gib) * 2**30
-        sized = [(each, needed_bytes(decoder, each)) for each in _settings(demand, count)]
+        sized = [(setting, needed_bytes(decoder, setting)) for setting in _settings(demand, count)]
         fitting = [(setting, size) for setting, size in sized if size <= room]
         if not fitting:
             unfit.append(_too_small(hardware, count, room, min(size for _, size in sized)))
@@ -276,8 +276,8 @@ def _question(
 
 
 def _too_small(hardware: Hardware, count: int, room: float, needed: float) -> Unfit:
-    each = "its device, which has" if count == 1 else f"each of {count} devices, which have"
-    return Unfit(hardware.id, f"needs {memory(needed)} on {each} {memory(room)}", needed / room)
+    place = "its device, which has" if count == 1 else f"each of {count} devices, which have"
+    return Unfit(hardware.id, f"needs {memory(needed)} on {place} {memory(room)}", needed / room)
 
 
 def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
@@ -348,10 +348,10 @@ def _nowhere(demand: TrainingDemand, ways: Sequence[Way], unfit: Sequence[Unfit]
     """Why no machine has an offer, and what would be needed."""
     if ways:
         return f"{demand.model}: expected a price of {ways[0].hardware.id}, found none"
-    sized = [each for each in unfit if each.shortage is not None]
+    sized = [machine for machine in unfit if machine.shortage is not None]
     if not sized:
         return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
-    nearest = min(sized, key=lambda each: each.shortage or 0.0)
+    nearest = min(sized, key=lambda machine: machine.shortage or 0.0)
     smaller = {"full": "--method lora, ", "lora": "--method qlora, "}.get(demand.method, "")
     return (
         f"{demand.model} fits nowhere: nearest is {nearest.hardware}, {nearest.reason}: expected "

@@ -191,11 +191,14 @@ def _work_parts(shape: Shape, setting: TrainingSetting) -> Iterator[MemoryPart]:
     layers, tokens = shape.decoder.layers, setting.tokens
     layer = _layer_bytes(shape, setting)
     if setting.checkpointing:
-        kept = tokens * (layers * _HALF * shape.hidden + layer)
+        activations = tokens * (layers * _HALF * shape.hidden + layer)
         how = f"checkpointing: the input of {layers} layers, and all of one"
     else:
-        kept, how = tokens * layers * layer, f"{layer / 1e3:.0f} kB a token in {layers} layers"
-    yield MemoryPart("activations", kept, f"{how}, {tokens:,} tokens")
+        activations, how = (
+            tokens * layers * layer,
+            f"{layer / 1e3:.0f} kB a token in {layers} layers",
+        )
+    yield MemoryPart("activations", activations, f"{how}, {tokens:,} tokens")
     scores = tokens * shape.decoder.vocabulary * (_HALF + 2 * _SINGLE)
     how = f"{shape.decoder.vocabulary:,} scores a token in bf16, in fp32 and their gradients"
     yield MemoryPart("logits", scores, how)

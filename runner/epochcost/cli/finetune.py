@@ -185,13 +185,15 @@ def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
     if answer.demand.machines > 1:
         yield "Machines are taken to exchange weights as fast as devices of one machine do."
     yield from _published(answer, way)
-    counts = Counter("too little memory" if each.shortage else each.reason for each in answer.unfit)
+    counts = Counter(
+        "too little memory" if machine.shortage else machine.reason for machine in answer.unfit
+    )
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     yield f"Cannot: {len(answer.unfit)} machines ({reasons})" + (
         "" if show_all else "; --all lists them"
     )
     if show_all:
-        yield from (f"  {each.hardware}: {each.reason}" for each in answer.unfit)
+        yield from (f"  {machine.hardware}: {machine.reason}" for machine in answer.unfit)
 
 
 def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:

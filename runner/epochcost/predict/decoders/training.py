@@ -159,8 +159,8 @@ class TrainingForecaster:
 
     @cached_property
     def _departures(self) -> Departures:
-        left = self._observed - Law(self._questions)(np.log(self.efficiencies))
-        return Departures(_TERMS, _NOISE, _traits(self._questions), left)
+        departures = self._observed - Law(self._questions)(np.log(self.efficiencies))
+        return Departures(_TERMS, _NOISE, _traits(self._questions), departures)
 
     @cached_property
     def _calibration(self) -> Calibration:
@@ -173,7 +173,9 @@ class TrainingForecaster:
         if not questions:
             return ()
         level, unknown = self._predicted(questions)
-        factors = np.array([self._calibration.factor(_likeness(each)) for each in questions])
+        factors = np.array(
+            [self._calibration.factor(_likeness(question)) for question in questions]
+        )
         ratios = np.exp(factors * np.sqrt(np.diag(unknown)))
         draws = joint_draws(unknown, factors, questions[0].model)
         rates = np.exp(-level)
@@ -186,8 +188,8 @@ class TrainingForecaster:
         """Logarithms of seconds a token, and the covariance of their errors."""
         departures, unknown = self._departures.predicted(_traits(questions))
         same = numbered(questions)
-        own = _NOISE**2 * (same[:, None] == same[None, :])
-        return Law(questions)(np.log(self.efficiencies)) + departures, unknown + own
+        noise = _NOISE**2 * (same[:, None] == same[None, :])
+        return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
         """Seconds of a token by the law alone [n], by which ways on one machine are ranked."""
@@ -196,7 +198,7 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """What a token of one device asks for, in seconds at the device's rates.
+    """Seconds that a token takes of one device at the full rates of its parts.
 
     ``products`` and ``attention`` at its peak, ``balance`` the peak over the bandwidth; ``layers``
     passes of layers; ``read``, ``unpacked`` and ``numbers`` by its memory, ``moved`` by its link.
@@ -225,15 +227,15 @@ class Law:
 
     def __call__(self, logarithms: Vector) -> Vector:
         """Logarithms of seconds [n] by those of efficiencies [11]."""
-        share, asked = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
-        products = asked.products * asked.balance**share.balance / share.eight**asked.few_bits
-        computed = (products + asked.attention / share.attention) / share.products
-        computed += asked.numbers * share.traffic
-        computed *= share.experts**asked.experts * share.doubling**asked.doublings
-        busy = computed + asked.read * share.weights + asked.unpacked * share.unpacking
+        share, amounts = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
+        products = amounts.products * amounts.balance**share.balance / share.eight**amounts.few_bits
+        computed = (products + amounts.attention / share.attention) / share.products
+        computed += amounts.numbers * share.traffic
+        computed *= share.experts**amounts.experts * share.doubling**amounts.doublings
+        busy = computed + amounts.read * share.weights + amounts.unpacked * share.unpacking
         # Weights are exchanged while others are multiplied.
-        seconds = np.maximum(busy, asked.moved / share.link) + asked.layers * share.layer
-        result: Vector = np.log(seconds / asked.devices)
+        seconds = np.maximum(busy, amounts.moved / share.link) + amounts.layers * share.layer
+        result: Vector = np.log(seconds / amounts.devices)
         return result
 
 
@@ -268,8 +270,8 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 def learnable(row: TrainingRow) -> bool:
     """Whether a row says enough of a training to be learnt from."""
     # NeuronX splits a layer over 32 cores, which no GPU of ours does.
-    known = row.sequence and row.device and "NeuronX" not in row.software
-    return bool(row.tokens_per_second and known)
+    described = row.sequence and row.device and "NeuronX" not in row.software
+    return bool(row.tokens_per_second and described)
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
