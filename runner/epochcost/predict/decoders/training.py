@@ -24,6 +24,7 @@ import numpy as np
 
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.doubts import sound_training_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import Precision
 from epochcost.predict.decoders.training_rows import Method, TrainingRow
@@ -139,13 +140,15 @@ class TrainingForecast:
 
 
 class TrainingForecaster:
-    """Forecast trainings from published ones; rows without tokens or lengths are left out.
+    """Forecast trainings from published ones.
+
+    Doubted rows and rows without tokens or lengths are left out.
 
     Raises InputError if none is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
-        learnt = [row for row in rows if learnable(row)]
+        learnt = [row for row in sound_training_rows(rows) if learnable(row)]
         if not learnt:
             raise InputError("expected published trainings in specs/observations, found none")
         self._questions = [question_of(row) for row in learnt]
