@@ -14,11 +14,8 @@ from epochcost.report.charts.contest import (
 )
 from epochcost.report.charts.data import ChartData
 from epochcost.report.charts.figure import Chart
+from epochcost.report.charts.load import CostByLoad, LoadCost
 from epochcost.report.charts.rent_or_buy import MonthPoint, RentOrBuy
-from epochcost.report.charts.tokens import (
-    Pace,
-    PaceChart,
-)
 from epochcost.report.charts.withheld import WithheldChart, WithheldTime
 
 HOSTILE = '</template><script>alert(1)</script> & "x"'
@@ -66,14 +63,15 @@ CHARTS: dict[str, Chart[Any]] = {
             )
         )
     ),
-    "pace": PaceChart(
+    "load": CostByLoad(
         ChartData(
             (
-                Pace(HOSTILE, 1, 50.0, (0.01, 0.02, 0.03)),
-                Pace(HOSTILE, 4, 100.0, (0.03, 0.04, 0.05)),
+                LoadCost(HOSTILE, 0.1, 5.0, is_api=False),
+                LoadCost(HOSTILE, 1.0, 0.5, is_api=False, label_cost=4.0),
+                LoadCost("b", 0.1, 0.3, is_api=True),
+                LoadCost("b", 1.0, 0.3, is_api=True, label_cost=3.0),
             )
         ),
-        bound=0.1,
     ),
     "cost_ratio": CostRatioChart(
         ChartData(

@@ -13,18 +13,20 @@
   }
 
   async function show(form, data) {
-    var model = form.model.value, job = form.job.value, found;
+    var model = form.model.value, found;
     Array.from(form.job.options).forEach(function (one) {
       one.disabled = !data[model + "/" + one.value];
     });
-    if (form.job.selectedOptions[0].disabled) { form.job.value = job === "train" ? "serve" : "train"; }
+    if (form.job.selectedOptions[0].disabled) {
+      form.job.value = Array.from(form.job.options).find(function (one) { return !one.disabled; }).value;
+    }
     found = data[model + "/" + form.job.value];
     Object.keys(found.cards).forEach(function (name) {
       var card = document.querySelector("[data-ec-card=" + name + "]");
       fill(card, found.cards[name]);
       card.querySelector("a").href = root + found.cards[name].page;
     });
-    form.querySelector("[data-ec-own]").href = root + "calculator.html?model=" + model + "&job=" + form.job.value;
+    form.querySelector("[data-ec-own]").href = root + found.own;
     history.replaceState(null, "", "?model=" + model + "&job=" + form.job.value + location.hash);
     await chart(found);
   }

@@ -53,13 +53,14 @@
     row.append(made);
   }
 
-  /* A table that tables.js sorts. */
-  function table(titles, rows) {
-    var made = element("table", "", { className: "ec-sortable" }), head = element("tr"), body = element("tbody");
+  /* A table that tables.js sorts, with so many rows at first. */
+  function table(titles, rows, brief) {
+    var made = element("table", "", { className: "ec-sortable" + (brief ? " ec-brief" : "") }), head = element("tr"), body = element("tbody");
     titles.forEach(function (title, at) {
       head.append(element("th", title, { scope: "col", style: rows[0].cells[at].getAttribute("style") || "" }));
     });
     body.append.apply(body, rows);
+    if (brief) { made.dataset.pageLength = brief; }
     made.append(element("thead"), body);
     made.firstChild.append(head);
     var frame = element("div", "", { className: "ec-frame" });

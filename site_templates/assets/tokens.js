@@ -19,19 +19,52 @@
     }).sort(function (one, other) { return one.request - other.request; })[0];
   }
 
+  /* Predicted machines, each with the copies and sequences of the most requests within the bounds. */
+  function predicted(data, usage, asked, shared) {
+    var kept = {};
+    (data.timings || []).forEach(function (timing) {
+      var room = timing.room / (asked.prompt + asked.output);
+      timing.step.forEach(function (step, power) {
+        var sequences = Math.pow(2, power), known = { sequences: sequences, step: step, alone: timing.step[0] };
+        var phases = answers(shared.capacity, Object.assign(known, timing.phases, usage));
+        if (sequences > room || phases.first > asked.first || phases.between > asked.token) { return; }
+        Object.keys(timing.machines).forEach(function (machine) {
+          var copy = { sequences: sequences, copies: timing.machines[machine] };
+          function request(end) {
+            return answers(shared.request, Object.assign({
+              first: phases.first * timing.spread[end], token: phases.token * timing.spread[(power ? 4 : 2) + end]
+            }, copy, usage)).request;
+          }
+          var whole = answers(shared.request, Object.assign({}, phases, copy, usage)).request;
+          if (kept[machine] && kept[machine].request <= whole) { return; }
+          kept[machine] = {
+            sequences: sequences, first: phases.first, token: phases.between, request: whole, program: shared.cost,
+            ends: function () { return { request: whole, request_low: request(0), request_high: request(1) }; },
+            software: timing.software
+          };
+        });
+      });
+    });
+    return Object.keys(kept).map(function (machine) {
+      var about = Object.assign({ machine: machine, precision: data.precision, software: kept[machine].software }, shared.machines[machine]);
+      return { decoder: about, capacity: kept[machine] };
+    });
+  }
+
   /* Every machine and plan that keeps the bounds, and every API, cheapest first. */
-  function offers(data, asked) {
+  function offers(data, asked, shared) {
     var usage = { rate: asked.rate, prompt: asked.prompt, output: asked.output, hour: 0, api_request: 0 };
     var found = data.apis.map(function (api) {
       var cost = answers(api.program, usage);
       return Object.assign({ api: api, low: cost.mean, high: cost.mean }, cost);
     }).sort(function (one, other) { return one.mean - other.mean; });
     if (found.length) { usage.api_request = found[0].request; }
-    data.decoders.forEach(function (decoder) {
-      var kept = best(decoder, usage, asked);
-      (kept ? decoder.plans : []).forEach(function (plan) {
-        var known = Object.assign({}, usage, { hour: plan.hour });
-        found.push(Object.assign({ decoder: decoder, plan: plan, capacity: kept }, answers(kept.program, known)));
+    data.decoders.map(function (decoder) {
+      return { decoder: decoder, capacity: best(decoder, usage, asked) };
+    }).concat(shared ? predicted(data, usage, asked, shared) : []).forEach(function (one) {
+      (one.capacity ? one.decoder.plans : []).forEach(function (plan) {
+        var known = Object.assign({ hour: plan.hour }, one.capacity.ends && one.capacity.ends());
+        found.push(Object.assign({ plan: plan }, one, answers(one.capacity.program, Object.assign({}, usage, known))));
       });
     });
     return found.sort(function (one, other) {
@@ -46,7 +79,7 @@
 
   function asked(form) {
     return {
-      rate: number(form, "requests", 0.1), prompt: number(form, "prompt", 200), output: number(form, "answer", 100),
+      rate: number(form, "requests", 1), prompt: number(form, "prompt", 1000), output: number(form, "answer", 200),
       first: number(form, "first", Infinity) / 1000, token: number(form, "token", Infinity) / 1000
     };
   }
@@ -56,7 +89,7 @@
     function amount(value) { return money(value, place.currency); }
     var spread = one.low === one.high ? [] : [element("br"), shown.small(amount(one.low) + " to " + amount(one.high))];
     var name = one.api ? "API: " + one.api.name : element("a", one.decoder.name, { href: form.dataset.ecRoot + "machines/" + one.decoder.machine + ".html" });
-    var facts = one.api ? "price of " + one.api.as_of : one.decoder.precision + ", " + one.plan.name + (one.plan.assumed ? ", assumed" : "");
+    var facts = one.api ? "price of " + one.api.as_of : one.decoder.software + ", " + one.decoder.precision + ", " + one.plan.name + (one.plan.assumed ? ", assumed" : "");
     cell(made, [name, element("br"), shown.small(facts)]);
     cell(made, [element("strong", amount(one.mean))].concat(spread), true, one.mean);
     if (one.api) {
@@ -70,27 +103,40 @@
     return made;
   }
 
-  /* Where one machine begins to be cheaper than the cheapest API; nothing where it never is. */
+  /* Where a machine begins to be cheaper than the cheapest API; nothing where there is none of both. */
   function turn(found) {
-    var api = found.find(function (one) { return one.api; }), own = found.find(function (one) { return one.plan; });
-    if (!api || !own || api.api.currency !== own.plan.currency || !api.request) { return ""; }
-    return own.turn * own.capacity.request > 1 ? " No number of these machines is cheaper than the cheapest API." :
-      " One such machine is cheaper than the cheapest API from " + own.turn.toPrecision(2) + " requests/s on.";
+    var api = found.find(function (one) { return one.api; });
+    var own = found.filter(function (one) { return api && one.plan && !one.plan.reserved && one.plan.currency === api.api.currency; });
+    if (!own.length || !api.request) { return ""; }
+    var turned = own.filter(function (one) { return one.turn * one.capacity.request <= 1; })
+      .sort(function (one, other) { return one.turn - other.turn; })[0];
+    return turned ? " From " + turned.turn.toPrecision(2) + " requests/s on, " + turned.decoder.name + " is cheaper than the cheapest API." :
+      " No machine is cheaper than the cheapest API, not even one that is never idle.";
   }
 
   function verdict(found) {
     var words = element("p", "", { className: "ec-verdict" }), own = found[0];
-    if (!own) { words.append("Nothing that was timed at such lengths keeps these bounds."); return words; }
+    if (!own) { words.append("Nothing that has a time at such lengths keeps these bounds."); return words; }
     words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
       own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
       (own.plan.assumed ? ", at an assumed price." : "."), turn(found));
     return words;
   }
 
-  function show(form, place, data) {
-    var found = offers(data, asked(form)), titles = ["Where", "A million tokens", "Machines", "Requests/s at most, each", "First token", "Between tokens"];
+  /* Each machine once, at its cheapest plan. */
+  function cheapest(found) {
+    var seen = {};
+    return found.filter(function (one) {
+      var name = one.api ? "" : one.decoder.name + one.decoder.precision, first = !seen[name];
+      seen[name] = !one.api;
+      return first;
+    });
+  }
+
+  function show(form, place, data, shared) {
+    var found = cheapest(offers(data, asked(form), shared)), titles = ["Where", "A million tokens", "Machines", "Requests/s at most, each", "First token", "Between tokens"];
     var rows = found.map(function (one) { return row(form, one); });
-    place.replaceChildren.apply(place, [verdict(found)].concat(rows.length ? [shown.table(titles, rows)] : []));
+    place.replaceChildren.apply(place, [verdict(found)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 
@@ -117,9 +163,10 @@
   async function begin(form) {
     var place = form.nextElementSibling;
     var data = await shown.loaded(new URL(form.dataset.ecTokens, location.href).href, form.dataset.ecVariable);
+    var shared = await shown.loaded(new URL(form.dataset.ecShared, location.href).href, "epochcostTokens");
     recall(form);
-    show(form, place, data);
-    form.addEventListener("input", function () { show(form, place, data); remember(form); });
+    show(form, place, data, shared);
+    form.addEventListener("input", function () { show(form, place, data, shared); remember(form); });
     form.addEventListener("change", function (event) { event.target.reportValidity(); });
     form.addEventListener("submit", function (event) { event.preventDefault(); });
     form.dataset.state = "ready";

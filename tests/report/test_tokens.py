@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from decimal import Decimal
+import re
 from pathlib import Path
 
 import onnx
@@ -13,10 +13,9 @@ from analysis.test_tokens import TIMES, phase_result, project
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.serving import served_decoders
 from epochcost.plan.work import Requests
-from epochcost.report.charts.tokens import waiting_chart
+from epochcost.report.charts.waiting import waiting_chart
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
-from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.requests import Lengths
@@ -25,7 +24,6 @@ from kept_ceilings import make_ceilings
 from report_project import REPOSITORY, make_result, store_results
 from served_results import ASKED, behind_an_engine
 from tiny_decoders import tiny_decoder
-from tool_exports import VLLM, rack_project, write_export
 
 
 @pytest.fixture(scope="module", name="site")
@@ -33,11 +31,18 @@ def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The site of a decoder that was timed on one machine with ceilings."""
     root = tmp_path_factory.mktemp("tokens")
     project(root)
+    with_room(root)
     # As long as the requests of the pages ask.
     store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     write_sidecar(root / "docs/data/results", make_ceilings(make_result().environment))
     return built(root)
+
+
+def with_room(root: Path) -> None:
+    """Give the decoder a context for the requests of the pages."""
+    spec = root / "specs/models/tiny.toml"
+    spec.write_text(spec.read_text("utf-8").replace("context = 256", "context = 512"), "utf-8")
 
 
 def built(root: Path) -> Site:
@@ -47,9 +52,7 @@ def built(root: Path) -> Site:
 
 
 def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
-    """Every phase is a row, with memory's part of decoding; every number of sequences a point."""
-    rows = {name: figure.table.rows for name, figure in site.figures.items()}
-    assert len(rows["models-tiny-pace"]) == 2
+    """Every phase is a row, with memory's part of decoding."""
     page = site.pages["models/tiny.md"]
     phases = page.partition("every phase that was timed")[2].partition("</table>")[0]
     assert phases.count("<tr>") == 1 + len(TIMES) + 2
@@ -57,30 +60,16 @@ def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
 
 
 def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
-    """And counts the machine that does it."""
-    row = next(one for one in site.pages["models/index.md"].splitlines() if "Tiny" in one)
-    assert "a million tokens" in row
-    assert ", never idle" in row
+    """On the machine that does it, and by the API, among the language models."""
+    listed = html.unescape(site.pages["models/index.md"]).partition("## Other models")[0]
+    row = next(line for line in listed.splitlines() if "Tiny" in line)
+    cost = re.search(r"<strong>(\$[0-9.]+)</strong><br><small>This machine", row)
+    assert cost is not None
+    assert "<small>They</small>" in row
     assert row.endswith(">1</td></tr>")
-
-
-def test_reported_runs_stand_in_a_table_of_their_own(tmp_path: Path) -> None:
-    """With the reader's price, the load and what is doubted; hostile names do nothing."""
-    catalogue = rack_project(tmp_path)
-    onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
-    export = write_export(tmp_path, VLLM | {"num_prompts": 330})
-    terms = Terms(gpus=16, gpu_hour=Decimal("2.31"), software="<b>x</b>")
-    (record,) = reported_runs(catalogue, export, "tiny", "rack", terms)
-    path = write_sidecar(tmp_path / "docs/data/results", record)
-    page = built(tmp_path).pages["models/tiny.md"]
-    table = page.partition("Reported by you")[2].partition("</table>")[0]
-    shown = html.unescape(table)
-    assert "2 of A rack, 16 GPUs<br><small>$2.31 a GPU-hour</small>" in shown
-    assert shown.count("<strong>$3.44</strong>") == 2
-    assert "32 at once" in table
-    assert "10 of 330 requests failed" in table
-    assert "<b>" not in table
-    assert f"reported/{path.name}" in table
+    page = html.unescape(site.pages["models/tiny.md"])
+    assert f"<strong>{cost[1]}</strong> a million tokens on" in page
+    assert "<strong>$2.00</strong> for the same million tokens" in page
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:

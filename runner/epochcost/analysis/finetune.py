@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import product
 
 from epochcost.analysis.finetune_memory import (
@@ -151,32 +152,51 @@ class FinetuneAnswer:
         )
 
 
-def finetune_answer(inputs: Inputs, demand: TrainingDemand) -> FinetuneAnswer:
-    """Price a training on every kind of machine.
+class TuningMarket:
+    """Machines of a project for any training of its decoders; published ones are read once."""
 
-    Raises InputError for a model without a form, sequences beyond its context, a model that fits
-    nowhere, and limits that nothing keeps.
-    """
-    decoder, form = _decoder(inputs, demand)
-    rows = training_rows(inputs.catalogue)
-    ways, unfit = _ways(inputs, demand, decoder, TrainingForecaster(rows), form)
-    offers = _offers(inputs, demand, ways)
-    if not offers:
-        raise InputError(_nowhere(demand, ways, unfit))
-    choice = _choice(demand, offers)
-    drawn = {
-        offer.key.way.hardware.id: _cost_draws(offer.key)
-        for offer in by_hardware([choice, *_comparable(offers, choice)])
-    }
-    return FinetuneAnswer(
-        demand,
-        offers,
-        choice,
-        tuple(memory_parts(decoder, choice.key.way.setting)),
-        odds(choice.key.way.hardware.id, drawn),
-        tuple(unfit),
-        tuple(row for row in rows if (row.form, row.method) == (form, demand.method)),
-    )
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+
+    @cached_property
+    def _rows(self) -> tuple[TrainingRow, ...]:
+        return training_rows(self._inputs.catalogue)
+
+    @cached_property
+    def _forecaster(self) -> TrainingForecaster:
+        return TrainingForecaster(self._rows)
+
+    def answer(self, demand: TrainingDemand) -> FinetuneAnswer:
+        """Price a training on every kind of machine.
+
+        Raises InputError for a model without a form, sequences beyond its context, a model that
+        fits nowhere, and limits that nothing keeps.
+        """
+        inputs = self._inputs
+        decoder, form = _decoder(inputs, demand)
+        ways, unfit = _ways(inputs, demand, decoder, self._forecaster, form)
+        offers = _offers(inputs, demand, ways)
+        if not offers:
+            raise InputError(_nowhere(demand, ways, unfit))
+        choice = _choice(demand, offers)
+        drawn = {
+            offer.key.way.hardware.id: _cost_draws(offer.key)
+            for offer in by_hardware([choice, *_comparable(offers, choice)])
+        }
+        return FinetuneAnswer(
+            demand,
+            offers,
+            choice,
+            tuple(memory_parts(decoder, choice.key.way.setting)),
+            odds(choice.key.way.hardware.id, drawn),
+            tuple(unfit),
+            tuple(row for row in self._rows if (row.form, row.method) == (form, demand.method)),
+        )
+
+
+def finetune_answer(inputs: Inputs, demand: TrainingDemand) -> FinetuneAnswer:
+    """The answer of a market of one question; raises as ``TuningMarket.answer`` does."""
+    return TuningMarket(inputs).answer(demand)
 
 
 def _decoder(inputs: Inputs, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:

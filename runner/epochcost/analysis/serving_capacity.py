@@ -238,8 +238,8 @@ class _Option:
             chip = place.chip if isinstance(place, Device) else str(place)
             seed = seed_of(f"{self.layout.engine.name} on {chip} at full load")
             logarithms += _AT_LOAD * standard_normals(seed, 1)[:, 0]
-            wider = [math.hypot(math.log(end / seconds), NINE_OF_TEN * _AT_LOAD) for end in ends]
-            ends = seconds * math.exp(-wider[0]), seconds * math.exp(wider[1])
+            low, high = (seconds * at_full_load(end / seconds) for end in ends)
+            ends = low, high
         slower = self.between / token.seconds
         return Capacity(
             sequences=self.sequences,
@@ -248,6 +248,12 @@ class _Option:
             request=Time.from_floats(ends[0], seconds, ends[1]),
             draws=logarithms,
         )
+
+
+def at_full_load(end: float) -> float:
+    """The end of a range in units of its mean, as far out as rates at full load depart."""
+    width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
+    return math.exp(math.copysign(width, math.log(end)))
 
 
 class _Questions:

@@ -180,8 +180,28 @@ class TokenMarket:
         rows = sound_rows(token_rows(self._inputs.catalogue))
         return ServingForecaster(rows, self._inputs.cache)
 
+    @property
+    def inputs(self) -> Inputs:
+        """The project."""
+        return self._inputs
+
+    @property
+    def forecaster(self) -> Forecaster:
+        """Forecasts of phases on any device; needs the tables of others."""
+        return self._forecaster or self._forecasts
+
+    @property
+    def forecasts_tokens(self) -> bool:
+        """Whether there is anything to forecast tokens by."""
+        return self._forecaster is not None or bool(self._inputs.catalogue.tables_of("tokens"))
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Machines with known devices or processors."""
+        return self._places[0]
+
     @cached_property
-    def _evidence(self) -> str:
+    def evidence(self) -> str:
         """A digest of all that forecasts learn from."""
         catalogue = self._inputs.catalogue
         digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
@@ -276,7 +296,7 @@ class TokenMarket:
         if self._forecaster is not None:
             deployed, late = predicted_capacities(self._forecaster, model, layouts, requests)
         elif catalogue.tables_of("tokens"):
-            question = (self._evidence, model, layouts, replace(requests, per_second=Decimal(1)))
+            question = (self.evidence, model, layouts, replace(requests, per_second=Decimal(1)))
             deployed, late = _KEPT.value(
                 self._inputs.cache,
                 hashlib.sha256(repr(question).encode()).hexdigest(),

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
-from epochcost.analysis.observations import Goal
 from epochcost.report.pages.page import Job, Report, html, machine_uri, workload_uri
+from epochcost.report.ranking import ContestGoal
 
 FOLDER = "api/v1"
 
@@ -60,7 +60,10 @@ class Choice(_Part):
 class JobAnswer(_Part):
     """All machines for a job, cheapest first, and three choices among them, read from a Contest."""
 
-    goal: Goal = Field(description="one full training, one epoch, or a million inferences")
+    goal: ContestGoal = Field(
+        description="one full training, one epoch, a million inferences, a million tokens of a "
+        "machine that is never idle, or a fine-tuning by LoRA"
+    )
     cheapest: Choice
     fastest: Choice
     balanced: Choice = Field(description="the least product of cost and time")

@@ -11,18 +11,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from typing import Literal
 
 from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, by_hardware
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds, cost_draws, odds
 from epochcost.analysis.rows import Row, by_stack, ranking
+from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
-from epochcost.specs.price import Price
+from epochcost.specs.price import MILLION, Price
 from epochcost.units import money, money_about
 
+# Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.
+ContestGoal = Goal | Literal["tokens", "lora"]
 _ESTIMATE = Evidence("how it is estimated", "method/estimates.md")
+_PREDICTION = Evidence("how it is predicted", "method/predictions.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Contest:
     ``beside`` are the contests of other software for the same goal.
     """
 
-    goal: Goal
+    goal: ContestGoal
     machines: tuple[Contender, ...]
     beside: tuple[Contest, ...] = ()
 
@@ -229,3 +235,55 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
         for row in best.values()
     )
     return Contest("full", machines) if machines else None
+
+
+def tokens_contest(answer: TokenAnswer) -> Contest | None:
+    """The machines for a million tokens, each never idle at its cheapest; None of none."""
+    best: dict[Machine, Contender] = {}
+    for offer in sorted(
+        answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean)
+    ):
+        deployment, price, tokens = offer.deployment, offer.price, Decimal(answer.requests.tokens)
+        time, reservation = offer.capacity.request, price.reservation
+        best.setdefault(
+            deployment.machine,
+            Contender(
+                hardware=deployment.machine.hardware,
+                name=deployment.machine.name,
+                price=price,
+                plan=price.id,
+                time=Time(*(end * MILLION / tokens for end in (time.low, time.mean, time.high))),
+                cost=offer.full,
+                mark=offer.mark,
+                evidence=_PREDICTION,
+                answers=not reservation,
+                software=deployment.software,
+                precision=deployment.precision,
+                remarks=(reservation,) if reservation else (),
+            ),
+        )
+    return Contest("tokens", tuple(best.values())) if best else None
+
+
+def tuning_contest(answer: FinetuneAnswer) -> Contest:
+    """The machines for a fine-tuning, each at its cheapest plan."""
+    return Contest("lora", tuple(_of_tuning(offer) for offer in by_hardware(answer.offers)))
+
+
+def _of_tuning(offer: Candidate[TuningOffer]) -> Contender:
+    way, price = offer.key.way, offer.key.price
+    return Contender(
+        hardware=way.hardware.id,
+        name=way.hardware.name,
+        price=price,
+        plan=price.id,
+        time=way.time,
+        cost=offer.cost,
+        mark=offer.key.mark,
+        evidence=_PREDICTION,
+        answers=not price.reservation,
+        batch_size=way.setting.sequences,
+        software=SOFTWARE,
+        precision=way.setting.precision,
+        remarks=(price.reservation,) if price.reservation else (),
+    )

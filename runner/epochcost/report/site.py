@@ -38,10 +38,10 @@ from epochcost.report.pages import (
     trust,
     workload,
 )
-from epochcost.report.pages.decoder import token_files
 from epochcost.report.pages.page import Page, Report, html
 from epochcost.report.tables import as_csv, as_json
 from epochcost.report.templates import environment, render
+from epochcost.report.traffic import token_files
 from epochcost.specs.catalogue import Catalogue
 
 # What stands in the navigation, in its order.

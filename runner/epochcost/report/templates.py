@@ -12,13 +12,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
-from epochcost.analysis.odds import odds_sentence
+from epochcost.analysis.odds import odds_sentence, scenarios
 from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
 from epochcost.report.list_prices import owned_hour
-from epochcost.report.pages.page import Page, machine_uri, workload_uri
+from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
 from epochcost.specs.price import Price
@@ -28,6 +28,7 @@ from epochcost.units import (
     kilowatt_hours,
     memory,
     money,
+    money_about,
     plain,
     price_age,
     scientific,
@@ -107,6 +108,7 @@ def _owned_hour(price: Price) -> str:
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": money,
+    "amount_about": money_about,
     "bytes": memory,
     "billing": wording.billing_words,
     "change": wording.change_words,
@@ -121,6 +123,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "date": _date,
     "goal": wording.goal_words,
     "hour_rate": wording.hour_words,
+    "job": JOB_WORDS.__getitem__,
     "joules": lambda energy: f"{float(energy):.3g} J",
     "kilograms": kilograms,
     "kwh": kilowatt_hours,
@@ -133,6 +136,8 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "price_paid": price_paid,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
+    "per_second": wording.per_second_words,
+    "scenarios": scenarios,
     "scientific": lambda value: scientific(float(value)),
     "seconds": seconds,
     "share": share,

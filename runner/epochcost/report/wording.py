@@ -115,6 +115,11 @@ def times_range(factor: Bounded) -> str:
     return f"{factor.low:.3g} to {factor.high:.3g}"
 
 
+def per_second_words(rate: Decimal) -> str:
+    """Requests a second, with two digits below a hundred."""
+    return f"{float(rate):.2g}" if rate < 100 else f"{rate:,.0f}"
+
+
 def rate_words(amount: Decimal, currency: str) -> str:
     """A price exactly as its source asks it."""
     digits = plain(amount)

@@ -44,7 +44,6 @@ _EXAMPLES = (
 def pages(report: Report) -> Iterator[Page]:
     """The page of the calculator."""
     rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
-    timed = report.trials.decoders
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     yield Page(
@@ -58,7 +57,7 @@ def pages(report: Report) -> Iterator[Page]:
             "examples": [entry for entry in _EXAMPLES if entry[1] in rows_by_key],
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
-            "decoders": [Workload.of_model(model) for model in models if model.id in timed],
+            "decoders": [Workload.of_model(model) for model in models if model.id in report.tokens],
         },
     )
 

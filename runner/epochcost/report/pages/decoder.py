@@ -1,224 +1,200 @@
-"""The pages of decoders: tokens, their cost, APIs beside it, and phases as they were timed.
-
-For other traffic than the page's own the browser (`tokens.js`) evaluates what is published here as
-a script: the formulas of `analysis.tokens`, traced for each number of sequences, prices of an hour
-and of APIs.
-"""
+"""The pages of decoders: what requests and a fine-tuning cost, and phases as they were timed."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
+from epochcost.analysis.finetune import FinetuneAnswer
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
+from epochcost.analysis.odds import Odds, odds
+from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.roofline import DecodedStep, decoded_steps
+from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving import ServedDecoder
+from epochcost.analysis.token_answers import TokenAnswer, name_of, reservation_of
 from epochcost.analysis.tokens import (
-    USUAL,
+    ApiOffer,
     Requests,
     ServingOffer,
-    api_per_million,
-    break_even_rate,
-    busy_per_million,
-    hour_of,
+    cost_draws,
     machines_for,
-    middle_of,
     rented_per_million,
-    serving_offers,
-    token_seconds,
-    written_seconds,
 )
-from epochcost.cost import Time
 from epochcost.cost.money import exact_arithmetic
-from epochcost.cost.program import answers_program
-from epochcost.cost.tracing import symbol, where
 from epochcost.plan.work import ENGINE_SEQUENCES
-from epochcost.report.charts.tokens import cost_by_rate, pace_chart, waiting_chart
+from epochcost.predict.decoders.training_rows import Method
+from epochcost.report.charts.contest import cost_against_time
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.load import RATES, Way, cost_by_load
+from epochcost.report.charts.waiting import waiting_chart
 from epochcost.report.escape import one_line
 from epochcost.report.pages.model import AboutModel, ModelView
-from epochcost.report.pages.page import Page, Report, stem, workload_uri
-from epochcost.specs.catalogue import current_prices
+from epochcost.report.pages.page import (
+    EXAMPLE_TOKENS,
+    EXAMPLES,
+    TUNING_EPOCHS,
+    Job,
+    Page,
+    Report,
+    stem,
+    workload_uri,
+)
+from epochcost.report.ranking import Contest
+from epochcost.report.traffic import FOLDER, SHARED
+from epochcost.report.wording import per_second_words
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.model import Model
-from epochcost.specs.price import MILLION, ApiPrice
 
-_FOLDER = "data/calculator/tokens"
-Json = dict[str, Any]
-_PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
-
-
-@dataclass(frozen=True, slots=True)
-class ApiOffer:
-    """The price of an API for a million tokens of the page's requests."""
-
-    api: ApiPrice
-    per_million: Decimal
+Offered = ServingOffer | ApiOffer
 
 
 @dataclass(frozen=True)
 class DecoderView(ModelView):
-    """A decoder's page, for requests of the usual length.
+    """A decoder's page; ``answer`` is None if nobody answers its requests.
 
-    ``memory`` is the least that memory takes of decoding, by the address of a phase's evidence;
-    ``script`` is the address of what the browser computes from, ``sequences`` the most requests
-    that the engine takes together, ``shortest`` the seconds of the shortest run behind it.
+    ``odds`` are those of the cheapest machine among machines, by name, ``turn`` the requests a
+    second from which a machine costs less than the cheapest API, and the machine. ``memory`` is the
+    least that memory takes of decoding, by the address of a phase's evidence. The browser computes
+    from ``script`` and ``shared``. ``sequences`` are the most requests that the engine takes
+    together, ``shortest`` the seconds of the shortest run behind it.
     """
 
     decoder: Decoder
-    request: Requests
+    answer: TokenAnswer | None
+    odds: Odds[str] | None
+    turn: tuple[Decimal, ServingOffer] | None
     timed: Sequence[TimedDecoder]
     memory: Mapping[str, DecodedStep]
-    offers: Sequence[ServingOffer]
-    apis: Sequence[ApiOffer]
     script: str
+    shared: str
     sequences: int
     served: Sequence[ServedDecoder]
     shortest: float
     reported: Sequence[ReportedRow]
+    tuned: Mapping[Method, FinetuneAnswer]
+    lora: Contest | None
+    tuning: tuple[int, int, int]
 
 
 def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> Page:
     """The page of a decoder."""
     timed = report.trials.decoders.get(model.id, ())
     served = report.trials.served_decoders.get(model.id, ())
-    apis, offers = _apis(report, model), serving_offers(report.catalogue, timed, USUAL)
-    api_offers = [ApiOffer(api, api_per_million(api, USUAL)) for api in apis]
-    name = stem(about.workload)
+    answer, name = report.tokens.get(model.id), stem(about.workload)
     view = DecoderView(
-        about=about,
+        about=replace(about, without=_without(answer)),
         decoder=decoder,
-        request=USUAL,
+        answer=answer,
+        odds=_machine_odds(answer) if answer else None,
+        turn=_turn(answer) if answer else None,
         timed=timed,
         memory={
             step.timed.evidence.uri: step
             for decoder_timed in timed
             for step in decoded_steps(report.inputs, decoder_timed)
         },
-        offers=offers,
-        apis=sorted(api_offers, key=lambda offer: offer.per_million),
-        script=f"{_FOLDER}/{model.id}.js",
+        script=f"{FOLDER}/{model.id}.js",
+        shared=SHARED,
         sequences=ENGINE_SEQUENCES,
         served=served,
         shortest=min((rate.seconds for decoded in served for rate in decoded.rates), default=0.0),
         reported=reported_rows(report.inputs, model.id),
+        tuned=report.tuned.get(model.id, {}),
+        lora=report.contests_of(about.workload).get("lora"),
+        tuning=(EXAMPLES, EXAMPLE_TOKENS, TUNING_EPOCHS),
     )
     return Page(
         uri=workload_uri(about.workload),
         title=model.name,
         template="decoder.md.jinja",
-        description=f"What {model.name} costs to train and to serve, by machine and price plan.",
+        description=f"What {model.name} costs to serve and to fine-tune, by machine, and by API.",
         context=view,
         figures={
-            "traffic": cost_by_rate(offers, apis, USUAL, identifier=f"{name}-traffic"),
-            "pace": pace_chart(timed, USUAL, identifier=f"{name}-pace"),
+            "load": load_figure(report, about.workload),
+            "lora": tuning_figure(report, about.workload),
             "waiting": waiting_chart(served, identifier=f"{name}-waiting"),
         },
     )
 
 
-def _apis(report: Report, model: Model) -> list[ApiPrice]:
-    """The APIs that serve a model of the same shape."""
-    return [api for api in report.catalogue.apis.values() if api.model == model.id]
-
-
-def cheapest_tokens(report: Report, workload: Workload) -> list[ServingOffer]:
-    """Offers of a timed decoder, cheapest first on machines that are never idle."""
-    timed = report.trials.decoders.get(workload.id, ()) if workload.is_model else ()
-    offers = serving_offers(report.catalogue, timed, USUAL)
-    return sorted(offers, key=lambda offer: (bool(offer.price.reservation), offer.full.mean))
-
-
-def token_files(report: Report) -> Iterator[tuple[str, str]]:
-    """A script for each decoder that was timed, by address: a page on a disk can fetch nothing."""
-    for name, timed in report.trials.decoders.items():
-        published = {
-            "decoders": [_decoder(report, decoder) for decoder in timed],
-            "apis": [_api(api) for api in _apis(report, report.catalogue.models[name])],
-        }
-        data = json.dumps(published, separators=(",", ":"), allow_nan=False)
-        yield f"{_FOLDER}/{name}.js", f'window["epochcost-tokens/{name}"]={data};\n'
-
-
-def _decoder(report: Report, timed: TimedDecoder) -> Json:
-    machine = timed.machine
-    prices = current_prices(report.catalogue.prices_of(machine.hardware))
-    priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
-    return {
-        "machine": machine.hardware,
-        "name": one_line(machine.name),
-        "precision": timed.precision,
-        "capacities": [
-            {"sequences": number, "program": _capacity(timed, number)} for number in timed.sequences
-        ],
-        "plans": [
-            {
-                "name": one_line(f"{price.provider} {price.plan_words}"),
-                "as_of": str(price.as_of),
-                "assumed": price.assumed,
-                "reserved": bool(price.reservation),
-                "currency": price.currency,
-                "hour": float(hour),
-            }
-            for price, hour in priced
-        ],
-    }
-
-
-def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Formulas of times and costs by the lengths and the rate of requests, and an hour's price.
-
-    ``timed`` is 1 for lengths between those that were timed, else 0.
-    """
-    prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
-    middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
-    firsts = [seconds_at(_short(points), _PROMPT) for points in ends_of(prefills)]
-    steps = [seconds_at(_short(points), middle) for points in ends_of(decodes)]
-    with exact_arithmetic():
-        requests = [
-            first + written_seconds(step, _OUTPUT, sequences)
-            for first, step in zip(firsts, steps, strict=True)
-        ]
-        machines = [machines_for(_RATE, seconds) for seconds in requests]
-        low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
-    return answers_program(
-        {
-            "timed": _within(prefills, _PROMPT) * _within(decodes, middle),
-            "first": firsts[1],
-            "token": token_seconds(firsts[1], steps[1], _OUTPUT, sequences),
-            "request": requests[1],
-            "machines": machines[1],
-            "low": low,
-            "mean": mean,
-            "high": high,
-            "full": busy_per_million(_HOUR, requests[1], tokens),
-            "turn": break_even_rate(_HOUR, symbol("api_request")),
-        }
+def load_figure(report: Report, workload: Workload) -> Figure | None:
+    """Cost of a million tokens against the load; the first page loads it, too."""
+    answer = report.tokens.get(workload.id)
+    if answer is None or not answer.ways:
+        return None
+    requests, ways = answer.requests, [*map(partial(_way, answer.requests), _contending(answer))]
+    figure = cost_by_load(
+        ways,
+        identifier=f"{stem(workload)}-load",
+        currency=_currency(answer.ways[0]),
+        requests=f"Requests of {requests.prompt:,} tokens read and {requests.output:,} written",
+        turn=per_second_words(turn[0]) if (turn := _turn(answer)) else "",
     )
+    return replace(figure, scripted=True) if figure else None
 
 
-def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Times of nine digits: a doubled digit would cost more than it tells."""
-    return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
+def tuning_figure(report: Report, workload: Workload) -> Figure | None:
+    """Cost against time of a fine-tuning by LoRA; the first page loads it, too."""
+    machines = report.contests_of(workload).get("lora")
+    name = f"{stem(workload)}-lora"
+    figure = cost_against_time(machines, identifier=name, job="a fine-tuning by LoRA")
+    return replace(figure, scripted=True) if figure else None
 
 
-def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 where a length is not outside of those that were timed, else 0; of a symbol the formula."""
-    shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
-    at_most = where(tokens <= longest, Decimal(1), Decimal(0))
-    return where(tokens < shortest, Decimal(0), at_most)
+def _contending(answer: TokenAnswer) -> Iterator[Offered]:
+    """APIs and machines in one currency; no machine that another beats in price and in speed."""
+    currency, least = _currency(answer.ways[0]), Decimal("Infinity")
+    for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
+        if reservation_of(offer) or offer.price.currency != currency:
+            continue
+        if offer.capacity.request.mean < least:
+            least = offer.capacity.request.mean
+            yield offer
+    yield from (api for api in answer.apis if not api.ended and api.api.currency == currency)
 
 
-def _api(api: ApiPrice) -> Json:
-    request = api.request(_PROMPT, _OUTPUT)
-    cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
+def _currency(way: Offered) -> str:
+    return way.api.currency if isinstance(way, ApiOffer) else way.price.currency
+
+
+def _way(requests: Requests, offer: Offered) -> Way:
+    if isinstance(offer, ApiOffer):
+        costs = (float(offer.per_million),) * len(RATES)
+        return Way(one_line(f"{offer.api.provider} (API)"), costs, is_api=True)
+    request, tokens = offer.capacity.request.mean, Decimal(requests.tokens)
+    with exact_arithmetic():
+        numbers = [(rate, machines_for(rate, request)) for rate in RATES]
+        exact = [rented_per_million(offer.hour, count, rate, tokens) for rate, count in numbers]
+    return Way(one_line(offer.deployment.machine.name), tuple(map(float, exact)))
+
+
+def _turn(answer: TokenAnswer) -> tuple[Decimal, ServingOffer] | None:
+    """The requests a second from which a machine costs less than the cheapest API, and it."""
+    api = answer.cheapest_api
+    return answer.wins_from(api) if api else None
+
+
+def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
+    """Odds that the cheapest machine is that, among machines."""
+    competing = [offer for offer in answer.machines if not reservation_of(offer)]
+    draws = {name_of(offer): cost_draws(offer, answer.requests) for offer in competing}
+    return odds(name_of(competing[0]), draws) if competing else None
+
+
+def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
+    """The machines that are no answer, by the reason."""
+    refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
     return {
-        "name": one_line(f"{api.provider}, {api.name}"),
-        "as_of": str(api.as_of),
-        "currency": api.currency,
-        "program": answers_program(cost),
+        reason: tuple(refusal.machine for refusal in refusals)
+        for reason, refusals in refused.items()
     }
+
+
+FIGURES: Mapping[Job, Callable[[Report, Workload], Figure | None]] = {
+    "tokens": load_figure,
+    "lora": tuning_figure,
+}

@@ -31,6 +31,14 @@ URI = "data/home.js"
 # Shown first where it is among the models: every machine learner knows it.
 _KNOWN = "resnet50"
 _MOST_MOVED = 6
+_JOBS: Mapping[Job, str] = {
+    "train": "train it once",
+    "serve": "answer a million requests",
+    "tokens": "serve a million tokens",
+    "lora": "fine-tune it by LoRA",
+}
+# Where readers enter numbers of their own; else in the calculator.
+_OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 
 
@@ -40,7 +48,7 @@ def pages(report: Report) -> Iterator[Page]:
         workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
     }
     first = _first(contests)
-    job: Job = "train" if first and "train" in contests[first] else "serve"
+    job: Job = next(iter(contests[first])) if first else "train"
     kinds = [observed.kind for observed in report.observations]
     yield Page(
         uri="index.md",
@@ -53,6 +61,7 @@ def pages(report: Report) -> Iterator[Page]:
             ),
             "first": first,
             "job": job,
+            "jobs": _JOBS,
             "contest": contests[first][job] if first else None,
             "titles": _TITLES,
             "newest": max(
@@ -95,8 +104,11 @@ def script(report: Report) -> str:
 
 def _shown(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
     figure = job_figure(report, workload, job)
+    page = html(workload_uri(workload))
+    question = f"calculator.html?model={workload.key}&job={job}"
     return {
-        "page": html(workload_uri(workload)),
+        "page": page,
+        "own": page + _OWN[job] if job in _OWN else question,
         "figure": figure.id if figure else "",
         "title": figure.title if figure else "",
         "cards": {name: _card(getattr(contest, name)) for name in _TITLES},

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
 
 from epochcost.analysis.difference.changes import Difference, Publication
 from epochcost.analysis.difference.revision import WORKING_TREE, Revision
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
+from epochcost.analysis.finetune import FinetuneAnswer, TrainingDemand, TuningMarket
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
     Observation,
@@ -25,12 +27,34 @@ from epochcost.analysis.prediction_trust import Trust, read_trust
 from epochcost.analysis.rows import Row, group_by, price_rows
 from epochcost.analysis.serving import ServedDecoder, ServingRow, served_decoders, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
-from epochcost.errors import ResultError
+from epochcost.analysis.token_answers import TokenAnswer, TokenMarket
+from epochcost.analysis.tokens import Requests
+from epochcost.errors import InputError, ResultError
+from epochcost.predict.decoders.training_rows import Method
 from epochcost.report.charts.figure import Figure
-from epochcost.report.ranking import Contest, contest, estimated_contest
+from epochcost.report.ranking import (
+    Contest,
+    contest,
+    estimated_contest,
+    tokens_contest,
+    tuning_contest,
+)
 from epochcost.specs.catalogue import Catalogue
 
-Job = Literal["train", "serve"]
+Job = Literal["train", "serve", "tokens", "lora"]
+# Each before the name of a model.
+JOB_WORDS: Mapping[Job, str] = {
+    "train": "train",
+    "serve": "answer a million requests of",
+    "tokens": "serve a million tokens of",
+    "lora": "fine-tune by LoRA",
+}
+# A fine-tuning of a decoder's page: tokens of all examples of so many epochs.
+METHODS: tuple[Method, ...] = ("lora", "qlora", "full")
+EXAMPLES, EXAMPLE_TOKENS, TUNING_EPOCHS = 10_000, 512, 3
+_TUNED_TOKENS = Decimal(EXAMPLES * EXAMPLE_TOKENS * TUNING_EPOCHS)
+# Requests of a decoder's page; short ones where no machine answers those.
+_REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100)
 
 
 @dataclass(frozen=True)
@@ -158,9 +182,47 @@ class Report:
             for workload in workloads(self.catalogue, self.observations)
         }
 
+    @cached_property
+    def market(self) -> TokenMarket:
+        """Machines and APIs for any requests to decoders."""
+        return TokenMarket(self.inputs)
+
+    @cached_property
+    def tokens(self) -> Mapping[str, TokenAnswer]:
+        """Who answers the usual requests to each decoder, by its id; none of those without any."""
+        answers: dict[str, TokenAnswer] = {}
+        for model in self.catalogue.models.values():
+            for requests in (_REQUESTS, _SHORT) if model.decoder else ():
+                if model.id not in answers or not answers[model.id].offers:
+                    with contextlib.suppress(InputError):
+                        answers[model.id] = self.market.answer(model.id, requests)
+        return answers
+
+    @cached_property
+    def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
+        """The usual fine-tuning of each decoder by method, by its id; none that fits nowhere."""
+        market, answers = TuningMarket(self.inputs), {}
+        for model in self.catalogue.models.values():
+            if model.decoder is not None:
+                answers[model.id] = dict(_by_method(market, model.id))
+        return answers
+
+    @cached_property
+    def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
+        """The machines by job of each decoder, by its id."""
+        contests: dict[str, dict[Job, Contest]] = {}
+        for name, answer in self.tokens.items():
+            if (machines := tokens_contest(answer)) is not None:
+                contests.setdefault(name, {})["tokens"] = machines
+        for name, methods in self.tuned.items():
+            if "lora" in methods:
+                contests.setdefault(name, {})["lora"] = tuning_contest(methods["lora"])
+        return contests
+
     def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
-        """The machines that can train and that can serve a workload."""
-        return self.workloads[workload].contests
+        """The machines that can do each job of a workload."""
+        decoded = self._of_decoders.get(workload.id, {}) if workload.is_model else {}
+        return {**self.workloads[workload].contests, **decoded}
 
     @property
     def gpus_measured(self) -> bool:
@@ -176,6 +238,12 @@ class Report:
         return published_lines(
             self.catalogue, self.rows, self.trials.variants, self.trials.loads, self.estimated
         )
+
+
+def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:
+    for method in METHODS:
+        with contextlib.suppress(InputError):
+            yield method, market.answer(TrainingDemand(name, method, _TUNED_TOKENS, EXAMPLE_TOKENS))
 
 
 @dataclass(frozen=True)

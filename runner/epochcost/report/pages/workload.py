@@ -11,17 +11,16 @@ from epochcost.analysis.arithmetic import ForwardShare, StepPart, forward_shares
 from epochcost.analysis.comparisons import Scaling, VariantComparison, comparisons, scalings
 from epochcost.analysis.emissions import MachineEnergy, energy_by_machine, energy_goal
 from epochcost.analysis.estimates import EstimatedRow, states_bytes
-from epochcost.analysis.observations import Goal, Observation, Workload
+from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import GOAL_WORDS, Row
 from epochcost.analysis.serving import ServingRow
-from epochcost.analysis.tokens import USUAL
 from epochcost.report.charts.batch_size import by_batch_size
 from epochcost.report.charts.contest import cost_against_time, cost_ratios
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
 from epochcost.report.pages.model import AboutModel, ModelView, about_model
 from epochcost.report.pages.page import Job, Page, Report, stem, workload_uri
-from epochcost.report.ranking import Contender, Contest, contest
+from epochcost.report.ranking import Contender, Contest, ContestGoal, contest
 from epochcost.report.wording import full_training_words
 
 
@@ -59,16 +58,22 @@ def pages(report: Report) -> Iterator[Page]:
     listed = sorted(
         report.workloads, key=lambda workload: (not workload.is_model, workload.name.casefold())
     )
+    models = report.catalogue.models
+    decoders = [one for one in listed if one.is_model and models[one.id].decoder]
     yield Page(
         uri="models/index.md",
         title="Models",
         template="workloads.md.jinja",
         context={
             "listed": [
-                (workload, report.contests_of(workload), decoder.cheapest_tokens(report, workload))
+                (workload, report.contests_of(workload))
                 for workload in listed
+                if workload not in decoders
             ],
-            "request": USUAL,
+            "decoders": [
+                (workload, report.tokens.get(workload.id), report.contests_of(workload))
+                for workload in decoders
+            ],
         },
         description="Every model, and the cheapest machine to train and serve it.",
     )
@@ -142,10 +147,12 @@ def _view(
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """Cost against time of training or of a million inferences, by machine; other pages load it."""
+    """Cost against time, by machine, or of tokens against load; other pages load it, too."""
     machines = report.contests_of(workload).get(job)
     if machines is None:
         return None
+    if job in decoder.FIGURES:
+        return decoder.FIGURES[job](report, workload)
     figure = cost_against_time(
         machines,
         identifier=f"{stem(workload)}-{job}",
@@ -167,11 +174,11 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
     )
 
 
-def _job_words(report: Report, workload: Workload, goal: Goal) -> str:
-    if goal != "full":
-        return GOAL_WORDS[goal]
-    rows = report.workloads[workload].rows
-    return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+def _job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+    if goal == "full":
+        rows = report.workloads[workload].rows
+        return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+    return next(words for name, words in GOAL_WORDS.items() if name == goal)
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:

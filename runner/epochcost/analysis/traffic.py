@@ -1,0 +1,140 @@
+"""Times of a decoder's phases on each kind of device, as few as give those of any traffic.
+
+The law of ``predict.decoders`` is a sum: a token of c sequences takes a time that grows with c, a
+share of the cache that grows with c and the context, and what it waits for the prompts of others,
+which grows with a square of their length. So a few forecasts of each part are enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.serving_capacity import (
+    ENGINES,
+    Layout,
+    Precision,
+    ServedModel,
+    at_full_load,
+    fitting,
+)
+from epochcost.analysis.token_answers import TokenMarket
+from epochcost.analysis.tokens import Requests
+from epochcost.predict.decoders.serving import ServingQuestion
+from epochcost.results.kept import Keep
+
+PRECISION: Precision = "bf16"
+# Powers of two, as machines are tried; prompts through which a square is laid.
+SEQUENCES = tuple(2**power for power in range(9))
+_PROMPTS = (1000, 4000, 16000)
+# Where two such requests are at once, what they wait for each other is told apart.
+_TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
+_COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTiming:
+    """Seconds of a decoder's phases on so many devices of one kind, in a software.
+
+    ``step`` are those of a token by sequences without a cache, ``cached`` what a token in the cache
+    of a sequence adds. Prompts that are read in the meantime add ``once``, and each of them
+    ``read``, whose factors are of the prompt's length to the powers of 0, 1 and 2. To the first
+    token it takes the first number of ``first``, and the second for each second of ``read``.
+    ``spread`` are the ends of the time to the first token, of that of a token of one sequence and
+    of several in units of their means. All ``layouts`` have these times.
+    """
+
+    layouts: tuple[Layout, ...]
+    step: tuple[float, ...]
+    cached: float
+    read: tuple[float, ...]
+    once: float
+    first: tuple[float, float]
+    spread: tuple[float, ...]
+
+
+# Of each group of layouts its seconds, and the ends of the first token's and of a token's time.
+_Phases = tuple[tuple[float, ...], tuple[float, ...]]
+_KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffic.py", "predict"))
+
+
+def predicted_timings(market: TokenMarket, name: str) -> Iterator[DeviceTiming]:
+    """The timings of a decoder; none of one without the numbers of its form."""
+    model = ServedModel.of(name, market.inputs.catalogue.decoder(name), PRECISION)
+    if model is None or not market.forecasts_tokens:
+        return
+    layouts, _ = fitting(model, market.places, ENGINES, _TWO)
+    groups = [*group_by(layouts, _device).values()]
+    asked = [[*_questions(model, group[0])] for group in groups]
+    key = hashlib.sha256(repr((market.evidence, asked)).encode()).hexdigest()
+    kept = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, asked)])
+    for group, phases in zip(groups, kept, strict=True):
+        yield _timing(group, *phases)
+
+
+def _forecast(market: TokenMarket, asked: Sequence[Sequence[ServingQuestion]]) -> Iterator[_Phases]:
+    questions = [question for group in asked for question in group]
+    forecasts = iter(market.forecaster.forecasts(questions) if questions else ())
+    for group in asked:
+        answers = [*islice(forecasts, len(group))]
+        ends = answers[0], answers[_COUNTS[0]]
+        spread = tuple(bound / end.seconds for end in ends for bound in (end.low, end.high))
+        yield tuple(answer.seconds for answer in answers), spread
+
+
+def _device(layout: Layout) -> tuple[object, ...]:
+    """What layouts of the same times and the same room have in common."""
+    place = layout.place
+    return layout.engine.name, place.device, layout.devices, place.memory_bytes
+
+
+def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
+    """The questions whose answers are the times of a layout, in the order of ``_timing``."""
+    first = ServingQuestion(
+        form=model.form,
+        model=model.name,
+        software=layout.engine.name,
+        precision=model.precision,
+        weight_bytes=model.weight_bytes,
+        device=layout.place.device,
+        count=layout.devices,
+        kind="first",
+        prompt=0,
+        output=1,
+        sequences=1,
+    )
+    token = replace(first, kind="token", interleaved=False)
+    waiting = replace(token, interleaved=True)
+    yield from (replace(first, prompt=prompt) for prompt in (_PROMPTS[0], _PROMPTS[-1]))
+    yield from (replace(token, sequences=sequences) for sequences in SEQUENCES)
+    yield from (replace(token, prompt=prompt) for prompt in _PROMPTS)
+    yield from (replace(waiting, prompt=prompt) for prompt in _PROMPTS)
+    yield from (replace(each, prompt=_PROMPTS[0], sequences=2) for each in (token, waiting))
+
+
+def _timing(
+    layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
+) -> DeviceTiming:
+    """Take the parts of a token's time from each other."""
+    parts = iter(seconds)
+    first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
+    waited = waiting - alone
+    once = max(2 * waited[0] - (two[1] - two[0]), 0.0)
+    read = np.polynomial.Polynomial.fit(_PROMPTS, waited - once, 2).convert().coef
+    slope = (first[1] - first[0]) / (waited[-1] - waited[0])
+    return DeviceTiming(
+        layouts=tuple(layouts),
+        step=tuple(step),
+        cached=(alone[-1] - alone[0]) / (_PROMPTS[-1] - _PROMPTS[0]),
+        read=tuple(read),
+        once=once,
+        first=(first[0] - slope * (waited[0] - once), slope),
+        spread=(*spread, *map(at_full_load, spread[2:])),
+    )

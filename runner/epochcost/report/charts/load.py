@@ -1,0 +1,152 @@
+"""Cost of a million tokens against the load: machines that are cheapest somewhere, and APIs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Annotated, Any
+
+from epochcost.report.charts import axes, theme
+from epochcost.report.charts.data import ChartData, Shown
+from epochcost.report.charts.figure import Chart, Figure
+
+# Requests a second at which ways are compared: twelve in each factor of ten.
+RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
+# More lines than that nobody tells apart; ways nearer than this share of their cost are one line.
+_MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
+_HEIGHT, _LINE = 340, 16.0
+# A chart of fewer ways, or points that differ, is a sentence.
+_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A machine, or an API, with its cost of a million tokens at each of ``RATES``."""
+
+    name: str
+    costs: tuple[float, ...]
+    is_api: bool = False
+
+    def wins_over(self, others: Sequence[Way]) -> bool:
+        """Whether it is clearly the cheapest at any rate."""
+        least = [min(costs) for costs in zip(*(other.costs for other in others), strict=True)]
+        pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
+        return any(cost < (1 - _ALIKE) * rival for cost, rival in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCost:
+    """The cost of a million tokens at a rate, by one way to serve them."""
+
+    way: Annotated[str, Shown("Way")]
+    requests_per_second: Annotated[float, Shown("Requests/s", "number")]
+    cost: Annotated[float, Shown("A million tokens", "money")]
+    is_api: Annotated[bool, Shown("API")]
+    label_cost: Annotated[float | None, Shown("Label", "money", place="chart")] = None
+
+
+@dataclass(frozen=True)
+class CostByLoad(Chart[LoadCost]):
+    """A line for each way on log axes, named in the corner that none reaches; APIs are dashed."""
+
+    height = _HEIGHT
+    summary = "Cost of a million tokens by the rate of requests."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """Lines, points for tooltips, and the names on paper of their own."""
+        title = "cost of a million tokens"
+        also = self.data.values_of("cost", "label_cost")
+        base = self.marks(alt).encode(
+            x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
+            y=axes.log_axis(alt.Y, self.data, "cost", title, also=also),
+            color=theme.colour_by(alt, self.data, "way", legend=None),
+        )
+        dashes = alt.condition("datum.is_api == 'yes'", alt.value([6, 4]), alt.value([1, 0]))
+        ends = base.transform_filter("isValid(datum.label_cost)")
+        names = ends.encode(y=axes.log_axis(alt.Y, self.data, "label_cost", title, also=also))
+        shape = theme.shape_by(alt, self.data, "way").legend(None)
+        text = names.encode(text="way:N")
+        look = {"align": "right", "dx": -12, "fontSize": 12}
+        return [
+            base.mark_line(strokeWidth=2).encode(strokeDash=dashes),
+            base.mark_point(size=60, opacity=0).encode(tooltip=self.data.tooltips(alt)),
+            *(
+                marked.encode(shape=shape).mark_point(filled=True, size=70, opacity=1)
+                for marked in (ends, names)
+            ),
+            text.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4),
+            text.encode(color=alt.value("var(--ec-ink)")).mark_text(**look),
+        ]
+
+
+def cost_by_load(
+    ways: Sequence[Way], *, identifier: str, currency: str, requests: str, turn: str = ""
+) -> Figure | None:
+    """Draw the machines that are cheapest at some rate beside the cheapest APIs.
+
+    ``requests`` are the requests in words, ``turn`` is the rate from which a machine beats all
+    APIs. None if fewer than two ways differ.
+    """
+    drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
+    if len(drawn) < _LEAST:
+        return None
+    return Figure(
+        id=identifier,
+        title=finding(drawn, turn),
+        description=(
+            f"{requests}, on machines at list prices that are kept whether busy or not, more of "
+            "them as the load grows. Machines that are cheapest at no load are left out, and "
+            f"{'dashed lines are the cheapest APIs' if drawn[-1].is_api else 'no API has a price'}."
+        ),
+        chart=CostByLoad(ChartData(tuple(_rows(drawn)), currency)),
+    )
+
+
+def finding(ways: Sequence[Way], turn: str = "") -> str:
+    """The cheapest way at low and at high load, as a sentence without its full stop."""
+    cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
+    turns = [at for at, (before, name) in enumerate(pairwise(cheapest), 1) if before != name]
+    if cheapest[0] == cheapest[-1]:
+        return f"{cheapest[0]} costs least at {'low and at full' if turns else 'every'} load"
+    begin, end = (f"{RATES[turns[at]]:.2g}" for at in (0, -1))
+    if any(way.is_api and way.name == cheapest[0] for way in ways):
+        begin = turn or begin
+    until = f"{cheapest[0]} costs least up to {begin} requests/s"
+    if len(turns) == 1:
+        return f"{until}, {cheapest[-1]} from there on"
+    return f"{until}, then {cheapest[turns[0]]}, {cheapest[-1]} from {end} on"
+
+
+def _winners(ways: Sequence[Way]) -> list[Way]:
+    """The machines that are clearly cheapest somewhere, those that win most often first."""
+    machines = [way for way in ways if not way.is_api]
+    wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
+    drawn: list[Way] = []
+    for way in sorted(dict.fromkeys(wins), key=wins.count, reverse=True):
+        if len(drawn) < _MOST_MACHINES and way.wins_over(drawn):
+            drawn.append(way)
+    return drawn
+
+
+def _distinct(apis: Sequence[Way]) -> list[Way]:
+    """APIs whose prices differ, cheapest first; one line stands for those that agree."""
+    distinct: list[Way] = []
+    for api in sorted(apis, key=lambda way: way.costs[0]):
+        if not distinct or api.costs[0] > (1 + _ALIKE) * distinct[-1].costs[0]:
+            distinct.append(api)
+    return distinct
+
+
+def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
+    """All points; the last of each way has its name's place, from the top in the order of costs."""
+    costs = [cost for way in ways for cost in way.costs]
+    low, high = (math.log(end) for end in axes.log_domain(costs))
+    ranked = sorted(ways, key=lambda way: -way.costs[-1])
+    for way in ways:
+        place = (ranked.index(way) + 1) * _LINE / _HEIGHT
+        for rate, cost in zip(RATES, way.costs, strict=True):
+            label = math.exp(high - place * (high - low)) if rate == RATES[-1] else None
+            yield LoadCost(way.name, float(rate), cost, way.is_api, label)

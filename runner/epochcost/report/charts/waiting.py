@@ -1,0 +1,89 @@
+"""Chart of a decoder behind an engine: waiting for the first token by the rate of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from epochcost.analysis.serving import ServedDecoder
+from epochcost.report.charts import axes, theme
+from epochcost.report.charts.data import ChartData, Shown
+from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.escape import one_line
+
+# By field: its words and dash.
+_PERCENTILES: dict[str, tuple[str, list[int]]] = {
+    "first_p50": ("median", [1, 0]),
+    "first_p90": ("90 % below", [6, 3]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRate:
+    """Waiting times at one rate of requests."""
+
+    way: Annotated[str, Shown("Precision and machine")]
+    requests_per_second: Annotated[float, Shown("Requests/s", "number")]
+    first_p50: Annotated[float, Shown("First token, median", "seconds")]
+    first_p90: Annotated[float, Shown("First token, 90 % below", "seconds")]
+
+
+@dataclass(frozen=True)
+class WaitingChart(Chart[AskedRate]):
+    """A line for each way (colour) and percentile (dash); ``bounds`` are in seconds."""
+
+    bounds: tuple[float, ...]
+    summary = "Time to the first token by the rate of requests."
+
+    def layers(self, alt: Any) -> list[Any]:
+        """A rule for each bound, then lines and points of both percentiles."""
+        domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
+        ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
+        y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", ticks, label)
+        words, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
+        names = dict(zip(_PERCENTILES, words, strict=True))
+        values = self.data.fold(names, "percentile", "seconds")
+        base = alt.Chart(alt.Data(values=values)).encode(
+            x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
+            y=y,
+            color=theme.colour_by(alt, self.data, "way"),
+        )
+        bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in self.bounds]))
+        dash = alt.Scale(domain=words, range=dashes)
+        return [
+            bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
+            base.mark_line(strokeWidth=2).encode(
+                strokeDash=alt.StrokeDash("percentile:N", scale=dash, title="first token")
+            ),
+            base.mark_point(filled=True, size=50).encode(
+                shape=theme.shape_by(alt, self.data, "way"), tooltip=self.data.tooltips(alt)
+            ),
+        ]
+
+
+def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
+    """Every rate at which a decoder was asked behind an engine; None where none was."""
+    rates = tuple(rate for decoder in served for rate in _rates(decoder))
+    if not rates:
+        return None
+    alike = len({decoder.requests.lengths_words for decoder in served}) == 1
+    bounds = sorted({decoder.requests.first_token_ms / 1e3 for decoder in served})
+    return Figure(
+        id=identifier,
+        title="Waiting for the first token",
+        description=(
+            "From a request's arrival to its first token, by LoadGen's percentiles; a dashed "
+            "rule is a bound whose highest rate was searched for."
+            + ("" if alike else " Not all requests are equally long: the table says how long.")
+        ),
+        chart=WaitingChart(ChartData(rates), tuple(bounds)),
+    )
+
+
+def _rates(decoder: ServedDecoder) -> Iterator[AskedRate]:
+    for rate in decoder.rates:
+        median, most = rate.first_seconds(50), rate.first_seconds(90)
+        if median is not None and most is not None:
+            way = one_line(f"{decoder.precision}, {decoder.machine.name}")
+            yield AskedRate(way, float(rate.per_second), median, most)

@@ -1,0 +1,238 @@
+"""Scripts from which the browser computes what other traffic costs (`tokens.js`).
+
+Of timed decoders the formulas of `analysis.tokens`, traced for each number of sequences. Of
+predicted ones a few times by kind of device, number, software and precision, which the law of
+`predict.decoders` adds up: of reading prompts of some lengths, and of one more token of some
+sequences; one program for all of them does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+from epochcost.analysis.machines import Machine, published_machine
+from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
+from epochcost.analysis.serving_capacity import Layout
+from epochcost.analysis.tokens import (
+    break_even_rate,
+    busy_per_million,
+    hour_of,
+    machines_for,
+    middle_of,
+    rented_per_million,
+    token_seconds,
+    written_seconds,
+)
+from epochcost.analysis.traffic import PRECISION, DeviceTiming, predicted_timings
+from epochcost.cost import Time
+from epochcost.cost.money import exact_arithmetic
+from epochcost.cost.program import answers_program
+from epochcost.cost.tracing import maximum, symbol, where
+from epochcost.report.escape import one_line
+from epochcost.report.pages.page import Report
+from epochcost.specs.catalogue import current_prices
+from epochcost.specs.price import MILLION, ApiPrice
+
+FOLDER = "data/calculator/tokens"
+SHARED = f"{FOLDER}.js"
+Json = Any
+_PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
+
+
+def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+    """A script for each decoder and one for all, by address: a page on a disk can fetch nothing.
+
+    Of all decoders with an answer, or of some.
+    """
+    hardware = report.catalogue.hardware.values()
+    machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
+    programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
+    yield SHARED, _script("epochcostTokens", {"machines": machines, **programs})
+    if names is None:
+        names = {*report.trials.decoders, *report.tokens}
+    for name in sorted(names):
+        apis = [api for api in report.catalogue.apis.values() if api.model == name]
+        published = {
+            "decoders": [_decoder(report, timed) for timed in report.trials.decoders.get(name, ())],
+            "apis": [_api(api) for api in apis],
+            "precision": PRECISION,
+            "timings": [_timing(timing) for timing in predicted_timings(report.market, name)],
+        }
+        yield f"{FOLDER}/{name}.js", _script(f"epochcost-tokens/{name}", published)
+
+
+def _script(name: str, value: Json) -> str:
+    data = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return f'window["{name}"]={data};\n'
+
+
+def _timing(timing: DeviceTiming) -> Json:
+    layout = timing.layouts[0]
+    read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
+    first = dict(zip(("start", "slope"), timing.first, strict=True))
+    phases = {"cached": timing.cached, "once": timing.once, **read, **first}
+    return {
+        "software": layout.engine.name,
+        "devices": layout.devices,
+        "room": int(layout.room),
+        "step": [_short_of(seconds) for seconds in timing.step[: _most(layout)]],
+        "phases": {name: _short_of(seconds) for name, seconds in phases.items()},
+        "spread": [_short_of(end) for end in timing.spread],
+        "machines": {
+            alike.place.machine.hardware: alike.place.count // alike.devices
+            for alike in timing.layouts
+        },
+    }
+
+
+def _most(layout: Layout) -> int:
+    """How many powers of two of sequences its engine takes."""
+    return layout.engine.most_sequences.bit_length()
+
+
+def _short_of(seconds: float) -> float:
+    """Five digits: predictions are known to fewer."""
+    return float(f"{seconds:.5g}")
+
+
+def _decoder(report: Report, timed: TimedDecoder) -> Json:
+    return {
+        "machine": timed.machine.hardware,
+        **_machine(report, timed.machine),
+        "precision": timed.precision,
+        "software": one_line(timed.software),
+        "capacities": [
+            {"sequences": number, "program": _capacity(timed, number)} for number in timed.sequences
+        ],
+    }
+
+
+def _machine(report: Report, machine: Machine) -> Json:
+    prices = current_prices(report.catalogue.prices_of(machine.hardware))
+    priced = [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
+    return {
+        "name": one_line(machine.name),
+        "plans": [
+            {
+                "name": one_line(f"{price.provider} {price.plan_words}"),
+                "as_of": str(price.as_of),
+                "assumed": price.assumed,
+                "reserved": bool(price.reservation),
+                "currency": price.currency,
+                "hour": float(hour),
+            }
+            for price, hour in priced
+        ],
+    }
+
+
+def _predicted_capacity() -> Json:
+    """Seconds of a copy of a model for a request and between two tokens, by those of phases.
+
+    ``step`` is that of so many sequences without a cache, ``alone`` of one.
+    """
+    sequences, step, alone, cached, once = map(
+        symbol, ("sequences", "step", "alone", "cached", "once")
+    )
+    with exact_arithmetic():
+        read = symbol("read0") + _PROMPT * (symbol("read1") + _PROMPT * symbol("read2"))
+        first = maximum(alone, symbol("start") + symbol("slope") * read)
+        in_cache = cached * middle_of(_PROMPT, _OUTPUT)
+        single, full = alone + in_cache, step + sequences * in_cache
+        token = full + (sequences * read + once) / _OUTPUT
+        later = where(_OUTPUT <= 1, token, (_OUTPUT * token - first) / (_OUTPUT - 1))
+        return answers_program(
+            {
+                "first": first,
+                "token": where(sequences <= 1, single, token),
+                "between": where(sequences <= 1, single, maximum(single, later)),
+            }
+        )
+
+
+def _request() -> Json:
+    """A machine's seconds for a request, by those of the phases of each of its copies."""
+    first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
+    with exact_arithmetic():
+        shared = _OUTPUT * token / sequences
+        request = where(sequences <= 1, first + (_OUTPUT - 1) * token, shared) / copies
+    return answers_program({"request": request})
+
+
+def _cost() -> Json:
+    """Costs of a million tokens by a machine's seconds for a request, at its ends and its mean."""
+    ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
+    with exact_arithmetic():
+        return answers_program(_bills(ends, tokens))
+
+
+def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
+    """Costs and machines by the low end, the mean and the high end of a request's seconds."""
+    machines = [machines_for(_RATE, seconds) for seconds in requests]
+    low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
+    return {
+        "machines": machines[1],
+        "low": low,
+        "mean": mean,
+        "high": high,
+        "full": busy_per_million(_HOUR, requests[1], tokens),
+        "turn": break_even_rate(_HOUR, symbol("api_request")),
+    }
+
+
+def _capacity(timed: TimedDecoder, sequences: int) -> Any:
+    """Formulas of times and costs by the lengths and the rate of requests, and an hour's price.
+
+    ``timed`` is 1 for lengths between those that were timed, else 0.
+    """
+    prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
+    middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
+    firsts = [seconds_at(_short(points), _PROMPT) for points in ends_of(prefills)]
+    steps = [seconds_at(_short(points), middle) for points in ends_of(decodes)]
+    with exact_arithmetic():
+        requests = [
+            first + written_seconds(step, _OUTPUT, sequences)
+            for first, step in zip(firsts, steps, strict=True)
+        ]
+        bills = _bills(requests, tokens)
+    return answers_program(
+        {
+            "timed": _within(prefills, _PROMPT) * _within(decodes, middle),
+            "first": firsts[1],
+            "token": token_seconds(firsts[1], steps[1], _OUTPUT, sequences),
+            "request": requests[1],
+            **bills,
+        }
+    )
+
+
+def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
+    """Times of nine digits: a doubled digit would cost more than it tells."""
+    return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
+
+
+def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
+    """1 where a length is not outside of those that were timed, else 0; of a symbol the formula."""
+    shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
+    at_most = where(tokens <= longest, Decimal(1), Decimal(0))
+    return where(tokens < shortest, Decimal(0), at_most)
+
+
+def _api(api: ApiPrice) -> Json:
+    request = api.model_copy(update={"long": None}).request(_PROMPT, _OUTPUT)
+    if api.long is not None:
+        prices = {
+            name: getattr(api.long, name) for name in ("input_per_million", "output_per_million")
+        }
+        beyond = api.model_copy(update={"long": None, **prices}).request(_PROMPT, _OUTPUT)
+        request = where(api.long.above_tokens >= _PROMPT, request, beyond)
+    cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
+    return {
+        "name": one_line(f"{api.provider}, {api.name}"),
+        "as_of": str(api.as_of),
+        "currency": api.currency,
+        "program": answers_program(cost),
+    }

@@ -1,0 +1,81 @@
+"""The chart of cost by load: machines that win somewhere, distinct APIs, and names with room."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from epochcost.report.charts.figure import Figure
+from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
+
+
+def machine(name: str, hour: float, most: float) -> Way:
+    """A machine that is bought for an hour and does so many requests a second at most."""
+    costs = (hour * max(1.0, float(rate) / most) / float(rate) for rate in RATES)
+    return Way(name, tuple(costs))
+
+
+def api(name: str, cost: float) -> Way:
+    """An API, whose price is the same at every rate."""
+    return Way(name, (cost,) * len(RATES), is_api=True)
+
+
+SMALL, LARGE, DEAR = machine("small", 1, 2), machine("large", 5, 40), machine("dear", 6, 30)
+
+
+def drawn(*ways: Way) -> Figure:
+    """The chart of some ways."""
+    figure = cost_by_load(ways, identifier="x", currency="USD", requests="Requests")
+    assert figure is not None
+    return figure
+
+
+def names(figure: Figure) -> list[str]:
+    """The ways that a chart draws, in their order."""
+    return list(dict.fromkeys(figure.chart.data.values_of("way")))
+
+
+def test_only_machines_that_win_somewhere_are_drawn() -> None:
+    """One that is dearer at every load is left out, and one that nearly ties with a winner."""
+    twin = machine("twin", 1.01, 2.01)
+    assert set(names(drawn(DEAR, SMALL, LARGE, twin))) == {"small", "large"}
+
+
+def test_apis_of_one_price_are_one_line() -> None:
+    """Of four APIs, two of which agree, three are drawn, cheapest first."""
+    apis = [api("d", 9), api("b", 1.02), api("a", 1), api("c", 3)]
+    assert names(drawn(SMALL, *apis)) == ["small", "a", "c", "d"]
+
+
+def test_fewer_than_two_ways_are_no_chart() -> None:
+    """One machine alone, and nothing at all."""
+    assert cost_by_load([SMALL], identifier="x", currency="USD", requests="") is None
+    assert cost_by_load([], identifier="x", currency="USD", requests="") is None
+
+
+@pytest.mark.parametrize(
+    ("ways", "title"),
+    [
+        ((SMALL, api("a", 0.01)), "a costs least at every load"),
+        ((SMALL, LARGE), "small costs least up to 12 requests/s, large from there on"),
+        (
+            (SMALL, LARGE, api("a", 3)),
+            "a costs least up to 0.38 requests/s, then small, large from 12 on",
+        ),
+    ],
+    ids=["api", "machines", "both"],
+)
+def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> None:
+    """At low load and at full load, and from which load on."""
+    assert finding(ways) == title
+
+
+def test_names_have_room() -> None:
+    """No two stand nearer than a line, in the order of the lines' right ends."""
+    figure = drawn(SMALL, LARGE, *(api(name, 2.0**at) for at, name in enumerate("abc")))
+    rows = [row for row in figure.chart.data.rows if row.label_cost is not None]
+    ranked = sorted(rows, key=lambda row: row.cost)
+    assert len(ranked) == 5
+    for lower, upper in pairwise(ranked):
+        assert upper.label_cost > 1.2 * lower.label_cost
