@@ -33,8 +33,7 @@ _SIZES = (
     (r"(\d+)xCPU", 1),
     (r"-(\d+)(?:-lssd)?$", 1),
 )
-# Processors of families of machines whose specs name a clock alone, by their provider's pages of
-# instance types (aws.amazon.com/ec2/instance-types).
+# Assumed of families of machines whose specs name a clock alone: the usual processor of each.
 _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 
