@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -11,8 +12,8 @@ from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
 
 
 def machine(name: str, hour: float, most: float) -> Way:
-    """A machine that is bought for an hour and does so many requests a second at most."""
-    costs = (hour * max(1.0, float(rate) / most) / float(rate) for rate in RATES)
+    """Machines of a price that do so many requests a second each."""
+    costs = (hour * math.ceil(float(rate) / most) / float(rate) for rate in RATES)
     return Way(name, tuple(costs))
 
 
@@ -58,13 +59,17 @@ def test_fewer_than_two_ways_are_no_chart() -> None:
     ("ways", "title"),
     [
         ((SMALL, api("a", 0.01)), "a costs least at every load"),
+        (
+            (machine("full", 8, 20), api("a", 0.5)),
+            "a costs least at most loads, full around 18 requests/s",
+        ),
         ((SMALL, LARGE), "small costs least up to 12 requests/s, large from there on"),
         (
             (SMALL, LARGE, api("a", 3)),
-            "a costs least up to 0.38 requests/s, then small, large from 12 on",
+            "a costs least up to 0.38 requests/s, then small, large at high load",
         ),
     ],
-    ids=["api", "machines", "both"],
+    ids=["api", "once", "machines", "both"],
 )
 def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> None:
     """At low load and at full load, and from which load on."""

@@ -12,9 +12,12 @@ from typing import Annotated, Any
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Shown
 from epochcost.report.charts.figure import Chart, Figure
+from epochcost.report.wording import per_second_words
 
 # Requests a second at which ways are compared: twelve in each factor of ten.
 RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
+# The rates of the highest factor of ten.
+_HIGH = 12
 # More lines than that nobody tells apart; ways nearer than this share of their cost are one line.
 _MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
 _HEIGHT, _LINE = 340, 16.0
@@ -106,18 +109,27 @@ def cost_by_load(
 
 
 def finding(ways: Sequence[Way], turn: str = "") -> str:
-    """The cheapest way at low and at high load, as a sentence without its full stop."""
+    """The cheapest way at low and at high load, as a sentence without its full stop.
+
+    At the highest loads each further machine makes costs jump: what wins there most often counts.
+    """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
+    first, high = cheapest[0], cheapest[-_HIGH:]
+    last = max(dict.fromkeys(high), key=high.count)
     turns = [at for at, (before, name) in enumerate(pairwise(cheapest), 1) if before != name]
-    if cheapest[0] == cheapest[-1]:
-        return f"{cheapest[0]} costs least at {'low and at full' if turns else 'every'} load"
-    begin, end = (f"{RATES[turns[at]]:.2g}" for at in (0, -1))
-    if any(way.is_api and way.name == cheapest[0] for way in ways):
+    if not turns:
+        return f"{first} costs least at every load"
+    second, begin = cheapest[turns[0]], per_second_words(RATES[turns[0]])
+    if any(way.is_api and way.name == first for way in ways):
         begin = turn or begin
-    until = f"{cheapest[0]} costs least up to {begin} requests/s"
-    if len(turns) == 1:
-        return f"{until}, {cheapest[-1]} from there on"
-    return f"{until}, then {cheapest[turns[0]]}, {cheapest[-1]} from {end} on"
+    if last == first:
+        return f"{first} costs least at most loads, {second} around {begin} requests/s"
+    until = f"{first} costs least up to {begin} requests/s"
+    return (
+        f"{until}, {second} from there on"
+        if last == second
+        else (f"{until}, then {second}, {last} at high load")
+    )
 
 
 def _winners(ways: Sequence[Way]) -> list[Way]:
