@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import observe
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.tokens import (
+    Deployment,
     Requests,
+    ServingOffer,
     api_per_million,
     best_capacity,
     break_even_per_second,
     capacities,
-    serving_offers,
+    priced_offers,
 )
-from epochcost.cost import Time
 from epochcost.plan.work import Phase
 from epochcost.results.records import Result
 from epochcost.specs.catalogue import Catalogue
@@ -134,65 +133,31 @@ def test_bounds_choose_how_many_are_in_work(
     assert (best and best.sequences) == sequences
 
 
-_TOKENS = st.integers(100, 200)
-_ODD = st.decimals("0.001", "20", places=3)
+def offers_of(
+    catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
+) -> tuple[ServingOffer, ...]:
+    """Every timed decoder that keeps the bounds, under every plan."""
+    best = [(Deployment.of(timed), best_capacity(timed, requests)) for timed in decoders]
+    kept = [(timed, capacity) for timed, capacity in best if capacity is not None]
+    return priced_offers(catalogue, kept, requests)
 
 
-@given(prompt=_TOKENS, output=st.integers(1, 80), rate=_ODD)
-def test_tokens_read_and_written_add_up(
-    catalogue: Catalogue, decoder: TimedDecoder, prompt: int, output: int, rate: Decimal
-) -> None:
-    """At any rate a request's tokens of both kinds cost what all of them cost together."""
-    asked = Requests(rate, prompt, output)
-    for offer in serving_offers(catalogue, [spread(decoder)], asked):
-        assert offer.by_kind is not None
-        assert offer.full_by_kind is not None
-        for whole, apart in ((offer.per_million, offer.by_kind), (offer.full, offer.full_by_kind)):
-            both = apart.input.mean * prompt + apart.output.mean * output
-            assert abs(both / (whole.mean * asked.tokens) - 1) < Decimal("1e-26")
-            for one in (whole, apart.input, apart.output):
-                assert one.low <= one.mean <= one.high
-        low, high = offer.full_by_kind.input.low, offer.full_by_kind.output.low
-        assert float(low * prompt + high * output) == pytest.approx(
-            float(offer.full.low * asked.tokens)
-        )
-
-
-def spread(decoder: TimedDecoder) -> TimedDecoder:
-    """The same with intervals, those of decoding the wider ones."""
-    wide = {"prefill": Decimal("1.1"), "decode": Decimal(2)}
-    return replace(
-        decoder,
-        phases=tuple(
-            replace(
-                one,
-                step=Time(
-                    one.step.mean / wide[one.phase.name],
-                    one.step.mean,
-                    one.step.mean * wide[one.phase.name],
-                ),
-            )
-            for one in decoder.phases
-        ),
-    )
-
-
-def test_reading_is_cheaper_than_writing(catalogue: Catalogue, decoder: TimedDecoder) -> None:
-    """By hand at a dollar an hour: 100 read in 0.5 s, 50 written in 3.125 s."""
-    (offer,) = serving_offers(catalogue, [decoder], Requests(Decimal("0.1"), 100, 50))
-    assert offer.by_kind is not None
-    assert offer.full_by_kind is not None
-    assert float(offer.full_by_kind.input.mean) == pytest.approx(0.5 / 100 / 3600 * 1e6)
-    assert float(offer.full_by_kind.output.mean) == pytest.approx(3.125 / 50 / 3600 * 1e6)
-    idle = 1 / (0.1 * 3.625)
-    assert float(offer.by_kind.input.mean) == pytest.approx(idle * 0.5 / 100 / 3600 * 1e6)
+def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: TimedDecoder) -> None:
+    """By hand at a dollar an hour: 3.625 s for 150 tokens, and a request every ten seconds."""
+    (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.1"), 100, 50))
+    assert float(offer.full.mean) == pytest.approx(3.625 / 150 / 3600 * 1e6)
+    assert float(offer.per_million.mean) == pytest.approx(10 / 150 / 3600 * 1e6)
+    assert float(offer.busy) == pytest.approx(0.3625)
+    assert offer.machines == 1
+    (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.3"), 100, 50))
+    assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.3 * 3.625 / 2))
 
 
 def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:
     """A request costs 100 · 1 + 50 · 4 millionths: 0.0003 USD; an hour costs 1 USD."""
     api = catalogue.apis["theirs"]
     asked = Requests(Decimal("0.1"), 100, 50)
-    (offer,) = serving_offers(catalogue, [decoder], asked)
+    (offer,) = offers_of(catalogue, [decoder], asked)
     assert api_per_million(api, asked) == 2
     # 1 / 3600 / 0.0003 = 0.926 a second are more than the 0.276 that the machine does.
     assert break_even_per_second(offer, api, asked) is None

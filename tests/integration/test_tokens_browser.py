@@ -14,11 +14,11 @@ import onnx
 import pytest
 from playwright.sync_api import Page
 
-from analysis.test_tokens import phase_result, project
+from analysis.test_tokens import offers_of, phase_result, project
 from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
-from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million, serving_offers
+from epochcost.analysis.tokens import Requests, ServingOffer, api_per_million
 from epochcost.report.pages import workload
 from epochcost.report.pages.page import Report
 from epochcost.report.templates import environment, render
@@ -86,7 +86,7 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
                 [data, plain(asked)],
             )
             machines = [one for one in found if "plan" in one]
-            engine = serving_offers(report.catalogue, own, asked)
+            engine = offers_of(report.catalogue, own, asked)
             assert len(machines) == len(engine)
             for said, meant in zip(by_cost(machines), sorted(engine, key=order), strict=True):
                 agree(said, meant)

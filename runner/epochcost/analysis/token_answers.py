@@ -277,8 +277,7 @@ class TokenMarket:
                 if best is None:
                     refusals.append(_refusal(timed, requests))
                 else:
-                    place = Deployment(timed.machine, timed.precision, timed.software)
-                    deployed.append((place, best))
+                    deployed.append((Deployment.of(timed), best))
         return deployed, refusals
 
     def _predicted(

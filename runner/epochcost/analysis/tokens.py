@@ -10,7 +10,7 @@ is not in the phases. Phases that nobody measured are predicted in ``serving_cap
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
@@ -20,7 +20,7 @@ from epochcost.analysis.observations import Kind
 from epochcost.analysis.odds import normal_draws
 from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import mark_of
-from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
+from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.tracing import ceiling, maximum
 from epochcost.predict.joint import seed_of
@@ -72,6 +72,11 @@ class Deployment:
     copies: int = 1
     tensor_parallel: int = 1
 
+    @classmethod
+    def of(cls, timed: TimedDecoder) -> Deployment:
+        """The deployment whose phases were timed."""
+        return cls(timed.machine, timed.precision, timed.software)
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -79,15 +84,13 @@ class Capacity:
 
     ``first`` is the time to the first token where nothing waits, ``token`` that between two.
     ``request`` is the machine's time for one request, its share of what is done at once for all,
-    of which ``reading`` is the prompt's; None where nobody measured the two apart. ``draws`` are
-    those of the logarithm of ``request`` in units of its mean; None where it was measured.
+    and ``draws`` are those of its logarithm in units of its mean; None where it was measured.
     """
 
     sequences: int
     first: Time
     token: Time
     request: Time
-    reading: Time | None = None
     draws: KeptArray | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -122,7 +125,6 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
                 first=prefill,
                 token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
                 request=_sum(prefill, written),
-                reading=prefill,
             )
 
 
@@ -181,21 +183,12 @@ def _sum(first: Time, second: Time) -> Time:
 
 
 @dataclass(frozen=True, slots=True)
-class CostByKind:
-    """Costs of a million tokens that are read, and of a million that are written."""
-
-    input: Estimate
-    output: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class ServingOffer:
     """A machine under a plan for the requests in question.
 
     ``machines`` run side by side, ``busy`` that share of the time; ``per_million`` is the cost of a
-    million tokens, read or written, and ``full`` that of a machine that is never idle. ``by_kind``
-    and ``full_by_kind`` are the same by kind, of phases that were measured. ``hour`` is the cost of
-    an hour of one machine.
+    million tokens, read or written, and ``full`` that of a machine that is never idle. ``hour`` is
+    the cost of an hour of one machine.
     """
 
     deployment: Deployment
@@ -206,8 +199,6 @@ class ServingOffer:
     hour: Decimal
     per_million: Estimate
     full: Estimate
-    by_kind: CostByKind | None
-    full_by_kind: CostByKind | None
 
     @property
     def mark(self) -> str:
@@ -226,18 +217,6 @@ class ApiOffer:
     def ended(self) -> bool:
         """Whether it is no longer offered."""
         return self.api.valid_until is not None and self.api.valid_until < today()
-
-
-def serving_offers(
-    catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
-) -> tuple[ServingOffer, ...]:
-    """Every timed machine and current plan that keeps the bounds, cheapest first."""
-    timed = [
-        (Deployment(decoder.machine, decoder.precision, decoder.software), capacity)
-        for decoder in decoders
-        if (capacity := best_capacity(decoder, requests)) is not None
-    ]
-    return priced_offers(catalogue, timed, requests)
 
 
 def priced_offers(
@@ -260,12 +239,6 @@ def priced_offers(
     return tuple(sorted(offers, key=_cheapest_first))
 
 
-def at_rate(offer: ServingOffer, requests: Requests, per_second: float) -> Cost:
-    """Cost of a million tokens on the same machines at another rate."""
-    again = replace(requests, per_second=Decimal(repr(per_second)))
-    return _offer(offer.deployment, offer.price, offer.hour, offer.capacity, again).per_million
-
-
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
     """Sort by cost; of equal costs first the machine that is cheaper with more to do."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
@@ -280,7 +253,6 @@ def _offer(
         bills = [rented_per_million(hour, count, requests.per_second, tokens) for count in machines]
         full = [busy_per_million(hour, seconds, tokens) for seconds in times]
         busy = requests.per_second * capacity.request.mean / machines[1]
-    bill, whole = _estimate(price, bills), _estimate(price, full)
     return ServingOffer(
         deployment=deployment,
         price=price,
@@ -288,10 +260,8 @@ def _offer(
         machines=int(machines[1]),
         busy=busy,
         hour=hour,
-        per_million=bill,
-        full=whole,
-        by_kind=_cost_by_kind(capacity, requests, bill, owed=True),
-        full_by_kind=_cost_by_kind(capacity, requests, whole, owed=False),
+        per_million=_estimate(price, bills),
+        full=_estimate(price, full),
     )
 
 
@@ -307,37 +277,6 @@ def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
         alone = rented_per_million(offer.hour, Decimal(1), rate, tokens)
     costs: Vector = float(alone) * machines
     return costs
-
-
-def _cost_by_kind(
-    capacity: Capacity, requests: Requests, bill: Estimate, *, owed: bool
-) -> CostByKind | None:
-    """Each phase's share of the cost of a million tokens; None if they were not timed apart.
-
-    Of what is ``owed`` however long both take, one has least when the other takes longest.
-    """
-    reading = capacity.reading
-    if reading is None:
-        return None
-    with exact_arithmetic():
-        ends = zip(ends_of_time(capacity.request), ends_of_time(reading), strict=True)
-        writing = Time(*(whole - read for whole, read in ends))
-        prompt, output = (
-            Decimal(requests.tokens) / length for length in (requests.prompt, requests.output)
-        )
-        return CostByKind(
-            _share(bill, reading, writing, prompt, owed=owed),
-            _share(bill, writing, reading, output, owed=owed),
-        )
-
-
-def _share(bill: Estimate, phase: Time, rest: Time, times: Decimal, *, owed: bool) -> Estimate:
-    with_least, with_most = (rest.high, rest.low) if owed else (rest.low, rest.high)
-    low = bill.low * times * phase.low / (phase.low + with_least)
-    mean = bill.mean * times * phase.mean / (phase.mean + rest.mean)
-    high = bill.high * times * phase.high / (phase.high + with_most)
-    # Where all three are one, their last digits are rounded apart.
-    return replace(bill, low=min(low, mean), mean=mean, high=max(high, mean))
 
 
 def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:

@@ -64,6 +64,8 @@ _RATES = (
 )  # fmt: skip
 _DROPPED_RATES = ("measured for", "written", "first token", "in time")
 _MOST_SHOWN, _MOST_NAMED = 15, 5
+# Share of the time beyond which requests that come at once wait long for each other.
+_BUSIEST = Decimal("0.9")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -218,10 +220,11 @@ def _on_machine(offer: ServingOffer) -> str:
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
+    late = "; so busy that requests wait long: plan for less" if offer.busy > _BUSIEST else ""
     return (
         f"{name_of(offer)} with {_software(offer)}: {_amount(cost)} a million tokens{likely} "
         f"({offer.mark}; {number}, busy {share(float(offer.busy))} of the time, of at most "
-        f"{_per_second(offer.capacity.per_second)} each{reservation})"
+        f"{_per_second(offer.capacity.per_second)} each{late}{reservation})"
     )
 
 

@@ -55,10 +55,6 @@ def _wins(answer: TokenAnswer) -> dict[str, Any] | None:
 def _offer(offer: ServingOffer, answer: TokenAnswer) -> dict[str, Any]:
     capacity, deployment, traffic = offer.capacity, offer.deployment, answer.requests
     turns = {api.api.id: break_even_per_second(offer, api.api, traffic) for api in answer.apis}
-    by_kind = offer.by_kind, offer.full_by_kind
-    read, written, full_read, full_written = (
-        getattr(costs, kind) if costs else None for costs in by_kind for kind in ("input", "output")
-    )
     return {
         "hardware": deployment.machine.hardware,
         "price": offer.price.id,
@@ -75,11 +71,7 @@ def _offer(offer: ServingOffer, answer: TokenAnswer) -> dict[str, Any]:
         "token_seconds": capacity.token,
         "request_seconds": capacity.request,
         "per_million_tokens": offer.per_million,
-        "per_million_input_tokens": read,
-        "per_million_output_tokens": written,
         "per_million_tokens_never_idle": offer.full,
-        "per_million_input_tokens_never_idle": full_read,
-        "per_million_output_tokens_never_idle": full_written,
         "cheaper_than_api_from_requests_per_second": {
             name: rate for name, rate in turns.items() if rate is not None
         },
