@@ -116,12 +116,16 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
     return seconds
 
 
-def timed_decoders(inputs: Inputs) -> tuple[TimedDecoder, ...]:
-    """Every decoder whose phases were timed on whole machines, in the order of the files."""
+def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
+    """Every decoder whose phases were timed on whole machines, in the order of the files.
+
+    Those of one model, or of all.
+    """
     plain = [
         stored
         for stored in inputs.stored
         if isinstance(stored.result.trial.work, Phase)
+        and model in (None, stored.result.trial.model)
         and stored.result.trial.variant in ("", stored.result.trial.precision)
     ]
     groups = group_by(

@@ -215,10 +215,6 @@ class TokenMarket:
         return serving_places(self._inputs.catalogue)
 
     @cached_property
-    def _timed(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        return group_by(timed_decoders(self._inputs), lambda timed: timed.model)
-
-    @cached_property
     def _served(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
         return group_by(served_decoders(self._inputs), lambda served: served.model)
 
@@ -271,7 +267,7 @@ class TokenMarket:
     ) -> Deployed:
         as_precise = _AS_PRECISE if precision == "bf16" else (precision,)
         deployed, refusals = [], []
-        for timed in self._timed.get(name, ()):
+        for timed in timed_decoders(self._inputs, name):
             if timed.precision in as_precise and software in (None, "ONNX Runtime"):
                 best = best_capacity(timed, requests)
                 if best is None:
