@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import onnx
+from onnx import TensorProto
 
 from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
@@ -22,6 +23,8 @@ from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
 # ``allowzero`` came into Reshape at 14; it keeps ONNX Runtime from fusing a late Reshape away.
 OLDEST_OPSET = 14
+# ONNX Runtime reshapes no codes of four bits; their scales are late, and so what is made of both.
+_UNRESHAPED = (TensorProto.INT4, TensorProto.UINT4)
 Rematerialisation = Literal["none", "sqrt"]
 
 # What is so much smaller than its operands is kept: means, variances, maxima.
@@ -205,7 +208,7 @@ class _Again:
 
     def _after(self, name: str, segment: int) -> str:
         value = self._op.values[name]
-        if not value.rank:
+        if not value.rank or value.elem_type in _UNRESHAPED:
             return name
         if (segment, name) not in self._late:
             self._late[segment, name] = late(value, self._zeros[segment]).name
