@@ -34,9 +34,10 @@
     return views.get(plot);
   }
 
-  /* Another chart in the same place, as the script of its figure has it. */
+  /* Another chart in the same place, as the script of its figure has it, after any that is drawn there. */
   function show(plot, spec) {
-    views.set(plot, draw(plot, structuredClone(spec)));
+    var before = Promise.resolve(views.get(plot)).catch(function () {});
+    views.set(plot, before.then(function () { return draw(plot, structuredClone(spec)); }));
     return views.get(plot);
   }
 

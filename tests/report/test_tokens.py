@@ -80,7 +80,7 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     slow = ASKED.model_copy(update={"first_token_ms": 10_000, "percentile": 50, **shorter})
     none = ASKED.model_copy(update={"first_token_ms": 1000})
     cases: list[tuple[dict[float, float], Requests, Precision]] = [
-        ({2.0: 1.0, 4.0: 2.0}, ASKED, "fp32"),
+        ({2.0: 1.0, 3.0: 1.5, 4.0: 2.0}, ASKED, "fp32"),
         ({1.0: 3.0, 2.0: 4.0}, slow, "int4"),
         ({}, none, "tf32"),
     ]
@@ -92,7 +92,7 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     page = html.unescape(built(tmp_path).pages["models/tiny.md"])
     lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
-    assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 2
+    assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 3
     assert f"no rate keeps the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
     inputs = read_inputs(catalogue, [tmp_path / "docs/data/results"], tmp_path)
     served = [*served_decoders(inputs)]
@@ -102,6 +102,10 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     assert one is not None
     assert "Not all requests are equally long" in both.description
     assert "equally long" not in one.description
+    assert (
+        waiting_chart([decoder for decoder in served if decoder not in single], identifier="x")
+        is None
+    )
 
 
 def _in_precision(result: Result, precision: Precision) -> Result:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import product
 
 from epochcost.analysis.finetune_memory import (
@@ -225,6 +225,8 @@ def _ways(
     form: DecoderForm,
 ) -> tuple[list[Way], list[Unfit]]:
     """The fastest way on each kind of machine, and the kinds that cannot."""
+    # Machines with as many devices have the same settings.
+    size_of = cache(partial(needed_bytes, decoder))
     devices, unfit = Devices(inputs.catalogue.devices.values()), []
     chosen: list[tuple[Hardware, TrainingQuestion, TrainingSetting, float]] = []
     for hardware in inputs.catalogue.hardware.values():
@@ -234,7 +236,7 @@ def _ways(
             continue
         count = hardware.accelerators[0].count * demand.machines
         room = float(device.memory_gib) * 2**30
-        sized = [(setting, needed_bytes(decoder, setting)) for setting in _settings(demand, count)]
+        sized = [(setting, size_of(setting)) for setting in _settings(demand, count)]
         fitting = [(setting, size) for setting, size in sized if size <= room]
         if not fitting:
             unfit.append(_too_small(hardware, count, room, min(size for _, size in sized)))

@@ -12,6 +12,8 @@ from epochcost.report.charts.data import ChartData, Shown
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
 
+# The table beside the chart says fewer.
+_FEWEST = 3
 # By field: its words and dash.
 _PERCENTILES: dict[str, tuple[str, list[int]]] = {
     "first_p50": ("median", [1, 0]),
@@ -63,9 +65,9 @@ class WaitingChart(Chart[AskedRate]):
 
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
-    """Every rate at which a decoder was asked behind an engine; None where none was."""
+    """Every rate at which a decoder was asked behind an engine; None below three."""
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
-    if not rates:
+    if len(set(rates)) < _FEWEST:
         return None
     alike = len({decoder.requests.lengths_words for decoder in served}) == 1
     bounds = sorted({decoder.requests.first_token_ms / 1e3 for decoder in served})
