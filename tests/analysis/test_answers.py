@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -41,6 +41,14 @@ def times_fixture(inputs: Inputs) -> Times:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arithmetic, "_memory", {})
         return times_of(inputs, ["mnist-mlp"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_counts_fixture() -> Iterator[None]:
+    """No count comes with the graphs, as in a project of one's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arithmetic, "_counts_beside", lambda _: {})
+        yield
 
 
 @pytest.fixture(name="counted")

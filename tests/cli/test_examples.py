@@ -36,7 +36,7 @@ EXAMPLES = dict(_examples())
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "datasets", "devices")
-MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m")
+MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m", "llama-3.1-8b")
 # It serves until it is stopped; that it has these options is tested with all others.
 ENDLESS = {"serve"}
 # It asks a publisher on the network; tested with one on this machine.
@@ -66,6 +66,8 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     # Few enough that withholding each in turn takes seconds.
     for table in (ROOT / "specs/observations").glob("neusight*"):
         _copy(project, str(table.relative_to(ROOT)))
+    for name in ("decoders.csv", "training-llm.csv", "training-llm.toml"):
+        _copy(project, f"specs/observations/{name}")
     for result in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*.json"):
         _copy(project, str(result.relative_to(ROOT)))
     for result in (ROOT / "docs/data/results/turin-vm-2").glob("smollm2-135m-*.json"):

@@ -76,10 +76,11 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # After docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix).
 # On older devices bf16 is fp16, and fp8 of the weights only. As many sequences at once as published
 # rates at full load fit best (benchmarks/full_load.py); of llama.cpp one stream was published.
+# What most people run first: the cheapest of several predictions would be the luckiest one.
 ENGINES = (
     Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
-    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0"), 256),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
+    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0"), 256),
 )
 
 
@@ -332,7 +333,10 @@ def _at_best(options: Sequence[_Option]) -> str:
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Ways to hold a model and one request, and machines without one, each with the reason."""
+    """Ways to hold a model and one request, and machines without one, each with the reason.
+
+    On each machine under the first of the engines that serves there.
+    """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"
     needed = (model.weight_bytes + model.cached_bytes(1) * requests.tokens) / _USABLE
@@ -340,7 +344,7 @@ def fitting(
     layouts, refusals = [], []
     for place in places:
         serving = [engine for engine in engines if engine.serves(place, model.precision)]
-        options = [each for engine in serving for each in layouts_of(model, place, engine)]
+        options = [each for engine in serving[:1] for each in layouts_of(model, place, engine)]
         held = [layout for layout in options if layout.room >= requests.tokens]
         layouts += held
         if not serving:

@@ -85,7 +85,8 @@ def tokens(
     ] = "0%",
     precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "bf16",
     software: Annotated[
-        Software | None, typer.Option(help="What serves; the cheapest on each machine without it.")
+        Software | None,
+        typer.Option(help="What serves; vLLM, or llama.cpp where vLLM cannot, without it."),
     ] = None,
     devices: Annotated[
         int | None, typer.Option(min=1, help="Accelerators of a machine at most.")
