@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -16,12 +17,14 @@ from epochcost.analysis.answers import (
     Demand,
     Times,
     cheapest_answer,
+    name_of,
     times_of,
 )
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.rates import models_with_rates
 from epochcost.analysis.rows import Offer
-from epochcost.cost.compare import Decision
+from epochcost.cost import Candidate
+from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 
@@ -109,12 +112,13 @@ def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
     found = _cheapest(inputs, mode="training").offers.candidates
     cheapest, fastest = found[0], min(found, key=lambda candidate: candidate.seconds)
 
-    def decide(deadline: Decimal | None, budget: Decimal | None) -> Decision[Offer]:
-        return Demand("mnist-mlp", "training", deadline, budget).decision(found)
+    def decide(deadline: Decimal | None, budget: Decimal | None) -> Candidate[Offer]:
+        return Limits(deadline, budget).choice(found, name_of, "a training")
 
-    assert decide(None, None).choice is cheapest
-    assert decide(fastest.seconds, None).choice is fastest
-    assert decide(None, cheapest.cost.mean).choice is not None
-    assert decide(Decimal(0), None).nearest is fastest
-    both = decide(fastest.seconds, Decimal(0))
-    assert (both.choice, both.nearest) == (None, fastest)
+    assert decide(None, None) is cheapest
+    assert decide(fastest.seconds, None) is fastest
+    assert decide(None, cheapest.cost.mean) in found
+    nearest = re.escape(name_of(fastest))
+    for limits in ((Decimal(0), None), (fastest.seconds, Decimal(0))):
+        with pytest.raises(InputError, match=f"found none: nearest is {nearest}"):
+            decide(*limits)

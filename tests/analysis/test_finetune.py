@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.finetune import TrainingDemand, by_hardware, finetune_answer
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.finetune import TrainingDemand, TuningMarket, by_hardware
+from epochcost.analysis.inputs import read_inputs
 from epochcost.cost import Usage, quote
+from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 
@@ -19,14 +20,14 @@ LORA = TrainingDemand("llama-3.1-8b", "lora", Decimal(10_000 * 512 * 3), 512)
 
 
 @pytest.fixture(scope="module")
-def inputs() -> Inputs:
+def market() -> TuningMarket:
     """The project without results."""
-    return read_inputs(load_catalogue(ROOT), [], ROOT / "docs")
+    return TuningMarket(read_inputs(load_catalogue(ROOT), [], ROOT / "docs"))
 
 
-def test_every_offer_fits_and_is_billed_for_its_time(inputs: Inputs) -> None:
+def test_every_offer_fits_and_is_billed_for_its_time(market: TuningMarket) -> None:
     """LoRA of 8B: memory within the device's, the bill of tokens over tokens a second."""
-    answer = finetune_answer(inputs, LORA)
+    answer = market.answer(LORA)
     assert len(by_hardware(answer.offers)) > 40
     for offer in answer.offers:
         way = offer.key.way
@@ -37,9 +38,9 @@ def test_every_offer_fits_and_is_billed_for_its_time(inputs: Inputs) -> None:
     assert answer.choice.cost.mean == bill.total
 
 
-def test_cheapest_leads_and_odds_add_up(inputs: Inputs) -> None:
+def test_cheapest_leads_and_odds_add_up(market: TuningMarket) -> None:
     """The choice is the lowest cost without a reservation, and chances of machines sum to one."""
-    answer = finetune_answer(inputs, LORA)
+    answer = market.answer(LORA)
     free = [offer for offer in answer.offers if not offer.key.price.reservation]
     assert answer.choice is free[0]
     assert answer.choice.cost.mean == min(offer.cost.mean for offer in free)
@@ -47,41 +48,42 @@ def test_cheapest_leads_and_odds_add_up(inputs: Inputs) -> None:
     assert answer.odds.wins > 0.3
 
 
-def test_machines_that_cannot_say_why(inputs: Inputs) -> None:
+def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
     """A T4 is too small for LoRA of 8B in 16 bits and large enough for 4 bits."""
-    too_small = {each.hardware: each for each in finetune_answer(inputs, LORA).unfit}
-    assert "needs 18.0 GiB on its device" in too_small["g4dn.xlarge"].reason
-    assert too_small["c7i.48xlarge"].reason == "no accelerator"
-    quantised = finetune_answer(inputs, replace(LORA, method="qlora"))
+    refused = {each.machine: each for each in market.answer(LORA).refused}
+    small = refused["EC2 g4dn.xlarge (Tesla T4)"]
+    assert small.reason == "too little memory"
+    assert small.detail == "needs 18.0 GiB on its device, which has 16.0 GiB"
+    assert refused["EC2 c7i.48xlarge"].reason == "no accelerator"
+    quantised = market.answer(replace(LORA, method="qlora"))
     assert "g4dn.xlarge" in {offer.key.way.hardware.id for offer in quantised.offers}
 
 
-def test_published_lora_lies_in_the_range(inputs: Inputs) -> None:
+def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
     """VectorLM's rows of Llama 3 8B stand beside one A100 of 80 GB, within its range."""
-    answer = finetune_answer(inputs, replace(LORA, length=2048))
+    answer = market.answer(replace(LORA, length=2048))
     way = next(o.key.way for o in answer.offers if o.key.way.hardware.id == "a2-ultragpu-1g")
     rates = [row.tokens_per_second or 0 for row in answer.published_on(way)]
     assert max(rates) == pytest.approx(4079.28)
     assert way.forecast.low < 4079.28 < way.forecast.high
 
 
-def test_full_training_of_70b_needs_large_machines(inputs: Inputs) -> None:
+def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:
     """16 bytes for each of 70.6 billion parameters fit eight B200; two machines let H200 in."""
     full = TrainingDemand("llama-3.3-70b", "full", Decimal(10**7), 512)
-    alone = {offer.key.way.device.id for offer in finetune_answer(inputs, full).offers}
+    alone = {offer.key.way.setting.device.id for offer in market.answer(full).offers}
     paired = {
-        offer.key.way.device.id
-        for offer in finetune_answer(inputs, replace(full, machines=2)).offers
+        offer.key.way.setting.device.id for offer in market.answer(replace(full, machines=2)).offers
     }
     assert alone == {"b200", "b300"}
     assert "h200-sxm" in paired
 
 
-def test_limits_choose(inputs: Inputs) -> None:
+def test_limits_choose(market: TuningMarket) -> None:
     """A deadline takes a faster machine, a budget alone the fastest within it."""
-    usual = finetune_answer(inputs, LORA).choice
-    hurried = finetune_answer(inputs, replace(LORA, deadline_seconds=Decimal(300))).choice
-    richest = finetune_answer(inputs, replace(LORA, budget=Decimal(2))).choice
+    usual = market.answer(LORA).choice
+    hurried = market.answer(replace(LORA, limits=Limits(Decimal(300)))).choice
+    richest = market.answer(replace(LORA, limits=Limits(budget=Decimal(2)))).choice
     assert hurried.seconds <= 300 < usual.seconds
     assert richest.cost.mean <= 2
     assert richest.seconds < usual.seconds
@@ -94,14 +96,14 @@ def test_limits_choose(inputs: Inputs) -> None:
         ({"length": 131_073}, "--tokens 131073: expected at most 131072, the context"),
         (
             {"model": "llama-3.1-405b", "method": "full"},
-            r"fits nowhere: nearest is \S+, needs .* GiB on each of 8 devices, .*--method lora",
+            r"fits nowhere: nearest is .*, needs .* GiB on each of 8 devices, .*--method lora",
         ),
-        ({"deadline_seconds": Decimal(1)}, "within the limits, found none: nearest is"),
-        ({"budget": Decimal(1), "currency": "EUR"}, "budget: expected USD"),
+        ({"limits": Limits(Decimal(1))}, "within the limits, found none: nearest is"),
+        ({"limits": Limits(budget=Decimal(1), currency="EUR")}, "budget: expected USD"),
     ],
 )
-def test_refusals(inputs: Inputs, changes: dict[str, object], words: str) -> None:
+def test_refusals(market: TuningMarket, changes: dict[str, object], words: str) -> None:
     """One line for what cannot be answered, with what would help."""
     with pytest.raises(InputError, match=words) as refused:
-        finetune_answer(inputs, replace(LORA, **changes))  # type: ignore[arg-type]
+        market.answer(replace(LORA, **changes))  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from epochcost.analysis.finetune_memory import Shape, TrainingSetting, memory_parts, needed_bytes
+from epochcost.analysis.finetune_memory import Counts, counts_of, memory_parts, needed_bytes
+from epochcost.predict.decoders.forms import form_of
+from epochcost.predict.decoders.training import TrainingQuestion
 from epochcost.predict.decoders.training_rows import Method
 from epochcost.specs.decoder import Decoder
+from epochcost.specs.loader import load_catalogue
+
+DEVICE = load_catalogue(Path(__file__).parents[2]).devices["a100-sxm4-80-gb"]
 
 LLAMA_7B = Decoder(
     layers=32, heads=32, key_value_heads=32, head_size=128, vocabulary=32000, context=4096,
@@ -27,6 +34,30 @@ GPT_2 = Decoder(
     layers=12, heads=12, key_value_heads=12, head_size=64, vocabulary=50257, context=1024,
     hidden=768, intermediate=3072, parameters=124439808,
 )  # fmt: skip
+
+
+def setting(
+    decoder: Decoder,
+    method: Method,
+    length: int,
+    sequences: int,
+    checkpointing: bool,
+    devices: int = 1,
+) -> TrainingQuestion:
+    """A training of a decoder, sharded over several devices."""
+    form = form_of(decoder)
+    assert form is not None
+    return TrainingQuestion(
+        form, "", method, "bf16", DEVICE, devices, length, length * sequences,
+        recomputed=float(checkpointing), sharded=devices > 1,
+    )  # fmt: skip
+
+
+def counts(decoder: Decoder) -> Counts:
+    """The counts of a decoder that has a form."""
+    form = form_of(decoder)
+    assert form is not None
+    return counts_of(decoder, form)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +88,18 @@ def test_published_peaks(
     gigabytes: float,
 ) -> None:
     """The count is within a sixth of the peak of each source that says what it ran."""
-    setting = TrainingSetting(method, length, sequences, checkpointing, False, 1, rank)
-    assert needed_bytes(decoder, setting) == pytest.approx(gigabytes * 1e9, rel=1 / 6)
+    training = setting(decoder, method, length, sequences, checkpointing)
+    assert needed_bytes(counts(decoder), training, rank) == pytest.approx(
+        gigabytes * 1e9, rel=1 / 6
+    )
 
 
 def test_states_of_full_training() -> None:
     """Weights, gradients and AdamW take 16 bytes a parameter, an eighth of it on eight devices."""
     states = ("weights", "gradients", "optimizer")
     for devices in (1, 8):
-        setting = TrainingSetting("full", 512, 1, True, devices > 1, devices)
-        parts = {part.name: part.bytes for part in memory_parts(LLAMA_3_8B, setting)}
+        training = setting(LLAMA_3_8B, "full", 512, 1, True, devices)
+        parts = {part.name: part.bytes for part in memory_parts(counts(LLAMA_3_8B), training, 16)}
         total = sum(parts[name] for name in states)
         assert total == pytest.approx(16 * 8030261248 / devices)
         assert ("gathered layers" in parts) == (devices > 1)
@@ -75,19 +108,19 @@ def test_states_of_full_training() -> None:
 def test_adapters_of_every_matrix() -> None:
     """Rank 16 on the seven matrices of each layer of Llama 3.1 8B is 41.9 million parameters."""
     by_hand = 16 * 32 * (4 * 4096 + 2 * 4096 + 2 * 1024 + 3 * (4096 + 14336))
-    assert Shape(LLAMA_3_8B).adapters(16) == pytest.approx(by_hand, rel=0.001)
+    assert 16 * counts(LLAMA_3_8B).adapters == pytest.approx(by_hand, rel=0.001)
 
 
 def test_form_follows_from_the_number_of_parameters() -> None:
     """GPT-2's head is its table of embeddings, Llama's is not."""
-    assert Shape(GPT_2).embeddings == 768 * 50257
-    assert Shape(LLAMA_3_8B).embeddings == 2 * 4096 * 128256
-    assert Shape(GPT_2).active_width == pytest.approx(3072, rel=0.05)
+    assert counts(GPT_2).embeddings == 768 * 50257
+    assert counts(LLAMA_3_8B).embeddings == 2 * 4096 * 128256
+    assert counts(GPT_2).active_width == pytest.approx(3072, rel=0.05)
 
 
 def test_longer_and_wider_need_more() -> None:
     """Twice the sequences, no checkpoints and a higher rank each need more memory."""
-    small = needed_bytes(LLAMA_3_8B, TrainingSetting("lora", 512, 2, True, False, 1, 8))
+    small = needed_bytes(counts(LLAMA_3_8B), setting(LLAMA_3_8B, "lora", 512, 2, True), 8)
     for sequences, checkpointing, rank in ((4, True, 8), (2, False, 8), (2, True, 64)):
-        setting = TrainingSetting("lora", 512, sequences, checkpointing, False, 1, rank)
-        assert needed_bytes(LLAMA_3_8B, setting) > small
+        training = setting(LLAMA_3_8B, "lora", 512, sequences, checkpointing)
+        assert needed_bytes(counts(LLAMA_3_8B), training, rank) > small

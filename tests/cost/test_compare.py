@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.cost import Candidate, Estimate, cheapest, frontier
-from epochcost.cost.compare import Accuracy, cheapest_batch, cheapest_within, fastest_within
+from epochcost.cost.compare import Accuracy, Limits, cheapest_batch
 from epochcost.errors import InputError
+from epochcost.units import money, seconds
 
 
 def candidate(
@@ -69,31 +72,31 @@ choices = st.lists(st.tuples(digit, digit), min_size=1, max_size=8).map(
 @given(choices, digit)
 def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) -> None:
     """The choice meets it and none that meets it is cheaper; else the nearest is the fastest."""
-    got = cheapest_within(listed, Decimal(deadline))
-    meeting = [one for one in listed if one.seconds <= deadline]
+    limits = Limits(Decimal(deadline))
+    meeting = [way for way in listed if way.seconds <= deadline]
     if meeting:
-        assert got.choice in meeting
-        assert got.choice is not None
-        assert got.choice.cost.mean == min(one.cost.mean for one in meeting)
+        choice = limits.choice(listed, attrgetter("key"), "a job")
+        assert choice in meeting
+        assert choice.cost.mean == min(way.cost.mean for way in meeting)
     else:
-        assert got.choice is None
-        assert got.nearest is not None
-        assert got.nearest.seconds == min(one.seconds for one in listed)
+        least = seconds(float(min(way.seconds for way in listed)))
+        with pytest.raises(InputError, match=f"a job, found none: nearest is .* in {least}$"):
+            limits.choice(listed, attrgetter("key"), "a job")
 
 
 @given(choices, digit)
 def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> None:
     """The choice is within it and none within it is faster; else the nearest is the cheapest."""
-    got = fastest_within(listed, Decimal(budget))
-    within = [one for one in listed if one.cost.mean <= budget]
+    limits = Limits(budget=Decimal(budget))
+    within = [way for way in listed if way.cost.mean <= budget]
     if within:
-        assert got.choice in within
-        assert got.choice is not None
-        assert got.choice.seconds == min(one.seconds for one in within)
+        choice = limits.choice(listed, attrgetter("key"), "a job")
+        assert choice in within
+        assert choice.seconds == min(way.seconds for way in within)
     else:
-        assert got.choice is None
-        assert got.nearest is not None
-        assert got.nearest.cost.mean == min(one.cost.mean for one in listed)
+        least = re.escape(money(min(way.cost.mean for way in listed)))
+        with pytest.raises(InputError, match=f"a job, found none: nearest is .*: {least} in"):
+            limits.choice(listed, attrgetter("key"), "a job")
 
 
 # Malta et al. 2019, p2.xlarge: accuracy at the stabilisation point, mean and spread of three runs.

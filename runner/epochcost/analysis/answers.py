@@ -6,7 +6,7 @@ render the answers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -28,19 +28,13 @@ from epochcost.analysis.rows import (
     price_rows,
 )
 from epochcost.cost import Candidate
-from epochcost.cost.compare import (
-    BatchChoice,
-    Decision,
-    cheapest_batch,
-    cheapest_within,
-    fastest_within,
-)
+from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.specs.model import Model
 from epochcost.specs.price import MILLION
-from epochcost.units import money, plain, seconds
+from epochcost.units import plain
 
 Mode = Literal["training", "inference", "epoch"]
 _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
@@ -94,33 +88,16 @@ class Demand:
 
     model: str
     mode: Mode
-    deadline_seconds: Decimal | None = None
-    budget: Decimal | None = None
-    currency: str = "USD"
+    limits: Limits = NO_LIMITS
     software: Stack | None = None
     precision: Precision | None = None
     examples: Decimal = Decimal(MILLION)
     tokens: int | None = None
 
     @property
-    def fastest(self) -> bool:
-        """Whether the fastest is demanded: with a budget and no deadline."""
-        return self.budget is not None and self.deadline_seconds is None
-
-    @property
     def quantity(self) -> Quantity:
         """The quantity by which candidates compete."""
-        return "time" if self.fastest else "cost"
-
-    @property
-    def limits(self) -> Mapping[str, str]:
-        """Each limit as a phrase, by its name."""
-        limits = {}
-        if self.deadline_seconds is not None:
-            limits["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
-        if self.budget is not None:
-            limits["budget"] = f"for at most {money(self.budget, self.currency)}"
-        return limits
+        return "time" if self.limits.fastest else "cost"
 
     @property
     def phrase(self) -> str:
@@ -129,7 +106,7 @@ class Demand:
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
-        return " ".join([work, *self.limits.values()])
+        return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
         """Millions of the model's examples that take as long as the demanded ones.
@@ -146,38 +123,21 @@ class Demand:
             )
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
-    def met_by(self, candidate: Candidate[Offer]) -> bool:
-        """Whether a candidate is in time and within the budget."""
-        limit = self.deadline_seconds
-        late = limit is not None and candidate.seconds > limit
-        return not late and (self.budget is None or candidate.cost.mean <= self.budget)
-
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
         """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
-        if self.deadline_seconds is not None:
+        if self.limits.deadline_seconds is not None:
             drawn = draws_along(observed, time, [bill.elapsed_seconds for bill in bills])
-            within["deadline"] = drawn <= float(self.deadline_seconds)
-        if self.budget is not None:
+            within["deadline"] = drawn <= float(self.limits.deadline_seconds)
+        if self.limits.budget is not None:
             drawn = draws_along(observed, time, [bill.total for bill in bills])
-            within["budget"] = drawn <= float(self.budget)
+            within["budget"] = drawn <= float(self.limits.budget)
         if len(within) > 1:
             within["both"] = within["deadline"] & within["budget"]
         exact = time.low == time.high
         return {name: None if exact else float(each.mean()) for name, each in within.items()}
-
-    def decision(self, candidates: Sequence[Candidate[Offer]]) -> Decision[Offer]:
-        """The best of candidates, cheapest first; without one, the nearest to the limits."""
-        if self.deadline_seconds is None:
-            if self.budget is None:
-                return Decision(next(iter(candidates), None))
-            return fastest_within(candidates, self.budget)
-        decision = cheapest_within(candidates, self.deadline_seconds)
-        if decision.choice and not self.met_by(decision.choice):
-            return Decision(None, decision.choice)
-        return decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +168,14 @@ class CheapestAnswer:
     def ordered(self) -> tuple[Candidate[Offer], ...]:
         """All candidates, the best by the demand first."""
         candidates = self.offers.candidates
-        if not self.demand.fastest:
+        if not self.demand.limits.fastest:
             return candidates
         return tuple(sorted(candidates, key=lambda candidate: candidate.seconds))
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
         """The other candidates that meet the demand, the next best first."""
-        met = filter(self.demand.met_by, self.ordered)
+        met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
 
     @property
@@ -233,7 +193,7 @@ class CheapestAnswer:
         None where the fastest is demanded.
         """
         rival, points = self.runner_up, []
-        if rival is None or self.demand.fastest:
+        if rival is None or self.demand.limits.fastest:
             return ()
         one_plan = rival.key.job.price.id == self.choice.key.job.price.id
         for changed, fixed in ((self.choice, rival), (rival, self.choice)):
@@ -264,7 +224,9 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
     (best, *slower_stacks), without = _offers(inputs, demand)
     choice = _choice(demand, best)
     sized = [(candidate.key.row.observed.batch_size, candidate) for candidate in best.candidates]
-    competing = [candidate.key.row for candidate in best.candidates if demand.met_by(candidate)]
+    competing = [
+        candidate.key.row for candidate in best.candidates if demand.limits.met_by(candidate)
+    ]
     goal = _MODES[demand.mode][0]
     return CheapestAnswer(
         demand,
@@ -306,16 +268,4 @@ def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
             for row, reason in offered.unpriced
         )
         raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
-    currency = offered.candidates[0].cost.currency
-    if demand.budget is not None and demand.currency != currency:
-        raise InputError(f"budget: expected {currency}, as the prices, got {demand.currency}")
-    decision = demand.decision(offered.candidates)
-    if decision.choice is None:
-        nearest = decision.nearest
-        assert nearest is not None, "of candidates one is nearest"
-        amount, time = money(nearest.cost.mean, currency), seconds(float(nearest.seconds))
-        raise InputError(
-            f"expected {demand.phrase}, found none: nearest is {name_of(nearest)}: "
-            f"{amount} in {time}"
-        )
-    return decision.choice
+    return demand.limits.choice(offered.candidates, name_of, demand.phrase)

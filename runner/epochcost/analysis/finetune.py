@@ -7,23 +7,26 @@ trainings (``predict.decoders.training``), none of them from ONNX Runtime.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache, cached_property, partial
+from functools import cached_property
 from itertools import product
+from operator import itemgetter
 
 from epochcost.analysis.finetune_memory import (
     DEFAULT_RANK,
     MemoryPart,
-    TrainingSetting,
+    counts_of,
     memory_parts,
     needed_bytes,
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
-from epochcost.analysis.rows import mark_of
-from epochcost.cost import Candidate, Estimate, Time, Usage, quote
+from epochcost.analysis.rows import mark_of, usual_currency
+from epochcost.analysis.serving_capacity import Place, Refusal, serving_places
+from epochcost.cost import Candidate, Estimate, MachineTime, Time
+from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
@@ -33,13 +36,12 @@ from epochcost.predict.decoders.training import (
     TrainingQuestion,
 )
 from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
-from epochcost.predict.design import Devices
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.decoder import Decoder
-from epochcost.specs.hardware import Accelerator, Device, Hardware
+from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.price import Price
-from epochcost.units import MAX_DURATION_SECONDS, memory, money, seconds
+from epochcost.units import MAX_DURATION_SECONDS, memory
 
 SOFTWARE = "PyTorch"
 # Tokens of a device at once: more make it no faster, and more examples of a fine-tuning in a step
@@ -47,7 +49,7 @@ SOFTWARE = "PyTorch"
 _MOST_TOKENS: Mapping[str, int] = {"pretraining": 65_536}
 _MOST_OF_FINE_TUNING = 8192
 # Matrix units of 16 bits came with the first, those of 8-bit floats with the second.
-_LEAST_CAPABILITY: Mapping[str, tuple[int, int]] = {"bf16": (7, 0), "fp8": (8, 9)}
+_LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +63,7 @@ class TrainingDemand:
     precision: Precision = "bf16"
     rank: int = DEFAULT_RANK
     machines: int = 1
-    deadline_seconds: Decimal | None = None
-    budget: Decimal | None = None
-    currency: str = "USD"
-
-    @property
-    def fastest(self) -> bool:
-        """Whether the fastest is demanded: with a budget and no deadline."""
-        return self.budget is not None and self.deadline_seconds is None
-
-    def met_by(self, seconds: Decimal, cost: Decimal) -> bool:
-        """Whether a time and a cost are within the limits."""
-        late = self.deadline_seconds is not None and seconds > self.deadline_seconds
-        return not late and (self.budget is None or cost <= self.budget)
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +71,7 @@ class Way:
     """A way to train on a kind of machine: what is kept where, and how fast that is."""
 
     hardware: Hardware
-    device: Device
-    setting: TrainingSetting
+    setting: TrainingQuestion
     needed_bytes: float
     forecast: TrainingForecast
     time: Time
@@ -90,14 +79,7 @@ class Way:
     @property
     def available_bytes(self) -> float:
         """Memory of a device."""
-        return float(self.device.memory_gib) * 2**30
-
-    @property
-    def at_once(self) -> str:
-        """The sequences that a device has in work, and what makes them fit."""
-        setting = self.setting
-        parts = str(setting.sequences), "checkpointed" * setting.checkpointing
-        return ", ".join(filter(None, [*parts, "sharded" * setting.sharded]))
+        return float(self.setting.device.memory_gib) * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +88,11 @@ class TuningOffer:
 
     way: Way
     price: Price
-    cost: Estimate
 
     @property
     def mark(self) -> str:
         """The kind of evidence, and whether the price is assumed."""
         return mark_of("predicted", self.price)
-
-
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """A kind of machine that cannot do the training, and why.
-
-    ``shortage`` is the memory that it needs in units of what it has, where that is the reason.
-    """
-
-    hardware: str
-    reason: str
-    shortage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +108,12 @@ class FinetuneAnswer:
     choice: Candidate[TuningOffer]
     memory: tuple[MemoryPart, ...]
     odds: Odds[str]
-    unfit: tuple[Unfit, ...]
+    refused: tuple[Refusal, ...]
     published: tuple[TrainingRow, ...]
 
     def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
         """Published trainings on the same devices."""
-        device, count = way.device.id, way.setting.devices
+        device, count = way.setting.device.id, way.setting.count
         return tuple(
             row
             for row in self.published
@@ -156,11 +125,11 @@ class TuningMarket:
     """Machines of a project for any training of its decoders; published ones are read once."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self._inputs = inputs
+        self._catalogue = inputs.catalogue
 
     @cached_property
     def _rows(self) -> tuple[TrainingRow, ...]:
-        return training_rows(self._inputs.catalogue)
+        return training_rows(self._catalogue)
 
     @cached_property
     def _forecaster(self) -> TrainingForecaster:
@@ -172,134 +141,139 @@ class TuningMarket:
         Raises InputError for a model without a form, sequences beyond its context, a model that
         fits nowhere, and limits that nothing keeps.
         """
-        inputs = self._inputs
-        decoder, form = _decoder(inputs, demand)
-        ways, unfit = _ways(inputs, demand, decoder, self._forecaster, form)
-        offers = _offers(inputs, demand, ways)
-        if not offers:
-            raise InputError(_nowhere(demand, ways, unfit))
-        choice = _choice(demand, offers)
+        decoder, form = self._decoder(demand)
+        ways, refused = self._ways(demand, decoder, form)
+        offers = self._offers(demand, ways)
+        competing = [offer for offer in offers if not offer.key.price.reservation] or offers
+        if not competing:
+            raise InputError(
+                f"{demand.model}: expected a price of a machine that trains it within 100 years, "
+                "found none"
+            )
+        sought = f"a training of {demand.model} within the limits"
+        choice = demand.limits.choice(competing, _name, sought)
         drawn = {
-            offer.key.way.hardware.id: _cost_draws(offer.key)
-            for offer in by_hardware([choice, *_comparable(offers, choice)])
+            offer.key.way.hardware.id: _cost_draws(offer)
+            for offer in by_hardware([choice, *competing])
         }
         return FinetuneAnswer(
             demand,
             offers,
             choice,
-            tuple(memory_parts(decoder, choice.key.way.setting)),
+            tuple(memory_parts(counts_of(decoder, form), choice.key.way.setting, demand.rank)),
             odds(choice.key.way.hardware.id, drawn),
-            tuple(unfit),
+            tuple(refused),
             tuple(row for row in self._rows if (row.form, row.method) == (form, demand.method)),
         )
 
+    def _decoder(self, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:
+        models = self._catalogue.models.values()
+        decoder = self._catalogue.model(demand.model).decoder
+        form = form_of(decoder) if decoder else None
+        if decoder is None or form is None:
+            formed = [model.id for model in models if model.decoder and form_of(model.decoder)]
+            raise InputError(
+                f"--model {demand.model}: expected a language model with hidden and parameters in "
+                f"a table [decoder]: {', '.join(formed) or 'there is none'}"
+            )
+        if demand.length > decoder.context:
+            raise InputError(
+                f"--tokens {demand.length}: expected at most {decoder.context}, the context of "
+                f"{demand.model}"
+            )
+        return decoder, form
 
-def finetune_answer(inputs: Inputs, demand: TrainingDemand) -> FinetuneAnswer:
-    """The answer of a market of one question; raises as ``TuningMarket.answer`` does."""
-    return TuningMarket(inputs).answer(demand)
+    def _ways(
+        self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
+    ) -> tuple[list[Way], list[Refusal]]:
+        """The fastest way on each kind of machine, and the kinds that cannot.
 
+        Raises InputError if none can.
+        """
+        places, refused = serving_places(self._catalogue)
+        counts = counts_of(decoder, form)
+        chosen: list[tuple[Hardware, TrainingQuestion, float]] = []
+        shortages: list[tuple[float, Refusal]] = []
+        for place in places:
+            name, room = place.machine.name, place.memory_bytes
+            unable = _unable(place, demand.precision)
+            if unable:
+                refused.append(Refusal(name, unable))
+                continue
+            settings = [*_settings(demand, form, place)]
+            sizes = [needed_bytes(counts, setting, demand.rank) for setting in settings]
+            fitting = [pair for pair in zip(settings, sizes, strict=True) if pair[1] <= room]
+            if fitting:
+                seconds = self._forecaster.law_seconds([setting for setting, _ in fitting])
+                hardware = self._catalogue.hardware[place.machine.hardware]
+                chosen.append((hardware, *fitting[int(seconds.argmin())]))
+                continue
+            needs = f"needs {memory(min(sizes))} on {_devices(settings[0].count)} {memory(room)}"
+            shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
+        if not chosen:
+            raise InputError(_nowhere(demand, shortages))
+        forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
+        ways = [
+            Way(*choice, forecast, _time(demand, forecast))
+            for choice, forecast in zip(chosen, forecasts, strict=True)
+        ]
+        refused += [refusal for _, refusal in shortages]
+        return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], refused
 
-def _decoder(inputs: Inputs, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:
-    models = inputs.catalogue.models
-    decoder = inputs.catalogue.model(demand.model).decoder
-    form = form_of(decoder) if decoder else None
-    if decoder is None or form is None:
-        formed = [model.id for model in models.values() if model.decoder and form_of(model.decoder)]
-        raise InputError(
-            f"--model {demand.model}: expected a language model with hidden and parameters in a "
-            f"table [decoder]: {', '.join(formed) or 'there is none'}"
-        )
-    if demand.length > decoder.context:
-        raise InputError(
-            f"--tokens {demand.length}: expected at most {decoder.context}, the context of "
-            f"{demand.model}"
-        )
-    return decoder, form
-
-
-def _ways(
-    inputs: Inputs,
-    demand: TrainingDemand,
-    decoder: Decoder,
-    forecaster: TrainingForecaster,
-    form: DecoderForm,
-) -> tuple[list[Way], list[Unfit]]:
-    """The fastest way on each kind of machine, and the kinds that cannot."""
-    # Machines with as many devices have the same settings.
-    size_of = cache(partial(needed_bytes, decoder))
-    devices, unfit = Devices(inputs.catalogue.devices.values()), []
-    chosen: list[tuple[Hardware, TrainingQuestion, TrainingSetting, float]] = []
-    for hardware in inputs.catalogue.hardware.values():
-        device = _device(hardware, devices, demand)
-        if isinstance(device, str):
-            unfit.append(Unfit(hardware.id, device))
-            continue
-        count = hardware.accelerators[0].count * demand.machines
-        room = float(device.memory_gib) * 2**30
-        sized = [(setting, size_of(setting)) for setting in _settings(demand, count)]
-        fitting = [(setting, size) for setting, size in sized if size <= room]
-        if not fitting:
-            unfit.append(_too_small(hardware, count, room, min(size for _, size in sized)))
-            continue
-        questions = [_question(demand, form, device, setting) for setting, _ in fitting]
-        best = int(forecaster.law_seconds(questions).argmin())
-        chosen.append((hardware, questions[best], *fitting[best]))
-    forecasts = forecaster.forecasts([question for _, question, _, _ in chosen])
-    ways = [
-        Way(hardware, question.device, setting, size, forecast, _time(demand, forecast))
-        for (hardware, question, setting, size), forecast in zip(chosen, forecasts, strict=True)
-    ]
-    return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], unfit
-
-
-def _device(hardware: Hardware, devices: Devices, demand: TrainingDemand) -> Device | str:
-    """The device of a machine on which the training runs, or why there is none."""
-    if len(hardware.accelerators) != 1:
-        return "no accelerator" if not hardware.accelerators else "accelerators of several kinds"
-    gpu: Accelerator = hardware.accelerators[0]
-    least = _LEAST_CAPABILITY[demand.precision]
-    if _capability(gpu) < least:
-        return f"{demand.precision} needs an NVIDIA GPU of compute capability {least[0]}.{least[1]}"
-    return devices.named(gpu.name) or f"no specs/devices describes {gpu.name}"
-
-
-def _capability(gpu: Accelerator) -> tuple[int, int]:
-    major, _, minor = (gpu.compute_capability or "0.0").partition(".")
-    return int(major), int(minor)
+    def _offers(
+        self, demand: TrainingDemand, ways: Sequence[Way]
+    ) -> tuple[Candidate[TuningOffer], ...]:
+        """Each way under each current plan; plans in the currency that most have."""
+        candidates = []
+        for way in ways:
+            vcpus, machines = way.hardware.vcpus, demand.machines
+            job = MachineTime(way.time, vcpus, accelerated=True, machines=machines)
+            for price in current_prices(self._catalogue.prices_of(way.hardware.id)):
+                cost = job.cost(price)
+                if isinstance(cost, Estimate):
+                    elapsed = job.quote(price).elapsed_seconds
+                    candidates.append(Candidate(TuningOffer(way, price), elapsed, cost))
+        usual = usual_currency(candidates)
+        same = [candidate for candidate in candidates if candidate.cost.currency == usual]
+        return tuple(sorted(same, key=_cheapest_first))
 
 
-def _settings(demand: TrainingDemand, count: int) -> Iterator[TrainingSetting]:
-    """Ways to keep and to compute, on so many devices."""
+def _unable(place: Place, precision: Precision) -> str:
+    """Why nothing trains on a machine in a precision; empty where something does."""
+    least = _LEAST_CAPABILITY[precision]
+    if not isinstance(place.device, Device):
+        return "no accelerator"
+    if place.capability is None or place.capability < Decimal(least):
+        return f"{precision} needs an NVIDIA GPU of compute capability {least}"
+    return ""
+
+
+def _settings(
+    demand: TrainingDemand, form: DecoderForm, place: Place
+) -> Iterator[TrainingQuestion]:
+    """Ways to keep and to compute on machines with accelerators."""
+    assert isinstance(place.device, Device), "others cannot train"
+    count = place.count * demand.machines
     most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
     batches = [2**power for power in range(max(most, 1).bit_length())]
     for sequences, checkpointing, sharded in product(batches, (False, True), (False, True)):
         if count > 1 or not sharded:
-            yield TrainingSetting(
-                demand.method, demand.length, sequences, checkpointing, sharded, count,
-                demand.rank, demand.precision,
-            )  # fmt: skip
+            yield TrainingQuestion(
+                form=form,
+                model=demand.model,
+                method=demand.method,
+                precision=demand.precision,
+                device=place.device,
+                count=count,
+                length=demand.length,
+                tokens=demand.length * sequences,
+                recomputed=float(checkpointing),
+                sharded=sharded,
+            )
 
 
-def _question(
-    demand: TrainingDemand, form: DecoderForm, device: Device, setting: TrainingSetting
-) -> TrainingQuestion:
-    return TrainingQuestion(
-        form=form,
-        model=demand.model,
-        method=demand.method,
-        precision=demand.precision,
-        device=device,
-        count=setting.devices,
-        length=demand.length,
-        tokens=setting.tokens,
-        recomputed=float(setting.checkpointing),
-        sharded=setting.sharded,
-    )
-
-
-def _too_small(hardware: Hardware, count: int, room: float, needed: float) -> Unfit:
-    place = "its device, which has" if count == 1 else f"each of {count} devices, which have"
-    return Unfit(hardware.id, f"needs {memory(needed)} on {place} {memory(room)}", needed / room)
+def _devices(count: int) -> str:
+    return "its device, which has" if count == 1 else f"each of {count} devices, which have"
 
 
 def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
@@ -308,97 +282,34 @@ def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
     return Time.from_floats(*(total / rate for rate in rates))
 
 
-def _offers(
-    inputs: Inputs, demand: TrainingDemand, ways: Sequence[Way]
-) -> tuple[Candidate[TuningOffer], ...]:
-    """Each way under each current plan; plans in the currency that most have."""
-    candidates = []
-    for way in ways:
-        for price in current_prices(inputs.catalogue.prices_of(way.hardware.id)):
-            try:
-                bills = [
-                    quote(
-                        price, Usage(end, demand.machines, way.hardware.vcpus, True), credited=False
-                    )
-                    for end in (way.time.low, way.time.mean, way.time.high)
-                ]
-            except InputError:
-                continue
-            low, mean, high = (bill.total for bill in bills)
-            cost = Estimate(low, mean, high, price.currency, price.id, price.assumed)
-            offer = TuningOffer(way, price, cost)
-            candidates.append(Candidate(offer, bills[1].elapsed_seconds, cost))
-    currencies = [candidate.cost.currency for candidate in candidates]
-    usual = max(currencies, key=currencies.count, default="")
-    same = [candidate for candidate in candidates if candidate.cost.currency == usual]
-    return tuple(sorted(same, key=_cheapest_first))
+def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
+    """Why no machine can train, and what would be needed."""
+    if not shortages:
+        return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
+    nearest = min(shortages, key=itemgetter(0))[1]
+    smaller = {"full": "--method lora, ", "lora": "--method qlora, "}.get(demand.method, "")
+    return (
+        f"{demand.model} fits nowhere: nearest is {nearest.machine}, {nearest.detail}: expected "
+        f"{smaller}shorter --tokens or --machines above {demand.machines}"
+    )
 
 
 def _cheapest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal, Decimal]:
     return bool(candidate.key.price.reservation), candidate.cost.mean, candidate.seconds
 
 
-def _comparable(
-    offers: Sequence[Candidate[TuningOffer]], choice: Candidate[TuningOffer]
-) -> list[Candidate[TuningOffer]]:
-    """Offers that compete with the choice: those with a reservation only where it has one."""
-    reserved = bool(choice.key.price.reservation)
-    return [offer for offer in offers if reserved or not offer.key.price.reservation]
+def _name(candidate: Candidate[TuningOffer]) -> str:
+    return f"{candidate.key.way.hardware.name}, {candidate.key.price.plan_words}"
 
 
-def _choice(
-    demand: TrainingDemand, offers: Sequence[Candidate[TuningOffer]]
-) -> Candidate[TuningOffer]:
-    """The best offer within the limits; raises InputError naming the nearest if none is."""
-    if demand.budget is not None and demand.currency != offers[0].cost.currency:
-        expected = offers[0].cost.currency
-        raise InputError(f"budget: expected {expected}, as the prices, got {demand.currency}")
-    listed = [offer for offer in offers if not offer.key.price.reservation] or list(offers)
-    met = [offer for offer in listed if demand.met_by(offer.seconds, offer.cost.mean)]
-    if met:
-        return min(met, key=lambda offer: offer.seconds) if demand.fastest else met[0]
-    nearest = listed[0] if demand.fastest else min(listed, key=lambda offer: offer.seconds)
-    offer = nearest.key
-    raise InputError(
-        f"expected a training of {demand.model} within the limits, found none: nearest is "
-        f"{offer.way.hardware.name}, {offer.price.plan_words}: "
-        f"{money(nearest.cost.mean, nearest.cost.currency)} in {seconds(float(nearest.seconds))}"
-    )
-
-
-def _nowhere(demand: TrainingDemand, ways: Sequence[Way], unfit: Sequence[Unfit]) -> str:
-    """Why no machine has an offer, and what would be needed."""
-    if ways:
-        return f"{demand.model}: expected a price of {ways[0].hardware.id}, found none"
-    sized = [machine for machine in unfit if machine.shortage is not None]
-    if not sized:
-        return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
-    nearest = min(sized, key=lambda machine: machine.shortage or 0.0)
-    smaller = {"full": "--method lora, ", "lora": "--method qlora, "}.get(demand.method, "")
-    return (
-        f"{demand.model} fits nowhere: nearest is {nearest.hardware}, {nearest.reason}: expected "
-        f"{smaller}shorter --tokens or --machines above {demand.machines}"
-    )
-
-
-def _cost_draws(offer: TuningOffer) -> Vector:
+def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
     """Draws of what a training costs [DRAWS], together with those on other machines."""
-    ends = (offer.cost.low, offer.cost.mean, offer.cost.high)
-    return values_along(offer.way.forecast.draws.values, offer.way.time, ends)
-
-
-def published_words(row: TrainingRow) -> str:
-    """A published rate as a phrase."""
-    name = row.device.name if row.device else row.chip
-    length = f", sequences of {row.sequence:,}" if row.sequence else ""
-    return (
-        f"{row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, {row.software}, "
-        f"{row.precision}{length} ({row.source})"
-    )
+    way, cost = candidate.key.way, candidate.cost
+    return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 
 
 def by_hardware(
-    offers: Sequence[Candidate[TuningOffer]],
+    offers: Iterable[Candidate[TuningOffer]],
 ) -> tuple[Candidate[TuningOffer], ...]:
     """The first offer of each kind of machine."""
     first: dict[str, Candidate[TuningOffer]] = {}

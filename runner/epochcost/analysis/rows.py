@@ -293,11 +293,11 @@ def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
         for row in rows
         if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
-    usual = _usual_currency(candidates)
+    usual = usual_currency(candidates)
     return [candidate for candidate in candidates if candidate.cost.currency == usual]
 
 
-def _usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
+def usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
     """The currency that most of them have; None of none."""
     counts = Counter(candidate.cost.currency for candidate in candidates)
     return max(sorted(counts), key=counts.__getitem__, default=None)
@@ -339,7 +339,7 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -
                 candidates.append(_candidate(row, goal, repetitions))
             except InputError as error:
                 unpriced.append((row, str(error)))
-    usual = _usual_currency(candidates)
+    usual = usual_currency(candidates)
     for candidate in candidates:
         if candidate.cost.currency != usual:
             reason = f"its price is in {candidate.cost.currency}, and others are in {usual}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -23,6 +23,7 @@ from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios
 from epochcost.analysis.rows import Offer
 from epochcost.cli.bundled import inputs_to_read
+from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -30,7 +31,6 @@ from epochcost.cli.terminal import (
     WideTable,
     ids,
     print_json,
-    print_table,
     say,
 )
 from epochcost.cost import Candidate, frontier
@@ -41,8 +41,6 @@ from epochcost.specs.price import MILLION
 from epochcost.units import (
     money,
     parse_count,
-    parse_decimal,
-    parse_duration_seconds,
     plain,
     price_age,
     seconds,
@@ -75,12 +73,8 @@ def cheapest(
         str,
         typer.Option(help="A model's id, or a published table's.", autocompletion=ids("models")),
     ],
-    deadline: Annotated[
-        str | None, typer.Option(help="Time on the wall at most: 90m, 2h, 1h30m.")
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
-    ] = None,
+    deadline: Deadline = None,
+    budget: Budget = None,
     software: Annotated[
         Stack | None,
         typer.Option(help="Ours, or others' as published. Without it: whose answer is known best."),
@@ -102,9 +96,7 @@ def cheapest(
         int | None, typer.Option(min=1, help="Tokens of each text of an inference.")
     ] = None,
     results: ResultsFolder = RESULTS,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="All choices, and what is not compared and why.")
-    ] = False,
+    show_all: ShowAll = False,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
@@ -112,13 +104,13 @@ def cheapest(
 
     Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
     """
-    limit = None if deadline is None else parse_duration_seconds(deadline)
     infers = count is not None or tokens is not None
     if infers and mode not in (None, "inference"):
         raise InputError(f"--mode {mode}: expected inference with --count or --tokens")
     mode = mode or ("inference" if infers else "training")
     examples = Decimal(MILLION) if count is None else parse_count(count, "count")
-    demand = Demand(model, mode, limit, *budget_of(budget), software, precision, examples, tokens)
+    limits = limits_of(deadline, budget)
+    demand = Demand(model, mode, limits, software, precision, examples, tokens)
     answer = cheapest_answer(inputs_to_read(results), demand)
     if form == "json":
         print_json(_as_json(answer))
@@ -126,30 +118,18 @@ def cheapest(
         _show(answer, show_all=show_all, wide=wide)
 
 
-def budget_of(text: str | None) -> tuple[Decimal | None, str]:
-    """The amount of a budget and its currency; raises InputError for anything else."""
-    if text is None:
-        return None, "USD"
-    match = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", text)
-    amount = parse_decimal(match[1], "budget") if match else Decimal(0)
-    if match is None or amount <= 0:
-        raise InputError(f"budget: expected an amount above 0, such as 5USD, got {text!r:.80}")
-    return amount, match[2] or "USD"
-
-
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     demand, listed = answer.demand, answer.ordered
-    order = "fastest first, as --budget asks" if demand.fastest else "cheapest first"
+    order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     if not show_all:
         places: dict[object, Candidate[Offer]] = {}
-        for candidate in filter(demand.met_by, answer.ordered):
+        for candidate in filter(demand.limits.met_by, answer.ordered):
             places.setdefault(place_of(candidate), candidate)
         listed = tuple(places.values())[:_MOST_SHOWN]
     rows = [_row(candidate, answer) for candidate in listed]
-    left_out = print_table(_HEADER, rows, drop=_DROP, wide=wide)
-    more = "; ".join(_more(len(answer.ordered) - len(listed), left_out))
-    say(f"  … {more}\n" if more else "")
+    hidden = len(answer.ordered) - len(listed)
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
     say("\n".join((*_explanation(answer), "", *_groups(answer, show_all=show_all))))
 
 
@@ -169,14 +149,6 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
         price.region or "",
         price.as_of.isoformat(),
     )
-
-
-def _more(rows: int, columns: Sequence[str]) -> Iterator[str]:
-    """The rows and columns that a table leaves out, and which option shows them."""
-    if rows:
-        yield f"{rows} more: --all"
-    if columns:
-        yield f"{', '.join(columns[:2])}{', …' if columns[2:] else ''}: --wide"
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
@@ -199,8 +171,8 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:
     """The choice, then a line for each thing to know about it."""
     choice, demand = answer.choice, answer.demand
-    limit = demand.limits.get("budget" if demand.fastest else "deadline", "")
-    best = f"{'Fastest' if demand.fastest else 'Cheapest'} {limit}".rstrip()
+    limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
+    best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
     yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
     for candidate in answer.other_stacks:
         yield f"In {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
@@ -264,7 +236,7 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
     """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
     choice = answer.choice
-    if choice.key.job.price.unconfirmed_words and not answer.demand.fastest:
+    if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
         confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
         least = next(confirmed, None)
         if least is not None and least.cost.mean <= choice.cost.high:
@@ -274,9 +246,9 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
     """How often the choice keeps the limits and is the best, and the loss where it is not."""
     demand, chances = answer.demand, answer.odds
-    limits = {"both": "both", **demand.limits}
-    if demand.budget is not None:
-        limits["budget"] = f"within {money(demand.budget, demand.currency)}"
+    limits = {"both": "both", **demand.limits.phrases}
+    if demand.limits.budget is not None:
+        limits["budget"] = f"within {money(demand.limits.budget, demand.limits.currency)}"
     by_limit = demand.chances(answer.choice)
     first, *more = [
         f"{limits[name]} in {scenarios(share)}"
@@ -292,7 +264,7 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
     if chances.rivals:
         near = chances.rivals[0]
         low, middle, high = (f"{ratio:.2f}" for ratio in chances.ratios[near])
-        better = "faster" if demand.fastest else "cheaper"
+        better = "faster" if demand.limits.fastest else "cheaper"
         rivals = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
         yield (
             f"Nearest is {near.name} at {middle} times the {demand.quantity} "
@@ -344,7 +316,7 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
     listed, demand, chances = answer.ordered, answer.demand, answer.odds
     place = {id(candidate): number for number, candidate in enumerate(listed)}
     best = {id(candidate) for candidate in frontier(listed)}
-    order = "fastest" if demand.fastest else "cheapest"
+    order = "fastest" if demand.limits.fastest else "cheapest"
     ends = ("low", "median", "high")
     ratios = {
         machine: dict(zip(ends, ratio, strict=True)) for machine, ratio in chances.ratios.items()
@@ -355,8 +327,8 @@ def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
         "examples": demand.examples if demand.mode == "inference" else None,
         "tokens": demand.tokens,
         "order": order,
-        "deadline_seconds": demand.deadline_seconds,
-        "budget": demand.budget,
+        "deadline_seconds": demand.limits.deadline_seconds,
+        "budget": demand.limits.budget,
         "choice": place[id(answer.choice)],
         "odds": {
             "wins": chances.wins,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -13,16 +12,22 @@ from epochcost.analysis.finetune import (
     SOFTWARE,
     FinetuneAnswer,
     TrainingDemand,
+    TuningMarket,
     TuningOffer,
     Way,
     by_hardware,
-    finetune_answer,
-    published_words,
 )
 from epochcost.analysis.finetune_memory import DEFAULT_RANK
 from epochcost.analysis.odds import odds_sentence
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.cheapest import budget_of
+from epochcost.cli.choices import (
+    Budget,
+    Deadline,
+    ShowAll,
+    left_out_lines,
+    limits_of,
+    print_choices,
+)
 from epochcost.cli.terminal import (
     RESULTS,
     ExactFigures,
@@ -30,19 +35,11 @@ from epochcost.cli.terminal import (
     WideTable,
     ids,
     print_json,
-    print_table,
     say,
 )
 from epochcost.cost import Candidate
 from epochcost.errors import InputError
-from epochcost.units import (
-    count_words,
-    memory,
-    money,
-    parse_count,
-    parse_duration_seconds,
-    seconds,
-)
+from epochcost.units import count_words, memory, money, parse_count, seconds
 
 _HEADER = (
     "  machine", "plan", "time", "cost", "between", "memory", "at once", "how known", "region",
@@ -74,14 +71,10 @@ def finetune(
     precision: Annotated[Literal["bf16", "fp8"], typer.Option(help="Of most products.")] = "bf16",
     rank: Annotated[int, typer.Option(min=1, help="Rank of adapters.")] = DEFAULT_RANK,
     machines: Annotated[int, typer.Option(min=1, help="Machines that share the work.")] = 1,
-    deadline: Annotated[str | None, typer.Option(help="Time at most: 90m, 2h, 1h30m.")] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
-    ] = None,
+    deadline: Deadline = None,
+    budget: Budget = None,
     results: ResultsFolder = RESULTS,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="All choices, and where it does not fit and why.")
-    ] = False,
+    show_all: ShowAll = False,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
@@ -90,18 +83,9 @@ def finetune(
     Example: epochcost finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512
       --epochs 3
     """
-    demand = TrainingDemand(
-        model,
-        method,
-        _total(examples, tokens, epochs, tokens_total),
-        tokens,
-        precision,
-        rank,
-        machines,
-        None if deadline is None else parse_duration_seconds(deadline),
-        *budget_of(budget),
-    )
-    answer = finetune_answer(inputs_to_read(results), demand)
+    total, limits = _total(examples, tokens, epochs, tokens_total), limits_of(deadline, budget)
+    demand = TrainingDemand(model, method, total, tokens, precision, rank, machines, limits)
+    answer = TuningMarket(inputs_to_read(results)).answer(demand)
     if form == "json":
         print_json(_as_json(answer))
     else:
@@ -118,29 +102,26 @@ def _total(examples: int | None, tokens: int, epochs: int, total: str | None) ->
 
 
 def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
-    demand, name = answer.demand, _METHODS[answer.demand.method]
+    demand, limits = answer.demand, answer.demand.limits
+    name, first = _METHODS[demand.method], "fastest" if limits.fastest else "cheapest"
     say(
-        f"{name[0].upper()}{name[1:]} of {demand.model} on "
-        f"{int(demand.total):,} tokens in sequences of {demand.length:,}, with {SOFTWARE} in "
-        f"{demand.precision}, {'fastest' if demand.fastest else 'cheapest'} first\n"
+        f"{name[0].upper()}{name[1:]} of {demand.model} on {int(demand.total):,} tokens in "
+        f"sequences of {demand.length:,}, with {SOFTWARE} in {demand.precision}, {first} first\n"
     )
-    met = [row for row in answer.offers if demand.met_by(row.seconds, row.cost.mean)]
-    if demand.fastest:
-        met.sort(key=lambda row: row.seconds)
+    met = [*filter(limits.met_by, answer.offers)]
+    if limits.fastest:
+        met.sort(key=lambda offer: offer.seconds)
     listed = answer.offers if show_all else by_hardware(met)[:_MOST_SHOWN]
-    left_out = print_table(
-        _HEADER, [_row(offer, answer) for offer in listed], drop=_DROP, wide=wide
-    )
-    rest = len(answer.offers) - len(listed)
-    more = [f"{rest} more: --all"] if rest else []
-    more += [f"{', '.join(left_out)}: --wide"] if left_out else []
-    say(f"  … {'; '.join(more)}\n" if more else "")
-    for line in filter(None, _lines(answer, show_all=show_all)):
-        say(line)
+    rows = [_row(offer, answer) for offer in listed]
+    hidden = len(answer.offers) - len(listed)
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
+    say("\n".join(filter(None, _lines(answer, first.capitalize()))))
+    say("\n".join(left_out_lines(answer.refused, show_all=show_all)))
 
 
 def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str, ...]:
-    offer, cost = candidate.key, candidate.cost
+    offer, cost, setting = candidate.key, candidate.cost, candidate.key.way.setting
+    fitted = "checkpointed" * setting.checkpointing, "sharded" * setting.sharded
     return (
         f"{'> ' if candidate is answer.choice else '  '}{offer.way.hardware.name}",
         offer.price.plan_words,
@@ -148,34 +129,30 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
         money(cost.mean, cost.currency),
         cost.between or "—",
         memory(offer.way.needed_bytes),
-        offer.way.at_once,
+        ", ".join(filter(None, [str(setting.sequences), *fitted])),
         offer.mark,
         offer.price.region or "",
         offer.price.as_of.isoformat(),
     )
 
 
-def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
+def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
+    """The choice, how sure it is, the memory that it takes, and what was published."""
     choice, way = answer.choice, answer.choice.key.way
-    cost, setting = choice.cost, way.setting
-    best = "Fastest" if answer.demand.fastest else "Cheapest"
-    low, mean, high = (
-        f"{rate:,.0f}"
-        for rate in (way.forecast.low, way.forecast.tokens_per_second, way.forecast.high)
-    )
+    cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
         f"{best}: {way.hardware.name}, {choice.key.price.plan_words}: "
-        f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, {mean} tokens a "
-        f"second (likely {low} to {high})."
+        f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
+        f"{forecast.tokens_per_second:,.0f} tokens a second (likely {forecast.low:,.0f} to "
+        f"{forecast.high:,.0f})."
     )
-    sure = cost.between or "one bill over its whole range of times"
     yield (
-        f"How sure: {sure}; predicted from published trainings, not measured "
-        "there; loading the model and data is not in it."
+        f"How sure: {cost.between or 'one bill over its whole range of times'}; predicted from "
+        "published trainings, not measured there; loading the model and data is not in it."
     )
-    if not answer.demand.fastest:
+    if not answer.demand.limits.fastest:
         yield odds_sentence(answer.odds)
-    devices = "its device" if setting.devices == 1 else f"each of {setting.devices} devices"
+    devices = "its device" if setting.count == 1 else f"each of {setting.count} devices"
     yield (
         f"Memory of {devices}: {memory(way.needed_bytes)} of {memory(way.available_bytes)}, with "
         f"{count_words(setting.sequences, 'sequence')} at once:"
@@ -185,15 +162,6 @@ def _lines(answer: FinetuneAnswer, *, show_all: bool) -> Iterator[str]:
     if answer.demand.machines > 1:
         yield "Machines are taken to exchange weights as fast as devices of one machine do."
     yield from _published(answer, way)
-    counts = Counter(
-        "too little memory" if machine.shortage else machine.reason for machine in answer.unfit
-    )
-    reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
-    yield f"Cannot: {len(answer.unfit)} machines ({reasons})" + (
-        "" if show_all else "; --all lists them"
-    )
-    if show_all:
-        yield from (f"  {machine.hardware}: {machine.reason}" for machine in answer.unfit)
 
 
 def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
@@ -203,13 +171,18 @@ def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:
-        yield f"Published: {published_words(row)}"
+        name = row.device.name if row.device else row.chip
+        length = f", sequences of {row.sequence:,}" if row.sequence else ""
+        yield (
+            f"Published: {row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, "
+            f"{row.software}, {row.precision}{length} ({row.source})"
+        )
     if rows[_MOST_PUBLISHED:]:
         yield f"  … {len(rows) - _MOST_PUBLISHED} more published: --format json"
 
 
 def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
-    demand = answer.demand
+    demand, chances = answer.demand, answer.odds
     return {
         "model": demand.model,
         "method": demand.method,
@@ -220,44 +193,36 @@ def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
         "machines": demand.machines,
         "choice": answer.offers.index(answer.choice),
         "odds": {
-            "wins": answer.odds.wins,
-            "regret": answer.odds.regret,
-            "machines": dict(answer.odds.shares),
+            "wins": chances.wins,
+            "regret": chances.regret,
+            "machines": dict(chances.shares),
         },
         "offers": [_offer(offer) for offer in answer.offers],
         "memory_of_choice": answer.memory,
-        "cannot": answer.unfit,
-        "published": [
-            {
-                "tokens_per_second": row.tokens_per_second,
-                "memory_bytes": row.memory_bytes,
-                "chip": row.chip,
-                "count": row.count,
-                "software": row.software,
-                "precision": row.precision,
-                "sequence_tokens": row.sequence,
-                "source": row.file,
-            }
-            for row in answer.published
-        ],
+        "left_out": answer.refused,
+        "published": answer.published,
     }
 
 
 def _offer(candidate: Candidate[TuningOffer]) -> dict[str, Any]:
     offer, way = candidate.key, candidate.key.way
+    setting, forecast = way.setting, way.forecast
     return {
         "hardware": way.hardware.id,
-        "device": way.device.id,
+        "device": setting.device.id,
+        "devices": setting.count,
         "price": offer.price.id,
         "evidence": offer.mark,
-        "setting": way.setting,
+        "sequences_of_device": setting.sequences,
+        "checkpointing": setting.checkpointing,
+        "sharded": setting.sharded,
         "needed_bytes_of_device": way.needed_bytes,
         "tokens_per_second": {
-            "low": way.forecast.low,
-            "mean": way.forecast.tokens_per_second,
-            "high": way.forecast.high,
+            "low": forecast.low,
+            "mean": forecast.tokens_per_second,
+            "high": forecast.high,
         },
         "elapsed_seconds": candidate.seconds,
         "seconds": way.time,
-        "cost": offer.cost,
+        "cost": candidate.cost,
     }

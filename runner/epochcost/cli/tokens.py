@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from epochcost.analysis.odds import odds_sentence
-from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving import ServedDecoder, ServedRate
 from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.token_answers import (
@@ -26,6 +25,7 @@ from epochcost.analysis.token_answers import (
 )
 from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
+from epochcost.cli.choices import ShowAll, left_out_lines, print_choices
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
     RESULTS,
@@ -63,7 +63,7 @@ _RATES = (
     "a million tokens", "measured for",
 )  # fmt: skip
 _DROPPED_RATES = ("measured for", "written", "first token", "in time")
-_MOST_SHOWN, _MOST_NAMED = 15, 5
+_MOST_SHOWN = 15
 # Share of the time beyond which requests that come at once wait long for each other.
 _BUSIEST = Decimal("0.9")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
@@ -92,9 +92,7 @@ def tokens(
         int | None, typer.Option(min=1, help="Accelerators of a machine at most.")
     ] = None,
     results: ResultsFolder = RESULTS,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Every machine, plan and API, and who is left out.")
-    ] = False,
+    show_all: ShowAll = False,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
@@ -145,12 +143,9 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     if ways:
         say()
         rows = [_row(way, answer) for way in ways]
-        left_out = print_table(_HEADER, rows, drop=_DROP, wide=wide)
-        rest = max(0, len(answer.ways) - len(ways))
-        more = [f"{rest} more: --all"] if rest else []
-        more += [f"{', '.join(left_out[:2])}, …: --wide"] if left_out else []
-        say(f"… {'; '.join(more)}" if more else "")
-    for line in _left_out(answer, show_all=show_all):
+        rest = len(answer.ways) - len(ways)
+        print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=rest)
+    for line in left_out_lines(answer.refused, show_all=show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_words}:")
@@ -274,17 +269,6 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
 
 def _amount(cost: Cost) -> str:
     return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
-
-
-def _left_out(answer: TokenAnswer, *, show_all: bool) -> Iterator[str]:
-    """A line for each reason, with the machines that it holds for."""
-    for reason, group in group_by(answer.refused, lambda refusal: refusal.reason).items():
-        named = [
-            f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine
-            for refusal in group[: None if show_all else _MOST_NAMED]
-        ]
-        more = f" and {len(group) - len(named)} more: --all" if len(named) < len(group) else ""
-        yield f"Left out, {reason}: {', '.join(named)}{more}"
 
 
 def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ candidates come from, and how sure a choice is, is left to `analysis`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
+from epochcost.units import money, seconds
 
 KeyT = TypeVar("KeyT")
 
@@ -65,14 +66,6 @@ def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[KeyT]):
-    """The choice, or None and the candidate that comes ``nearest`` to the demand."""
-
-    choice: Candidate[KeyT] | None
-    nearest: Candidate[KeyT] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Accuracy:
     """The accuracy that a training reaches, in percent, with its spread over runs."""
 
@@ -95,29 +88,69 @@ class BatchChoice(Generic[KeyT]):
     unknown: tuple[int, ...]
 
 
-def cheapest_within(
-    candidates: Iterable[Candidate[KeyT]], deadline_seconds: Decimal
-) -> Decision[KeyT]:
-    """The cheapest that is done by a deadline; nearest to it is the fastest.
-
-    Raises InputError if currencies are mixed, as does ``fastest_within``.
-    """
-    listed = list(candidates)
-    best = cheapest(way for way in listed if way.seconds <= deadline_seconds)
-    return Decision(best, None if best else fastest(listed))
-
-
-def fastest_within(candidates: Iterable[Candidate[KeyT]], budget: Decimal) -> Decision[KeyT]:
-    """The fastest whose mean cost is within a budget; nearest to it is the cheapest."""
-    listed = list(candidates)
-    nearest = cheapest(listed)
-    best = fastest(way for way in listed if way.cost.mean <= budget)
-    return Decision(best, None if best else nearest)
-
-
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The lowest mean time; of equals the cheapest, then the first; None of none."""
     return min(candidates, key=_by_time, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most time and the most cost that a job may take; None of what has no limit."""
+
+    deadline_seconds: Decimal | None = None
+    budget: Decimal | None = None
+    currency: str = "USD"
+
+    @property
+    def fastest(self) -> bool:
+        """Whether the fastest is demanded: with a budget and no deadline."""
+        return self.budget is not None and self.deadline_seconds is None
+
+    @property
+    def phrases(self) -> Mapping[str, str]:
+        """Each limit as a phrase, by its name."""
+        phrases = {}
+        if self.deadline_seconds is not None:
+            phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
+        if self.budget is not None:
+            phrases["budget"] = f"for at most {money(self.budget, self.currency)}"
+        return phrases
+
+    def met_by(self, candidate: Candidate[Any]) -> bool:
+        """Whether a candidate is in time and within the budget."""
+        within = self.budget is None or candidate.cost.mean <= self.budget
+        return within and self._in_time(candidate)
+
+    def _in_time(self, candidate: Candidate[Any]) -> bool:
+        return self.deadline_seconds is None or candidate.seconds <= self.deadline_seconds
+
+    def choice(
+        self,
+        candidates: Sequence[Candidate[KeyT]],
+        name: Callable[[Candidate[KeyT]], str],
+        sought: str,
+    ) -> Candidate[KeyT]:
+        """The best of candidates in one currency, at least one, within the limits.
+
+        Raises InputError for a budget in another currency, and with the ``name`` of the nearest to
+        the limits if none meets them.
+        """
+        currency = candidates[0].cost.currency
+        if self.budget is not None and self.currency != currency:
+            raise InputError(f"budget: expected {currency}, as the prices, got {self.currency}")
+        best = fastest if self.fastest else cheapest
+        choice = best(filter(self.met_by, candidates))
+        if choice is not None:
+            return choice
+        nearest = cheapest(filter(self._in_time, candidates)) or fastest(candidates)
+        assert nearest is not None, "of candidates one is nearest"
+        raise InputError(
+            f"expected {sought}, found none: nearest is {name(nearest)}: "
+            f"{money(nearest.cost.mean, currency)} in {seconds(float(nearest.seconds))}"
+        )
+
+
+NO_LIMITS = Limits()
 
 
 def cheapest_batch(

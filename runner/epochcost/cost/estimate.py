@@ -105,7 +105,7 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of one machine for a job, and the facts of the machine that its price depends on.
+    """The time of ``machines`` alike for a job, and the facts of each that its price depends on.
 
     ``shared`` work is a part of a longer job: it is charged its share of that bill, without
     rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
@@ -115,6 +115,7 @@ class MachineTime:
     vcpus: int | None = None
     accelerated: bool = False
     shared: bool = False
+    machines: int = 1
 
     @property
     def machine(self) -> tuple[int | None, bool]:
@@ -124,7 +125,7 @@ class MachineTime:
     def usage(self, seconds: Decimal | None = None) -> Usage:
         """The usage of the mean time, or of another."""
         duration = self.time.mean if seconds is None else seconds
-        return Usage(duration, vcpus=self.vcpus, accelerated=self.accelerated)
+        return Usage(duration, self.machines, self.vcpus, self.accelerated)
 
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
         """The bill of the mean time, or of another, without credit; raises InputError as it does.

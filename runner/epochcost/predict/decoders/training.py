@@ -121,6 +121,16 @@ class TrainingQuestion:
         return self.method in {"lora", "qlora"}
 
     @property
+    def sequences(self) -> int:
+        """Sequences in work on a device."""
+        return round(self.tokens / self.length)
+
+    @property
+    def checkpointing(self) -> bool:
+        """Whether activations are computed again."""
+        return self.recomputed > 0
+
+    @property
     def passes(self) -> float:
         """Passes over the weights that a step makes."""
         return 2 + (not self.frozen) + self.recomputed

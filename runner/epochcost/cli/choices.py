@@ -1,0 +1,63 @@
+"""Parts of commands that answer with a list of choices: limits, the table, who is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+
+from epochcost.analysis.rows import group_by
+from epochcost.analysis.serving_capacity import Refusal
+from epochcost.cli.terminal import print_table, say
+from epochcost.cost.compare import Limits
+from epochcost.errors import InputError
+from epochcost.units import parse_decimal, parse_duration_seconds
+
+_MOST_NAMED = 5
+Deadline = Annotated[str | None, typer.Option(help="Time on the wall at most: 90m, 2h, 1h30m.")]
+Budget = Annotated[
+    str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
+]
+ShowAll = Annotated[bool, typer.Option("--all", help="All choices, and what is left out and why.")]
+
+
+def limits_of(deadline: str | None, budget: str | None) -> Limits:
+    """The limits of two options; raises InputError for what is neither a time nor an amount."""
+    latest = None if deadline is None else parse_duration_seconds(deadline)
+    if budget is None:
+        return Limits(latest)
+    match = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", budget)
+    amount = parse_decimal(match[1], "budget") if match else Decimal(0)
+    if match is None or amount <= 0:
+        raise InputError(f"budget: expected an amount above 0, such as 5USD, got {budget!r:.80}")
+    return Limits(latest, amount, match[2] or "USD")
+
+
+def print_choices(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    drop: Sequence[str],
+    wide: bool,
+    hidden: int,
+) -> None:
+    """Print a table of choices, and which options show the ``hidden`` ones and further columns."""
+    left_out = print_table(header, rows, drop=drop, wide=wide)
+    more = [f"{hidden} more: --all"] if hidden > 0 else []
+    if left_out:
+        more.append(f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide")
+    say(f"  … {'; '.join(more)}\n" if more else "")
+
+
+def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[str]:
+    """A line for each reason, with the machines that it holds for."""
+    for reason, group in group_by(refused, lambda refusal: refusal.reason).items():
+        named = [
+            f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine
+            for refusal in group[: None if show_all else _MOST_NAMED]
+        ]
+        more = f" and {len(group) - len(named)} more: --all" if len(named) < len(group) else ""
+        yield f"Left out, {reason}: {', '.join(named)}{more}"
