@@ -12,7 +12,7 @@ from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
-from epochcost.cost.flops import OF_LARGE_MODELS, Computation, peak_flops, training_flops
+from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +175,7 @@ def test_estimates_do_not_contradict_predictions_of_their_family(
             assert counted is not None
             flops = training_flops(model, counted.forward_flops)
             assert flops is not None
-            time = Computation(flops, peak_flops(hardware, "fp16"), OF_LARGE_MODELS).time()
+            time = time_of_large_models(flops, peak_flops(hardware, "fp16"))
             assert one.full.low <= time.high, (one.workload.id, hardware.id)
             assert time.low <= one.full.high, (one.workload.id, hardware.id)
             compared += 1

@@ -6,12 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.cost.flops import (
-    Computation,
-    Utilisation,
-    peak_flops,
-    training_flops,
-)
+from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
 from epochcost.errors import InputError
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.model import DeclaredModel, Model
@@ -37,20 +32,9 @@ def gpus(fp16: str | None, fp32: str | None) -> Hardware:
 
 def test_time_is_a_range() -> None:
     """1e18 operations at half and at a fifth of a petaflop per second."""
-    time = Computation(
-        1000 * PETA, PETA, Utilisation(Decimal("0.2"), Decimal("0.5"), "a test")
-    ).time()
+    time = time_of_large_models(1000 * PETA, PETA)
     assert (time.low, time.high) == (2000, 5000)
     assert abs(time.mean * Decimal("0.35") - 1000) < Decimal("1e-40")
-
-
-@pytest.mark.parametrize(
-    ("low", "high"), [("0", "0.5"), ("0", "0"), ("0.5", "0.3"), ("0.5", "1.1")]
-)
-def test_impossible_utilisations(low: str, high: str) -> None:
-    """No share is zero, none above the whole, and the low end comes first."""
-    with pytest.raises(InputError, match=r"^utilisation: expected shares of the peak, 0 < low"):
-        Utilisation(Decimal(low), Decimal(high), "a test")
 
 
 def test_peaks_add_up() -> None:

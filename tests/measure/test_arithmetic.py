@@ -19,11 +19,9 @@ from epochcost.measure.placement import (
 from epochcost.specs.study import Precision
 
 
-def node(operator: str, *input_types: str, reads_weights: bool = False) -> ExecutedNode:
+def node(operator: str, *input_types: str) -> ExecutedNode:
     """One executed node that read those types."""
-    return ExecutedNode(
-        operator, "0", operator, "CUDAExecutionProvider", 10**6, input_types, reads_weights
-    )
+    return ExecutedNode(operator, "0", operator, "CUDAExecutionProvider", 10**6, input_types)
 
 
 @pytest.mark.parametrize(("precision", "word"), [("fp16", "float16"), ("bf16", "bfloat16")])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epochcost.results.records import Result
-from epochcost.results.store import MAX_FILE_BYTES, ResultStore, load_all, newest
+from epochcost.results.store import MAX_FILE_BYTES, ResultStore, load_all
 
 MakeResult = Callable[..., Result]
 
@@ -96,11 +96,3 @@ def test_a_damaged_result_is_measured_again(tmp_path: Path, make_result: MakeRes
     path = write(tmp_path, result)
     path.write_bytes(path.read_bytes()[:100])
     assert ResultStore(tmp_path).find(result.trial, "local", "f00d" * 4) is None
-
-
-def test_newest_wins(make_result: MakeResult) -> None:
-    """Of several measurements of one trial on one host the latest counts."""
-    early, late = make_result(hour=1), make_result(hour=2)
-    other = make_result(hour=1, batch_size=64)
-    assert newest([early, other, late]) == (late, other)
-    assert newest([late, other, early]) == (late, other)

@@ -89,20 +89,6 @@ def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
     assert at_rate.failed == 10
 
 
-def test_earlier_reports_of_guidellm_are_read(tmp_path: Path) -> None:
-    """Until 0.3 the strategy stands among the arguments, and the counts in the statistics."""
-    run = guidellm_run({}, 0)
-    run["metrics"].pop("request_totals")
-    run |= {
-        "args": {"strategy": {"type_": "concurrent", "streams": 8}},
-        "run_stats": {"requests_made": {"successful": 40, "errored": 2}},
-        "metrics": guidellm_run({}, 40)["metrics"] | {"request_totals": None},
-    }
-    del run["config"], run["duration"]
-    read = only_run(tmp_path, {"benchmarks": [run]})
-    assert (read.at_once, read.requests, read.failed, read.seconds) == (8, 40, 2, 100.0)
-
-
 def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
     """The measured phase and not the one that warms up; failed requests are counted."""
     run = only_run(tmp_path, AIPERF)
@@ -112,19 +98,10 @@ def test_aiperf_has_totals_with_units(tmp_path: Path) -> None:
     assert run.doubts == ("4 of 104 requests failed: their time counts, their tokens do not",)
 
 
-def test_earlier_exports_of_aiperf_are_read(tmp_path: Path) -> None:
-    """Totals follow from mean lengths, and the duration from the rate."""
-    left_out = ("total_isl", "total_osl", "benchmark_duration")
-    document = {key: value for key, value in AIPERF.items() if key not in left_out} | {
-        "input_sequence_length": {"unit": "tokens", "avg": 1000.0},
-        "output_sequence_length": {"unit": "tokens", "avg": 200.0},
-        "input_config": {
-            "loadgen": {"request_rate": 2.0},
-        },
-        "was_cancelled": True,
-    }
-    run = only_run(tmp_path, document)
-    assert (run.read, run.written, run.seconds) == (100_000, 20_000, 50.0)
+def test_a_cancelled_run_of_aiperf_is_doubted(tmp_path: Path) -> None:
+    """At a rate, and ended before its time."""
+    load = {"phases": [{"type": "poisson", "rate": 2.0}]}
+    run = only_run(tmp_path, AIPERF | {"input_config": load, "was_cancelled": True})
     assert run.load_words == "2 requests/s"
     assert "the run was cancelled" in run.doubts
 
@@ -177,8 +154,8 @@ CUT = json.dumps(VLLM)
             "with a run that answered requests, got none",
         ),
         (
-            json.dumps(AIPERF | {"total_osl": {"avg": 0}}),
-            "expected the figures of a run, got written: ",
+            json.dumps(AIPERF | {"total_osl": {}, "output_token_throughput": {"avg": 0}}),
+            "got no tokens of answered requests",
         ),
     ],
 )

@@ -16,17 +16,13 @@ from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row, mark_of
 from epochcost.cost import Estimate, MachineTime, Time
-from epochcost.cost.flops import (
-    OF_LARGE_MODELS,
-    Computation,
-    peak_flops,
-    training_flops,
-)
+from epochcost.cost.flops import UTILISATION, peak_flops, time_of_large_models, training_flops
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
+from epochcost.units import MAX_DURATION_SECONDS
 
 # A weight, its gradient and Adam's two moments, of four bytes each.
 _BYTES_PER_PARAMETER = 16
@@ -40,12 +36,13 @@ _LEAST_DEVICE_GIB = 40
 class EstimatedRow:
     """The full training on one machine of a kind under one plan: ``cost`` is the bill of ``time``.
 
-    ``time`` is at the highest, the middle and the lowest utilisation of ``work``.
+    ``time`` is at the highest, the middle and the lowest utilisation.
     """
 
     hardware: Hardware
     price: Price
-    work: Computation
+    flops: Decimal
+    peak_flops: Decimal
     time: Time
     cost: Estimate
 
@@ -53,6 +50,11 @@ class EstimatedRow:
     def mark(self) -> str:
         """The kind of evidence, in the words of tables and legends."""
         return mark_of("estimated", self.price)
+
+    @property
+    def utilisation(self) -> str:
+        """The share of the peak that is assumed, as a phrase."""
+        return UTILISATION
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
@@ -98,14 +100,16 @@ def memory_bytes(hardware: Hardware) -> float:
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
     """Price the work under each current plan; no row for an unknown peak or over a century."""
     try:
-        work = Computation(flops, peak_flops(hardware, "fp16"), OF_LARGE_MODELS)
-        time = work.time()
+        peak = peak_flops(hardware, "fp16")
     except InputError:
+        return
+    time = time_of_large_models(flops, peak)
+    if time.high > MAX_DURATION_SECONDS:
         return
     for price in current_prices(catalogue.prices_of(hardware.id)):
         cost = MachineTime(time, hardware.vcpus, accelerated=True).cost(price)
         if isinstance(cost, Estimate):
-            yield EstimatedRow(hardware, price, work, time, cost)
+            yield EstimatedRow(hardware, price, flops, peak, time, cost)
 
 
 def _flops(inputs: Inputs, model: Model) -> Decimal | None:

@@ -33,7 +33,6 @@ _NEAR = 2
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
-ReadT = TypeVar("ReadT")
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 

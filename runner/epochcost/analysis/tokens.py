@@ -54,10 +54,6 @@ class Requests:
         return self.prompt + self.output
 
 
-# A request of the pages' figures, where it was timed: as long as a question and its answer.
-USUAL = Requests(Decimal("0.1"), 200, 100)
-
-
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """A decoder on a machine, in a precision and a software.

@@ -49,7 +49,6 @@ from onnxstep.graphs.loading import load_model
 _START_SECONDS = 2
 # How many sequences at once the memory of a decoder is shown for.
 _SEQUENCES = (1, 4, 16, 64)
-_PROVIDERS: tuple[Provider, ...] = ("cpu", "cuda")
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
 _Room = Mapping[Provider, int]

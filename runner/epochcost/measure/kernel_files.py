@@ -37,17 +37,6 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
     return frozenset(cpus)
 
 
-def why_unreadable(file: Path) -> str:
-    """The reason for which a file has no value."""
-    try:
-        file.read_bytes()
-    except PermissionError:
-        return f"{file}: permission denied"
-    except OSError:
-        return f"{file}: absent"
-    return f"{file}: not a value that this version knows"
-
-
 @dataclass(frozen=True)
 class ControlGroups:
     """The control groups of a process: ``membership`` is its /proc/<id>/cgroup."""

@@ -51,8 +51,7 @@ class ExecutedNode:
     """A node of a profile; ``size_bytes`` counts its inputs and outputs, weights included.
 
     ``index`` is its place in ONNX Runtime's order: names alone need not be unique.
-    ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16;
-    ``reads_weights``: an input is stored in the graph.
+    ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
     """
 
     name: str
@@ -61,7 +60,6 @@ class ExecutedNode:
     provider: str
     size_bytes: int
     input_types: tuple[str, ...] = ()
-    reads_weights: bool = False
 
 
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
@@ -120,7 +118,6 @@ def _node(event: dict[str, object]) -> ExecutedNode | None:
         provider=str(arguments.get("provider")),
         size_bytes=sum(int(arguments.get(size) or 0) for size in sizes),
         input_types=tuple(chain.from_iterable(arguments.get("input_type_shape") or ())),
-        reads_weights=int(arguments.get("parameter_size") or 0) > 0,
     )
 
 

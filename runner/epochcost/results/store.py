@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -102,17 +102,6 @@ def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
             yield path, _read(path, folder)
         except DamagedResultError as error:
             yield path, error.fault
-
-
-def newest(results: Iterable[Result]) -> tuple[Result, ...]:
-    """The latest result of each trial on each host, in order of first appearance."""
-    latest: dict[tuple[str, str, str], Result] = {}
-    for result in results:
-        key = (result.hardware, result.environment.fingerprint, result.trial_id)
-        former = latest.setdefault(key, result)
-        if result.measurement.started_at > former.measurement.started_at:
-            latest[key] = result
-    return tuple(latest.values())
 
 
 def _read(path: Path, root: Path) -> Result:

@@ -2,7 +2,8 @@
 
 vLLM's ``bench serve --save-result`` (and what has its form, such as SGLang's and InferenceX's own
 client), GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's
-aggregate ``agg_….json``. A file is told by its keys, whatever its name.
+aggregate ``agg_….json``, as these tools write them today. A file is told by its keys, whatever its
+name.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from epochcost.results.tool_runs import AGREEING, LONGEST_TEXT, ToolRun
 from epochcost.specs.wording import describe, printable
 from epochcost.statistics import percentile_holds
 
-# GuideLLM keeps every request unless it is told not to.
-_MOST_BYTES = 256 * 2**20
 _EXPECTED = (
     "expected the JSON of vLLM's `bench serve --save-result`, of GuideLLM (benchmarks.json), of "
     "AIPerf (profile_export_aiperf.json) or of InferenceX (agg_….json)"
@@ -35,6 +34,9 @@ _MOST_KEYS = 5
 # A whole number of hundreds of digits is no float.
 _MOST = 1e18
 _MILLISECONDS, _SECONDS = 1000, 1
+_LATENCIES = ("first", "token", "whole")
+# As files of one level name latencies and their statistics.
+_SHORT, _FLAT = ("ttft", "tpot", "e2el"), ("mean", "median", "p90", "p95", "p99", "p99.9")
 _MEDIAN = 50.0
 _PERCENTS = {"mean": 0.0, "p50": _MEDIAN, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
 # The figures of a run by field of ``ToolRun``, not yet checked.
@@ -48,52 +50,57 @@ class _Export:
     values: Any
     path: Path
 
-    def at(self, *places: str) -> Any:
-        """The value at the first of some paths that has one; None without one."""
-        for place in places:
-            value = self.values
-            for key in place.split("/"):
-                value = value.get(key) if isinstance(value, dict) else None
-            if value is not None:
-                return value
-        return None
+    def at(self, place: str) -> Any:
+        """The value at a path; None without one."""
+        value = self.values
+        for key in place.split("/"):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
 
-    def number(self, *places: str) -> float | None:
+    def number(self, place: str) -> float | None:
         """A number; None where it is missing, null, NaN or zero, which stand for unknown."""
-        value = self.at(*places)
+        value = self.at(place)
         if not value or (isinstance(value, float) and math.isnan(value)):
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MOST:
             got = describe(value)
-            raise ResultError(f"{self.path}: {places[0]}: expected a positive number, got {got}")
+            raise ResultError(f"{self.path}: {place}: expected a positive number, got {got}")
         return float(value)
 
-    def text(self, *places: str) -> str:
+    def text(self, place: str) -> str:
         """A text, cut and made printable; empty where there is none."""
-        value = self.at(*places)
+        value = self.at(place)
         return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
-
-    def part(self, *places: str) -> _Export:
-        """The object at the first of some paths that has one; an empty one without it."""
-        return _Export(self.at(*places), self.path)
 
     def exports(self, place: str) -> list[_Export]:
         """The items of the array at a path."""
         value = self.at(place)
         return [_Export(item, self.path) for item in value] if isinstance(value, list) else []
 
-    def latency(self, places: Sequence[str], requests: float | None, unit: int) -> _Figures:
-        """A latency of which ``unit`` are a second; without a number of requests the median holds.
+    def latencies(
+        self,
+        form: str,
+        names: Sequence[str],
+        statistics: Sequence[str],
+        units: Sequence[int],
+        requests: float | None,
+    ) -> _Figures:
+        """Seconds to the first token, of each more and of a request; tails of too few are withheld.
 
-        ``places`` are of its mean and of the percentiles in order.
+        ``form`` is the path of a statistic of a latency, by their names; so many ``units`` are a
+        second. Without a number of requests the median holds.
         """
-        figures = {}
-        for (field, percent), place in zip(_PERCENTS.items(), places, strict=True):
-            value = self.number(place)
-            least = percent <= _MEDIAN if requests is None else percent == 0
-            if value and (least or (requests and percentile_holds(int(requests), percent))):
-                # By decimals, so that 1553.91 ms are 1.55391 s.
-                figures[field] = float(Decimal(repr(value)) / Decimal(unit))
+        figures: _Figures = {latency: {} for latency in _LATENCIES}
+        for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
+            for (field, percent), statistic in zip(_PERCENTS.items(), statistics, strict=True):
+                value = self.number(form.format(name=name, statistic=statistic))
+                if requests is None:
+                    holds = percent <= _MEDIAN
+                else:
+                    holds = percent == 0 or percentile_holds(int(requests), percent)
+                if value and holds:
+                    # By decimals, so that 1553.91 ms are 1.55391 s.
+                    figures[latency][field] = float(Decimal(repr(value)) / Decimal(unit))
         return figures
 
 
@@ -118,19 +125,16 @@ def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
 
 
 def _read(path: Path) -> list[Any]:
+    text = ""
     try:
-        size = path.stat().st_size
-        text = path.read_text("utf-8-sig") if size <= _MOST_BYTES else ""
-        if not text.strip():
-            large = f"{size:,} bytes: export it without single requests"
-            got = large if size > _MOST_BYTES else "an empty file"
-            raise ResultError(f"{path}: {_EXPECTED}, got {got}")
-        return _documents(text)
+        text = path.read_text("utf-8-sig").strip()
+        if text:
+            return _documents(text)
+        reason = "an empty file"
     except OSError as error:
-        reason = error.strerror
+        reason = error.strerror or str(error)
     except json.JSONDecodeError as error:
-        whole = text.strip()
-        cut = whole[0] in "{[" and (whole[-1] not in "]}" or error.pos >= len(text.rstrip()))
+        cut = text[0] in "{[" and (text[-1] not in "]}" or error.pos >= len(text))
         kind = "a file that is cut off" if cut else "no JSON"
         reason = f"{kind} (line {error.lineno}, column {error.colno}: {error.msg})"
     except (RecursionError, ValueError):
@@ -174,16 +178,7 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
         "requests_per_second": export.number("request_throughput"),
         "written_per_second": export.number("output_throughput"),
         "tokens_per_second": export.number("total_token_throughput"),
-        **_flat_latencies(export, "{}_{}_ms", requests, _MILLISECONDS),
-    }
-
-
-def _flat_latencies(export: _Export, form: str, requests: float | None, unit: int) -> _Figures:
-    stems = ("mean", "median", "p90", "p95", "p99", "p99.9")
-    return {
-        field: export.latency([form.format(stem, name) for stem in stems], requests, unit)
-        for field, name in (("first", "ttft"), ("token", "tpot"), ("whole", "e2el"))
-    }
+    } | export.latencies("{statistic}_{name}_ms", _SHORT, _FLAT, [_MILLISECONDS] * 3, requests)
 
 
 def _inferencex(export: _Export) -> Iterator[_Figures]:
@@ -201,7 +196,7 @@ def _inferencex(export: _Export) -> Iterator[_Figures]:
     yield {
         "tool": "InferenceX",
         "served_model": export.text("model"),
-        "software": export.text("image", "framework"),
+        "software": export.text("image") or export.text("framework"),
         "precision": export.text("precision"),
         "gpus": gpus,
         "at_once": export.number("conc"),
@@ -210,73 +205,54 @@ def _inferencex(export: _Export) -> Iterator[_Figures]:
         "remarks": [f"tokens a second and GPU do not add up: {sums}"]
         if read and contradicts
         else [],
-        **_flat_latencies(export, "{}_{}", None, _SECONDS),
-    }
+    } | export.latencies("{statistic}_{name}", _SHORT, _FLAT, [_SECONDS] * 3, None)
 
 
 def _guidellm(export: _Export) -> Iterator[_Figures]:
-    """Until 0.3 the counts stood among the statistics, and the strategy among the arguments."""
+    names = ("time_to_first_token_ms", "inter_token_latency_ms", "request_latency")
+    statistics = ("mean", *(f"percentiles/{key}" for key in ("p50", "p90", "p95", "p99", "p999")))
+    units = (_MILLISECONDS, _MILLISECONDS, _SECONDS)
     for run in export.exports("benchmarks"):
-        counts = run.part("metrics/request_totals", "run_stats/requests_made")
-        load = run.part("config/strategy", "args/strategy")
-        alone = 1 if load.at("type_") == "synchronous" else None
-        requests = counts.number("successful")
-        took = (run.number("end_time") or 0) - (run.number("start_time") or 0)
+        requests = run.number("metrics/request_totals/successful")
+        alone = 1 if run.at("config/strategy/type_") == "synchronous" else None
+        streams = run.number("config/strategy/streams")
         if requests is not None:
             yield {
                 "tool": "GuideLLM",
-                "served_model": run.text("config/backend/model") or export.text("args/model"),
-                "offered_per_second": load.number("rate"),
-                "at_once": alone or load.number("streams", "max_concurrency"),
+                "served_model": run.text("config/backend/model"),
+                "offered_per_second": run.number("config/strategy/rate"),
+                "at_once": alone or streams or run.number("config/strategy/max_concurrency"),
                 "requests": requests,
-                "failed": counts.number("errored") or 0,
-                "seconds": run.number("duration") or took,
+                "failed": run.number("metrics/request_totals/errored") or 0,
+                "seconds": run.number("duration"),
                 "read": run.number("metrics/prompt_token_count/successful/total_sum") or 0,
                 "written": run.number("metrics/output_token_count/successful/total_sum"),
-                "first": _guided(run, "time_to_first_token_ms", requests, _MILLISECONDS),
-                "token": _guided(run, "inter_token_latency_ms", requests, _MILLISECONDS),
-                "whole": _guided(run, "request_latency", requests, _SECONDS),
-            }
-
-
-def _guided(run: _Export, name: str, requests: float, unit: int) -> _Figures:
-    keys = ("p50", "p90", "p95", "p99", "p999")
-    answered = run.part(f"metrics/{name}/successful")
-    return answered.latency(["mean", *(f"percentiles/{key}" for key in keys)], requests, unit)
+            } | run.latencies(
+                "metrics/{name}/successful/{statistic}", names, statistics, units, requests
+            )
 
 
 def _aiperf(export: _Export) -> Iterator[_Figures]:
-    """Earlier versions have no phases and no totals: mean lengths give these."""
-    requests, rate = export.number("request_count/avg"), export.number("request_throughput/avg")
-    phases = [*export.exports("input_config/phases"), export.part("input_config/loadgen")]
-    load = next(each for each in phases if each.at("exclude_from_results") is not True)
-    figures: _Figures = {
+    requests, phases = export.number("request_count/avg"), export.exports("input_config/phases")
+    measured = (phase for phase in phases if phase.at("exclude_from_results") is not True)
+    load = next(measured, _Export(None, export.path))
+    names = ("time_to_first_token", "inter_token_latency", "request_latency")
+    statistics = ("avg", "p50", "p90", "p95", "p99", "p99.9")
+    yield {
         "tool": "AIPerf",
         "served_model": export.text("input_config/tokenizer/name"),
-        "offered_per_second": load.number("rate", "request_rate"),
+        "offered_per_second": load.number("rate"),
         "at_once": load.number("concurrency"),
         "requests": requests,
         "failed": export.number("error_request_count/avg") or 0,
-        "seconds": export.number("benchmark_duration/avg") or (requests or 0) / (rate or math.inf),
-        "requests_per_second": rate,
+        "seconds": export.number("benchmark_duration/avg"),
+        "read": export.number("total_isl/avg") or 0,
+        "written": export.number("total_osl/avg"),
+        "requests_per_second": export.number("request_throughput/avg"),
         "written_per_second": export.number("output_token_throughput/avg"),
         "tokens_per_second": export.number("total_token_throughput/avg"),
         "remarks": ["the run was cancelled"] if export.at("was_cancelled") is True else [],
-    }
-    for field, total, length in (
-        ("read", "total_isl", "input_sequence_length"),
-        ("written", "total_osl", "output_sequence_length"),
-    ):
-        summed = (export.number(f"{length}/avg") or 0) * (requests or 0)
-        figures[field] = round(export.number(f"{total}/avg") or summed)
-    for field, name in (
-        ("first", "time_to_first_token"),
-        ("token", "inter_token_latency"),
-        ("whole", "request_latency"),
-    ):
-        places = [f"{name}/{key}" for key in ("avg", "p50", "p90", "p95", "p99", "p99.9")]
-        figures[field] = export.latency(places, requests, _MILLISECONDS)
-    yield figures
+    } | export.latencies("{name}/{statistic}", names, statistics, [_MILLISECONDS] * 3, requests)
 
 
 _KEYS: dict[Callable[[_Export], Iterator[_Figures]], set[str]] = {

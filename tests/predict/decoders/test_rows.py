@@ -19,7 +19,6 @@ from epochcost.predict.decoders.rows import (
     read_token_rows,
     software_of,
     token_rows,
-    unresolved_models,
 )
 from epochcost.predict.learnt import table_faults
 from epochcost.specs.catalogue import Catalogue
@@ -148,13 +147,6 @@ def test_figures_of_no_kind_are_left_out(
 ) -> None:
     """Times that contain waiting, figures given twice, models without a form and trainings."""
     assert _read(tmp_path, names, **cells) == ()
-
-
-def test_models_without_a_form_are_counted(catalogue: Catalogue) -> None:
-    """A name that no table resolves is counted, and none of Llama 3.1 is among them."""
-    unresolved = unresolved_models(catalogue)
-    assert unresolved["FP16"] > 0
-    assert not any("Llama-3.1" in name for name in unresolved)
 
 
 @pytest.mark.parametrize(

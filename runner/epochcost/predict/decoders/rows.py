@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,17 +146,6 @@ def read_token_rows(
     Raises SpecError with every missing column and every value that is no positive number.
     """
     return tuple(_rows_of(read_lines(path, names, columns or {}), names))
-
-
-def unresolved_models(catalogue: Catalogue) -> Mapping[str, int]:
-    """How many rows name each model whose form no table and no spec has."""
-    names = names_of(catalogue)
-    return Counter(
-        line.cells["model"]
-        for lines in catalogue_lines(catalogue, names)
-        for line in lines
-        if line.form is None
-    )
 
 
 def names_of(catalogue: Catalogue) -> Names:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -173,7 +174,9 @@ class TrainingForecaster:
     @cached_property
     def _departures(self) -> Departures:
         departures = self._observed - Law(self._questions)(np.log(self.efficiencies))
-        return Departures(_TERMS, _NOISE, _traits(self._questions), departures)
+        return Departures(
+            _TERMS, _NOISE, Traits.of(self._questions, _LABELS, _FEATURES), departures
+        )
 
     @cached_property
     def _calibration(self) -> Calibration:
@@ -199,7 +202,7 @@ class TrainingForecaster:
 
     def _predicted(self, questions: Sequence[TrainingQuestion]) -> tuple[Vector, Matrix]:
         """Logarithms of seconds a token, and the covariance of their errors."""
-        departures, unknown = self._departures.predicted(_traits(questions))
+        departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
         same = numbered(questions)
         noise = _NOISE**2 * (same[:, None] == same[None, :])
         return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
@@ -334,47 +337,27 @@ def _recomputed(row: TrainingRow, family: str, settings: str) -> float:
     return float(usual or bool(row.checkpointing))
 
 
-class _Case(NamedTuple):
-    """Traits by which trainings depart from the law alike."""
-
-    bits: str
-    family: str
-    method: str
-    experts: bool
-    chip: str
-    device: str
-    model: DecoderForm
-    length: float
-    tokens: float
-    size: float
-    attention: float
-
-    @classmethod
-    def of(cls, question: TrainingQuestion) -> _Case:
-        """The traits of a question."""
-        form = question.form
-        pairs = question.length * form.hidden * form.layers / (3 * form.active_parameters)
-        return cls(
-            bits=question.precision if question.method != "qlora" else "bf16",
-            family=question.software,
-            method=question.method,
-            experts=form.experts > 0,
-            chip=question.device.chip,
-            device=question.device.id,
-            model=form,
-            length=question.length,
-            tokens=math.log(question.tokens),
-            size=math.log(form.active_parameters),
-            attention=math.log1p(pairs),
-        )
-
-
-_LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in _Case._fields[:8]}
-_FEATURES = {name: (lambda case, name=name: getattr(case, name)) for name in _Case._fields[8:]}
-
-
-def _traits(questions: Sequence[TrainingQuestion]) -> Traits:
-    return Traits.of([_Case.of(question) for question in questions], _LABELS, _FEATURES)
+# Traits by which trainings depart from the law alike.
+_LABELS: Mapping[str, Callable[[TrainingQuestion], Hashable]] = {
+    "bits": lambda question: "bf16" if question.method == "qlora" else question.precision,
+    "family": attrgetter("software"),
+    "method": attrgetter("method"),
+    "experts": lambda question: question.form.experts > 0,
+    "chip": attrgetter("device.chip"),
+    "device": attrgetter("device.id"),
+    "model": attrgetter("form"),
+    "length": attrgetter("length"),
+}
+_FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
+    "tokens": lambda question: math.log(question.tokens),
+    "size": lambda question: math.log(question.form.active_parameters),
+    "attention": lambda question: math.log1p(
+        question.length
+        * question.form.hidden
+        * question.form.layers
+        / (3 * question.form.active_parameters)
+    ),
+}
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
