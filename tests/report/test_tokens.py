@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.serving import served_decoders
 from epochcost.plan.work import Requests
 from epochcost.report.charts.waiting import waiting_chart
+from epochcost.report.pages import home
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result
 from epochcost.results.store import write_sidecar
@@ -69,6 +71,16 @@ def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
     page = html.unescape(site.pages["models/tiny.md"])
     assert f"<strong>{cost[1]}</strong> a million tokens on" in page
     assert "<strong>$2.00</strong> for the same million tokens" in page
+
+
+def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
+    """Its card is of a machine that is never idle; the reader's numbers are on the model's page."""
+    script = site.files[home.URI]
+    assert isinstance(script, str)
+    shown = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
+    assert shown["own"] == "models/tiny.html#your-traffic"
+    assert shown["figure"] == "models-tiny-load"
+    assert shown["cards"]["cheapest"]["cost"] in html.unescape(site.pages["models/tiny.md"])
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:

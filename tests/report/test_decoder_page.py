@@ -1,0 +1,78 @@
+"""The page of a model that machines are predicted for: its answers, its lists and its jobs."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.observations import Workload
+from epochcost.report.pages import decoder
+from epochcost.report.pages.model import about_model
+from epochcost.report.pages.page import Report
+from epochcost.report.templates import environment, render
+from epochcost.specs.loader import load_catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", name="report")
+def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The project without results."""
+    cache = tmp_path_factory.mktemp("cache")
+    return Report(read_inputs(load_catalogue(ROOT), [], ROOT / "docs", cache))
+
+
+@pytest.fixture(scope="module", name="workload")
+def workload_fixture(report: Report) -> Workload:
+    """A model of eight billion parameters."""
+    return Workload.of_model(report.catalogue.models["llama-3.1-8b"])
+
+
+@pytest.fixture(scope="module", name="page")
+def page_fixture(report: Report, workload: Workload) -> str:
+    """Its page as text."""
+    model = report.catalogue.models[workload.id]
+    assert model.decoder is not None
+    made = decoder.page(report, about_model(report, workload), model, model.decoder)
+    return html.unescape(render(environment(ROOT / "site_templates"), made))
+
+
+def test_answers_come_first(page: str) -> None:
+    """Serving, fine-tuning and API or self-host, each with its amount, before the chart."""
+    answer = page.partition('<div class="ec-answer">')[2].partition("</div>")[0]
+    begins = [re.sub("<[^>]*>", "", part)[:9] for part in answer.split("<p>")[1:]]
+    assert begins == ["Serve 1 r", "Fine-tune", "API or se"]
+    assert answer.count("<strong>$") == 3
+    assert page.index("ec-answer") < page.index("<figure") < page.index("## Machines")
+
+
+def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Workload) -> None:
+    """A row for each machine with its software; never idle the cheapest is the contest's."""
+    listed = page.partition("## Machines")[2].partition("</tbody>")[0]
+    answer, contests = report.tokens[workload.id], report.contests_of(workload)
+    assert listed.count("<tr") == 1 + len(answer.machines)
+    assert listed.count(", bf16;") == len(answer.machines)
+    least = min(offer.full.mean for offer in answer.offers if not offer.price.reservation)
+    assert contests["tokens"].cheapest.cost.mean == least
+    choice = report.tuned[workload.id]["lora"].choice
+    assert contests["lora"].cheapest.cost == choice.cost
+    assert contests["lora"].cheapest.time == choice.key.way.time
+
+
+def test_each_method_has_its_machine(page: str) -> None:
+    """LoRA, QLoRA and all weights, with the memory that each part takes."""
+    tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]
+    rows = re.findall("<tr><td>(LoRA|QLoRA|all weights)", tuning)
+    assert rows == ["LoRA", "QLoRA", "all weights"]
+    assert tuning.count("<li>") >= 4
+
+
+def test_every_decoder_has_an_answer(report: Report) -> None:
+    """A machine or an API for each, and a fine-tuning for those whose form is known."""
+    names = {model.id for model in report.catalogue.models.values() if model.decoder}
+    assert set(report.tokens) == names
+    assert all("lora" in methods for methods in report.tuned.values())
