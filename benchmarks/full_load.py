@@ -72,8 +72,10 @@ def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
     return [max(group, key=lambda row: row.tokens_per_second or 0) for group in groups.values()]
 
 
-def compared(forecaster: ServingForecaster, rows: Sequence[TokenRow]) -> Iterator[Comparison]:
-    """Each row beside the prediction for the same devices."""
+def compared(
+    forecaster: ServingForecaster, rows: Sequence[TokenRow]
+) -> Iterator[tuple[Comparison, TokenRow]]:
+    """Each row behind the prediction for the same devices."""
     engines = {engine.name: engine for engine in ENGINES}
     for row in rows:
         if row.software not in engines or row.device is None:
@@ -92,10 +94,11 @@ def compared(forecaster: ServingForecaster, rows: Sequence[TokenRow]) -> Iterato
         for _, capacity in capacities:
             ends = capacity.request.high, capacity.request.mean, capacity.request.low
             low, mean, high = (row.output / float(seconds) for seconds in ends)
-            yield Comparison(
+            comparison = Comparison(
                 row.software, row.model, row.device.chip, row.tensor_parallel, row.prompt,
                 row.output, row.tokens_per_second or 0, mean, low, high, capacity.sequences,
             )  # fmt: skip
+            yield comparison, row
 
 
 def main() -> None:
@@ -114,7 +117,7 @@ def main() -> None:
     for chip in chips if options.leave_out else [""]:
         own = [row for row in loads if not chip or (row.device and row.device.chip == chip)]
         known = [row for row in rows if row.device is None or row.device.chip != chip]
-        comparisons += compared(ServingForecaster(known), own)
+        comparisons += [each for each, _ in compared(ServingForecaster(known), own)]
     groups = {
         **group_by(comparisons, lambda each: each.software),
         **group_by(comparisons, lambda each: f"{each.software}, {each.chip}"),

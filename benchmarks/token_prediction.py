@@ -3,11 +3,14 @@
     python benchmarks/token_prediction.py                              each accelerator left out
     python benchmarks/token_prediction.py --leave-out generation --json
     python benchmarks/token_prediction.py --observations mine.csv      a table of other people
+    python benchmarks/token_prediction.py --held-out full-load         rates at the most load
 
 A table has the columns of the tables of tokens in specs/observations. Its rows are predicted from
 the project's rows without those of the same accelerator, generation, model or software; trainings
 by the seconds of a token. Beside the prediction stands a roofline of two parameters fitted to the
 same rows: bytes over bandwidth, operations over peak; of trainings, of one, operations over peak.
+``--held-out full-load`` predicts published rates at full load as `epochcost tokens` does, without
+any row of these models on these chips, a fifth of the pairs at a time.
 """
 
 from __future__ import annotations
@@ -16,13 +19,16 @@ import argparse
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from full_load import compared, full_loads
 
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.doubts import sound_rows
+from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import (
     Names,
     TokenRow,
@@ -30,6 +36,7 @@ from epochcost.predict.decoders.rows import (
     read_lines,
     read_token_rows,
     token_rows,
+    unresolved_models,
 )
 from epochcost.predict.decoders.serving import ServingForecaster, asked_by
 from epochcost.predict.decoders.training import (
@@ -48,6 +55,7 @@ from epochcost.specs.loader import load_catalogue
 ROOT = Path(__file__).parents[1]
 _SERVERS = ("llama.cpp", "vLLM", "TensorRT-LLM")
 _LOAD = 8
+_FOLDS = 5
 _ROW = "{:<34} {:>6} {:>14} {:>9} {:>16}"
 
 
@@ -84,13 +92,14 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Errors by kind and by generation, and rows of chips that nobody describes."""
+    """Errors by kind and by generation, and rows of chips and models that nobody describes."""
 
     left_out: str
     kinds: dict[str, Errors]
     generations: dict[str, Errors]
     pooled: Errors | None
     skipped_chips: dict[str, int]
+    skipped_models: dict[str, int]
 
 
 def main() -> None:
@@ -100,30 +109,39 @@ def main() -> None:
     parser.add_argument(
         "--leave-out", choices=("device", "generation", "model", "software"), default="device"
     )
+    parser.add_argument("--held-out", choices=("full-load",))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
         catalogue = load_catalogue(ROOT)
-        learnt, trained = token_rows(catalogue), training_rows(catalogue)
-        observed, trainings = learnt, trained
+        learnt, trained = sound_rows(token_rows(catalogue)), training_rows(catalogue)
+        observed, trainings, unknown = learnt, trained, unresolved_models(catalogue)
         if options.observations:
-            observed, trainings = _observed(options.observations, names_of(catalogue))
+            names = names_of(catalogue)
+            observed, trainings = _observed(options.observations, names)
+            lines = [line for path in options.observations for line in read_lines(path, names, {})]
+            unknown = Counter(line.cells["model"] for line in lines if line.form is None)
     except InputError as error:
         parser.exit(1, f"{error}\n")
     skipped = Counter(row.chip for row in observed if not (row.device or row.cpu))
     skipped.update(row.chip for row in trainings if row.device is None)
-    cases = list(_cases(learnt, observed, options.leave_out))
-    cases += _training_cases(trained, trainings, options.leave_out)
+    left_out = options.held_out or options.leave_out
+    if options.held_out:
+        cases = list(_full_load_cases(learnt, observed))
+    else:
+        cases = list(_cases(learnt, observed, left_out))
+        cases += _training_cases(trained, trainings, left_out)
     kinds, generations = defaultdict(list), defaultdict(list)
     for case in cases:
         kinds[case.kind].append(case)
         generations[case.generation].append(case)
     report = Report(
-        options.leave_out,
+        left_out,
         {kind: errors_of(kinds[kind]) for kind in sorted(kinds)},
         {name: errors_of(generations[name]) for name in sorted(generations)},
         errors_of(cases) if cases else None,
         dict(skipped),
+        dict(unknown),
     )
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
 
@@ -181,6 +199,35 @@ def _cases(
                 forecast.high,
                 rooflines.seconds(row),
             )
+
+
+def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -> Iterator[Case]:
+    """Seconds of a token of all sequences at full load, from other pairs of model and chip."""
+    loads = [row for row in full_loads(sound_rows(observed)) if row.device is not None]
+    pairs = sorted({_pair(row) for row in loads}, key=str)
+    for fold in range(_FOLDS):
+        held_out = set(pairs[fold::_FOLDS])
+        others = [row for row in learnt if row.device and _pair(row) not in held_out]
+        rooflines = _Roofline([row for row in others if row.seconds is not None])
+        rows = [row for row in loads if _pair(row) in held_out]
+        for rate, row in compared(ServingForecaster(others), rows):
+            assert row.device is not None
+            roofline = rooflines.seconds(replace(row, sequences=rate.sequences, interleaved=True))
+            yield Case(
+                f"{rate.software}, {rate.model}",
+                row.device.generation,
+                rate.software,
+                1 / rate.published,
+                1 / rate.predicted,
+                1 / rate.high,
+                1 / rate.low,
+                roofline / rate.sequences,
+            )
+
+
+def _pair(row: TokenRow) -> tuple[str, DecoderForm]:
+    assert row.device is not None, "full load is of accelerators"
+    return row.device.chip, row.form
 
 
 def _training_label(row: TrainingRow, kind: str) -> object:
@@ -302,6 +349,8 @@ def _table(report: Report) -> Iterator[str]:
                 )
     for chip, rows in report.skipped_chips.items():
         yield f"skipped: {rows} rows of {chip}, of which specs/devices says nothing"
+    for model, rows in report.skipped_models.items():
+        yield f"skipped: {rows} rows of {model}, a model without a known form"
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ _CACHED_NUMBER_BYTES = 2
 _GIB = 2**30
 # Standard deviation of the logarithm by which a chip's rates at full load depart from times of
 # phases, beyond the ranges of these (benchmarks/full_load.py).
-_AT_LOAD = 0.25
+_AT_LOAD = 0.32
 TOO_SLOW = "too slow for the bounds"
 
 

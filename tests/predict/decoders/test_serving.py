@@ -172,3 +172,18 @@ def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
         forecaster.forecasts([replace(asked, form=form)])[0].seconds for form in (dense, mixture)
     )
     assert fast < slow / 2
+
+
+def test_rates_at_full_load_are_learnt_from(
+    forecaster: ServingForecaster, rows: tuple[TokenRow, ...], question: ServingQuestion
+) -> None:
+    """A rate without its sequences counts as that of all that the memory holds."""
+    (now,) = forecaster.forecasts([question])
+    alike = next(row for row in rows if row.device == question.device and row.count == 1)
+    halved = replace(
+        alike, software="vLLM", form=question.form, precision="bf16", kind="token", prompt=128,
+        output=128, weight_bytes=question.weight_bytes, sequences=None, interleaved=True,
+        seconds=None, tokens_per_second=10.0,
+    )  # fmt: skip
+    (later,) = ServingForecaster((*rows, halved)).forecasts([question])
+    assert later.seconds > now.seconds

@@ -35,8 +35,8 @@ NumberT = TypeVar("NumberT", float, Vector)
 _PART_OF_PROMPT = 512
 _LAYERS_BY_TURNS = "llama.cpp"
 # Of the memory, what is left for weights and cache.
-_USABLE_MEMORY = 0.9
-_BYTES_OF_16_BITS = 2.0
+USABLE_MEMORY = 0.9
+BYTES_OF_16_BITS = 2.0
 # Peaks relative to which the exponents of clock and cores are told.
 _ORDINARY_OPERATIONS = 3e13
 _ORDINARY_PRODUCTS = 1e12
@@ -132,7 +132,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
 def bytes_of_cached(software: str, precision: str) -> float:
     """Bytes of a number in the cache, as the software keeps it by default."""
     halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
-    return _BYTES_OF_16_BITS / 2 if halved else _BYTES_OF_16_BITS
+    return BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
 
 
 class Efficiencies(NamedTuple):
@@ -199,7 +199,7 @@ class Law:
         phase = _Phases(self._s, self._expert, self._processor, efficiencies)
         s = self._s
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
-        fitting = np.maximum((_USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
+        fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
         token = (phase.decode(wave) + s.interleaved * phase.between(wave)) * s.sequences / wave
         result: Vector = np.log(np.where(s.token > 0, token, phase.prefill()))
@@ -283,7 +283,7 @@ class _Phases:
     def _exchange(self, tokens: Vector) -> Vector:
         """Seconds of two reductions a layer between devices that split the weights."""
         s = self._s
-        volume = 2 * _BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
+        volume = 2 * BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
         hop = self._e.hop * s.hops
         result: Vector = 2 * s.layers * (hop + volume / (self._e.link * s.link))
         return np.where(s.split > 1, result, 0.0)

@@ -20,7 +20,8 @@ from epochcost.predict.process import Vector
 
 # Of a program, the spread around what the next larger group reaches.
 _SPREAD_OF_PROGRAM = 0.7
-_FEWEST_TO_LEARN = 2
+# Of fewer rows, a group is as the next larger one.
+_FEWEST_TO_LEARN = 8
 
 
 class Program(NamedTuple):
@@ -84,8 +85,8 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
     for groups in sorted(places, key=len):
         near = next((named[name] for name in groups[-2::-1] if name in named), pooled)
         members = places[groups]
-        if len(groups) > 1 and len(members) == len(places.get(groups[:-1], [])):
-            continue  # of one edition, or of one maker, there is nothing more to tell
+        if members == places.get(groups[:-1]) or len(members) < _FEWEST_TO_LEARN:
+            continue
         named[groups[-1]] = _fit(rows, members, rows.chips, near, _SPREAD_OF_PROGRAM * deviations)
     each = {name: tuple(values.tolist()) for name, values in named.items()}
     return Programs(tuple(pooled.tolist()), each)

@@ -25,10 +25,12 @@ from epochcost.predict.decoders.chips import Chip, chip_of
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.law import (
+    BYTES_OF_16_BITS,
     ON_DEVICES,
     ON_PROCESSORS,
     SPREAD_ON_DEVICES,
     SPREAD_ON_PROCESSORS,
+    USABLE_MEMORY,
     Efficiencies,
     Step,
     Work,
@@ -45,6 +47,9 @@ from epochcost.specs.hardware import Device
 
 # Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
 _FLOOR, _ROW = 0.04, 0.1
+_GIB = 2**30
+# As many sequences at once as published rates at full load fit best (benchmarks/full_load.py).
+_MOST_SEQUENCES = 256
 _PROMPT_STEP = 2 * math.log(2)
 _KIND_DISTANCE = 3.0
 
@@ -100,6 +105,7 @@ class Case(NamedTuple):
     generation: str
     instructions: str
     model: DecoderForm
+    mixture: DecoderForm | None
     devices: int
     precision: str
     edition: str
@@ -112,19 +118,21 @@ class Case(NamedTuple):
         return Program(self.software, self.maker, self.edition)
 
 
-_LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in Case._fields[:11]}
+_LABELS = {name: (lambda case, name=name: getattr(case, name)) for name in Case._fields[:12]}
 _FEATURES = {"size": lambda case: case.size, "length": lambda case: case.length}
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
     Term(0.2, ("software", "kind")),
     Term(0.8, ("maker", "software", "kind")),
-    Term(0.1, ("generation", "kind")),
+    Term(0.13, ("generation", "kind")),
     Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
     Term(0.1, ("chip", "kind")),
     Term(0.08, ("chip", "kind"), (_SIZE,)),
     Term(0.05, ("place", "kind")),
     Term(0.05, ("model", "kind", "software")),
+    Term(0.25, ("mixture", "kind")),
+    Term(0.15, ("mixture", "place", "kind")),
     Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
     Term(0.05, ("precision", "kind", "software")),
     Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
@@ -152,9 +160,8 @@ class ServingForecaster:
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
-        self._rows = tuple(
-            row for row in sound_rows(rows) if row.seconds is not None and _machine(row)
-        )
+        timed = map(_timed, sound_rows(rows))
+        self._rows = tuple(row for row in timed if row is not None and _machine(row))
         self._cache = cache
 
     @cached_property
@@ -211,6 +218,21 @@ def asked_by(row: TokenRow) -> ServingQuestion:
     )
 
 
+def _timed(row: TokenRow) -> TokenRow | None:
+    """A row with its seconds; a rate at full load has the power of two of sequences that fit."""
+    if row.seconds is not None:
+        return row
+    if row.device is None or not row.tokens_per_second:
+        return None
+    spare = USABLE_MEMORY * float(row.device.memory_gib) * _GIB * row.tensor_parallel
+    cached = BYTES_OF_16_BITS * row.form.cached_numbers_per_token * (row.prompt + row.output)
+    held = min(_MOST_SEQUENCES, (spare - row.weight_bytes) / cached)
+    if held < 1:
+        return None
+    sequences = 2.0 ** math.floor(math.log2(held))
+    return replace(row, sequences=sequences, seconds=sequences / row.tokens_per_second)
+
+
 def _machine(row: TokenRow) -> Device | CpuForm | None:
     return row.device or row.cpu
 
@@ -232,6 +254,7 @@ def _case(question: ServingQuestion, chip: Chip) -> Case:
         generation=chip.generation,
         instructions=chip.instructions,
         model=question.form,
+        mixture=question.form if question.form.experts else None,
         devices=question.count,
         precision=question.precision,
         edition=question.edition,
