@@ -18,8 +18,8 @@ _DENSE = DecoderForm(32, 4096, 8_030_261_248, 8_030_261_248, 65536, 128256)
 _EXPERTS = DecoderForm(48, 2048, 30_532_122_624, 3_353_032_704, 49152, 151936, 128, 8)
 _CHIP = Chip(
     name="some", kind="some", maker="NVIDIA", generation="Hopper", instructions="Hopper",
-    bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, link=4.5e11, hops=1,
-    cores=0, sockets=1,
+    bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, unpacking=1, link=4.5e11,
+    hops=1, cores=0, sockets=1,
 )  # fmt: skip
 _WORK = Work("vLLM", "bf16", 16e9, 1, 1, True, True, 1000, 200, 8)
 _FORMS = st.sampled_from((_DENSE, _EXPERTS))

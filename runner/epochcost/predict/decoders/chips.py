@@ -25,6 +25,9 @@ _PCIE_OF_OTHERS = 25e9
 _LINKED = re.compile(r"sxm|nvl|gh200|gb200|gb300|^b[23]00|^[ah]100-pcie")
 # Generations whose matrix units multiply in 8-bit floats, at the rate of int8.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
+# Generations without operations on four packed integers, but for chips whose makers state these:
+# they unpack weights of few bits with twice as many operations.
+_UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
 # Of products in 16 bits, the operations in fp32 where nobody says.
 _ORDINARY_SHARE = 1 / 8
 # Makers by the first word of a generation; all others are NVIDIA's.
@@ -86,8 +89,9 @@ class Chip:
     """One device or a machine's processors: rates a second, and labels of what it is like.
 
     ``products`` are operations of matrix units at a precision, ``operations`` those of the
-    ordinary units, ``link`` bytes to another device of the machine over ``hops``. ``cores`` is 0
-    for a device, ``memory`` infinite where nobody says.
+    ordinary units, ``unpacking`` the operations to unpack a weight of few bits relative to most
+    chips, ``link`` bytes to another device of the machine over ``hops``. ``cores`` is 0 for a
+    device, ``memory`` infinite where nobody says.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Chip:
     memory: float
     products: float
     operations: float
+    unpacking: float
     link: float
     hops: float
     cores: float
@@ -122,6 +127,7 @@ def chip_of(device: Device | CpuForm, precision: str) -> Chip:
         memory=float(device.memory_gib) * _GIB,
         products=_products(device, precision),
         operations=_operations(device) * _TERA,
+        unpacking=2.0 if generation in _UNPACKED and not device.peak_int8_tops else 1.0,
         link=link or _PCIE.get(generation, _PCIE_OF_OTHERS),
         hops=1.0 if link else 2.0,
         cores=0.0,
@@ -161,6 +167,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
         memory=float("inf"),
         products=products,
         operations=products,
+        unpacking=1.0,
         link=_PCIE_OF_OTHERS,
         hops=1.0,
         cores=cores,

@@ -65,7 +65,7 @@ class Step(NamedTuple, Generic[NumberT]):
     sockets: NumberT
     split: NumberT
     part: NumberT
-    unpacked: NumberT
+    unpacking: NumberT
     prompt: NumberT
     output: NumberT
     sequences: NumberT
@@ -119,7 +119,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
         chip.sockets,
         split,
         _PART_OF_PROMPT if by_turns else math.inf,
-        work.precision.startswith("int"),
+        chip.unpacking if work.precision.startswith("int") else 0.0,
         max(work.prompt, 0.0),
         max(work.output, 1.0),
         max(work.sequences, 1.0),
@@ -234,7 +234,7 @@ class _Phases:
         s = self._s
         cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
-        weights = s.unpacked * s.active * self._e.weights / self._operations
+        weights = s.unpacking * s.active * self._e.weights / self._operations
         layers = s.layers * self._layer + self._waiting
         fixed = self._read(sequences) + layers + weights
         result: Vector = fixed + cache + products + self._sequence * sequences
