@@ -123,7 +123,7 @@ _FEATURES = {"size": lambda case: case.size, "length": lambda case: case.length}
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
     Term(0.2, ("software", "kind")),
-    Term(1.2, ("maker", "software", "kind")),
+    Term(1.6, ("maker", "software", "kind")),
     Term(0.15, ("generation", "kind")),
     Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
