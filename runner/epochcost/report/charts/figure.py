@@ -36,11 +36,6 @@ class Chart(ABC, Generic[RowT]):
         return 320
 
     @property
-    def long_names(self) -> bool:
-        """Whether the names of the legend need a line each."""
-        return False
-
-    @property
     @abstractmethod
     def summary(self) -> str:
         """The subject of the chart, in a sentence."""
@@ -62,7 +57,7 @@ class Chart(ABC, Generic[RowT]):
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         width = theme.PAIRED_WIDTH if self.paired else theme.WIDTH
-        one_column = {"columns": 1, "labelLimit": width} if self.paired or self.long_names else {}
+        one_column = {"columns": 1, "labelLimit": width} if self.paired else {}
         return {
             "$schema": alt.SCHEMA_URL,
             **theme.layered(self.layers(alt)),

@@ -34,7 +34,7 @@ _MOST_MOVED = 6
 _JOBS: Mapping[Job, str] = {
     "train": "train it once",
     "serve": "answer a million requests",
-    "tokens": "serve a million tokens, never idle",
+    "tokens": "serve a million tokens at full load",
     "lora": "fine-tune it by LoRA",
 }
 # Where readers enter numbers of their own; else in the calculator.

@@ -46,7 +46,7 @@ Job = Literal["train", "serve", "tokens", "lora"]
 JOB_WORDS: Mapping[Job, str] = {
     "train": "train",
     "serve": "answer a million requests of",
-    "tokens": "serve, never idle, a million tokens of",
+    "tokens": "serve, at full load, a million tokens of",
     "lora": "fine-tune by LoRA",
 }
 # A fine-tuning of a decoder's page: tokens of all examples of so many epochs.
