@@ -32,11 +32,11 @@ from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import (
     Names,
     TokenRow,
+    catalogue_lines,
     names_of,
     read_lines,
     read_token_rows,
     token_rows,
-    unresolved_models,
 )
 from epochcost.predict.decoders.serving import ServingForecaster, asked_by
 from epochcost.predict.decoders.training import (
@@ -115,12 +115,12 @@ def main() -> None:
     try:
         catalogue = load_catalogue(ROOT)
         learnt, trained = sound_rows(token_rows(catalogue)), training_rows(catalogue)
-        observed, trainings, unknown = learnt, trained, unresolved_models(catalogue)
+        observed, trainings, names = learnt, trained, names_of(catalogue)
+        lines = [line for table in catalogue_lines(catalogue, names) for line in table]
         if options.observations:
-            names = names_of(catalogue)
             observed, trainings = _observed(options.observations, names)
             lines = [line for path in options.observations for line in read_lines(path, names, {})]
-            unknown = Counter(line.cells["model"] for line in lines if line.form is None)
+        unknown = Counter(line.cells["model"] for line in lines if line.form is None)
     except InputError as error:
         parser.exit(1, f"{error}\n")
     skipped = Counter(row.chip for row in observed if not (row.device or row.cpu))
