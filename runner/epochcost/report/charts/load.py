@@ -102,7 +102,7 @@ def cost_by_load(
         description=(
             f"{requests}, on machines at list prices that are kept whether busy or not, more of "
             "them as the load grows. Machines that are cheapest at no load are left out, and "
-            f"{'dashed lines are the cheapest APIs' if drawn[-1].is_api else 'no API has a price of it'}."
+            + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
         chart=CostByLoad(ChartData(tuple(_rows(drawn)), currency)),
     )
