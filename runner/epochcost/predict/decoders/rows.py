@@ -271,7 +271,10 @@ def _at_load(
 
 
 def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow:
-    cells, software = line.cells, software_of(line.cells["software"])
+    cells = line.cells
+    # Its kernels are its own, whatever calls them.
+    kernels = "precision" if "bitsandbytes" in cells["precision"] else "software"
+    software = software_of(cells[kernels])
     precision = precision_of(cells["precision"])
     count = line.count_of("count", 1)
     device, cpu = placed_on(cells, names)
