@@ -175,7 +175,9 @@ def test_estimates_do_not_contradict_predictions_of_their_family(
             assert counted is not None
             flops = training_flops(model, counted.forward_flops)
             assert flops is not None
-            time = time_of_large_models(flops, peak_flops(hardware, "fp16"))
+            peak = peak_flops(hardware, "fp16")
+            assert peak is not None
+            time = time_of_large_models(flops, peak)
             assert one.full.low <= time.high, (one.workload.id, hardware.id)
             assert time.low <= one.full.high, (one.workload.id, hardware.id)
             compared += 1

@@ -116,11 +116,3 @@ def test_batch_sizes_of_malta() -> None:
     assert (got.batch_size, got.demanded) == (256, Decimal("91.37"))
     assert got.choice == timed("256", 1, 99)
     assert (got.less_accurate, got.unknown) == ((512,), (1024,))
-
-
-def test_an_accuracy_asked_for() -> None:
-    """A demand of 91.8 leaves 128 only; one of 99 leaves none."""
-    ways = [(size, timed(str(size), 1, size)) for size in MALTA]
-    assert cheapest_batch(ways, MALTA, Decimal("91.8")).batch_size == 128
-    none = cheapest_batch(ways, MALTA, Decimal(99))
-    assert (none.choice, none.less_accurate) == (None, tuple(MALTA))

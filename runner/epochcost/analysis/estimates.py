@@ -6,7 +6,6 @@ Both are priced on machines whose accelerators such models are trained on, each 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +16,6 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row, mark_of
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import UTILISATION, peak_flops, time_of_large_models, training_flops
-from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
@@ -71,7 +69,7 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
         flops = None if model.id in timed else _flops(inputs, model)
         if flops is not None:
             needed = states_bytes(inputs.catalogue, model, inputs.cache)
-            holding = [machine for machine in machines if needed <= memory_bytes(machine)]
+            holding = [machine for machine in machines if needed <= _memory_bytes(machine)]
             priced = [row for machine in holding for row in _on(catalogue, machine, flops)]
             priced.sort(key=lambda row: (bool(row.price.reservation), row.cost.mean))
             estimates[model.id] = tuple(priced)
@@ -89,19 +87,16 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
     return counted.parameters * _BYTES_PER_PARAMETER if counted else 0
 
 
-def memory_bytes(hardware: Hardware) -> float:
-    """Memory of all accelerators together, or of the host without any; infinite if unknown."""
-    if not hardware.accelerators:
-        return math.inf if hardware.memory_gib is None else float(hardware.memory_gib) * 2**30
-    each = [gpu.memory_gib and gpu.memory_gib * gpu.count for gpu in hardware.accelerators]
-    return math.inf if None in each else float(sum(filter(None, each))) * 2**30
+def _memory_bytes(hardware: Hardware) -> float:
+    """Memory of all accelerators together."""
+    gpus = hardware.accelerators
+    return float(sum((gpu.memory_gib or 0) * gpu.count for gpu in gpus)) * 2**30
 
 
 def _on(catalogue: Catalogue, hardware: Hardware, flops: Decimal) -> Iterator[EstimatedRow]:
     """Price the work under each current plan; no row for an unknown peak or over a century."""
-    try:
-        peak = peak_flops(hardware, "fp16")
-    except InputError:
+    peak = peak_flops(hardware, "fp16")
+    if peak is None:
         return
     time = time_of_large_models(flops, peak)
     if time.high > MAX_DURATION_SECONDS:

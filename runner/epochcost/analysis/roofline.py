@@ -29,7 +29,6 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.cost.flops import PASSES_PER_STEP, peak_flops
-from epochcost.errors import InputError
 from epochcost.graphs.profile import Arithmetic
 from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
 from epochcost.results.ceilings import Ceiling
@@ -127,15 +126,12 @@ def roof_of(hardware: Hardware, device: str) -> Roof:
     if device != "cuda":
         peak = hardware.peak_fp32_tflops
         return Roof(device, float(peak) * 1e12 if peak else None, None)
-    try:
-        operations: float | None = float(peak_flops(hardware, "fp32"))
-    except InputError:
-        operations = None
+    operations = peak_flops(hardware, "fp32")
     rates = [(gpu.memory_gb_per_second, gpu.count) for gpu in hardware.accelerators]
     bandwidths = [float(rate) * count * 1e9 for rate, count in rates if rate]
     return Roof(
         device,
-        operations,
+        float(operations) if operations else None,
         sum(bandwidths) if len(bandwidths) == len(rates) and bandwidths else None,
     )
 

@@ -75,7 +75,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that is as accurate; ``demanded`` is the accuracy asked for.
+    """The cheapest batch size that is as accurate; ``demanded`` is the accuracy to reach.
 
     ``unknown`` are batch sizes whose accuracy nobody gives, ``less_accurate`` those that miss it.
     Without any known accuracy ``choice`` and ``demanded`` are None.
@@ -156,22 +156,21 @@ NO_LIMITS = Limits()
 def cheapest_batch(
     candidates: Iterable[tuple[int, Candidate[KeyT]]],
     accuracies: Mapping[int, Accuracy],
-    demanded_percent: Decimal | None = None,
 ) -> BatchChoice[KeyT]:
     """The cheapest of (batch size, candidate) whose batch size is known to be as accurate.
 
-    Accuracy belongs to a batch size and not to a machine. As accurate is what reaches the demand
-    within its own spread. Without a demand it is the best known accuracy less its spread. Raises
-    InputError if currencies are mixed.
+    Accuracy belongs to a batch size and not to a machine. As accurate is what reaches, within its
+    own spread, the best known accuracy less the spread of that. Raises InputError if currencies are
+    mixed.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})
     unknown = tuple(size for size in sizes if size not in accuracies)
     rated = {size: accuracies[size] for size in sizes if size in accuracies}
     if not rated:
-        return BatchChoice(None, None, demanded_percent, (), unknown)
+        return BatchChoice(None, None, None, (), unknown)
     best = max(rated.values(), key=lambda accuracy: accuracy.percent)
-    demanded = best.percent - best.spread if demanded_percent is None else demanded_percent
+    demanded = best.percent - best.spread
     less = tuple(
         size for size, accuracy in rated.items() if accuracy.percent + accuracy.spread < demanded
     )

@@ -12,7 +12,6 @@ from typing import Literal
 
 from epochcost.cost.estimate import Time
 from epochcost.cost.money import CONTEXT, exact_arithmetic
-from epochcost.errors import InputError
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 
@@ -52,22 +51,13 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
     return CONTEXT.multiply(PASSES_PER_STEP * Decimal(forward_flops_per_example), Decimal(examples))
 
 
-def peak_flops(hardware: Hardware, precision: Precision) -> Decimal:
-    """Operations per second of all accelerators together, or of the CPU where there are none.
-
-    Raises InputError where the spec does not say them.
-    """
-    if hardware.accelerators:
-        peaks = [
-            (gpu.peak_fp16_tflops if precision == "fp16" else gpu.peak_fp32_tflops, gpu.count)
-            for gpu in hardware.accelerators
-        ]
-    else:
-        peaks = [(hardware.peak_fp32_tflops if precision == "fp32" else None, 1)]
-    if any(peak is None for peak, _ in peaks):
-        raise InputError(
-            f"{hardware.id}: expected a machine whose spec says its {precision} peak, found none"
-        )
+def peak_flops(hardware: Hardware, precision: Precision) -> Decimal | None:
+    """Operations per second of all accelerators together; None where the spec does not say them."""
     with exact_arithmetic():
-        total = sum((peak * count for peak, count in peaks if peak is not None), Decimal(0))
-        return total * _OPERATIONS_PER_TERA
+        total = Decimal(0)
+        for gpu in hardware.accelerators:
+            peak = gpu.peak_fp16_tflops if precision == "fp16" else gpu.peak_fp32_tflops
+            if peak is None:
+                return None
+            total += peak * gpu.count
+        return total * _OPERATIONS_PER_TERA or None
