@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-# Step times that we publish are most of it.
-MOST_BYTES = 10_000_000
+# Step times that we publish are most of it, and times that others did.
+MOST_BYTES = 11_000_000
 
 
 @pytest.fixture(scope="module")
