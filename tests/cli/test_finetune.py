@@ -47,6 +47,7 @@ def test_json_has_every_figure() -> None:
     assert parts < choice["needed_bytes_of_device"] < 1.1 * parts + 2**30
     assert answer["tokens"] in ("15360000", 15360000)
     assert answer["published"][0]["source"]
+    assert "path" not in answer["published"][0]
 
 
 def test_pretraining_takes_all_tokens() -> None:

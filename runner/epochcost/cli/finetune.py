@@ -48,6 +48,8 @@ _HEADER = (
 _DROP = ("region", "how known", "price of", "at once", "memory", "between")
 _MOST_SHOWN = 10
 _MOST_PUBLISHED = 3
+# A reader has the source and its file: not where the row lies here, nor all facts of the chip.
+_UNPUBLISHED = frozenset({"form", "device", "path", "line"})
 _METHODS = {
     "lora": "LoRA fine-tuning",
     "qlora": "QLoRA fine-tuning",
@@ -200,7 +202,10 @@ def _as_json(answer: FinetuneAnswer) -> dict[str, Any]:
         "offers": [_offer(offer) for offer in answer.offers],
         "memory_of_choice": answer.memory,
         "left_out": answer.refused,
-        "published": answer.published,
+        "published": [
+            {name: getattr(row, name) for name in row.__slots__ if name not in _UNPUBLISHED}
+            for row in answer.published
+        ],
     }
 
 
