@@ -26,27 +26,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+from lora_work import ALPHA, DECAY, RANK, RATE, TARGETS, decoder, texts
 
-from epochcost.graphs.last_position import with_all_positions
-from onnxstep import ADAPTERS, load_model, with_adapters
+from onnxstep import ADAPTERS, with_adapters
 from onnxstep.graphs.parameters import materialise
 
 ROOT = Path(__file__).parents[1]
-RANK, ALPHA, TARGETS = 8, 16.0, ("layers.*",)
-RATE, DECAY, VOCABULARY, POOL = 1e-4, 0.01, 49152, 8
 TURN = 3
-
-
-def decoder(method: str) -> onnx.ModelProto:
-    """The catalogue's graph with scores of every position, and adapters unless trained fully."""
-    graph = load_model(ROOT / "models" / "smollm2_135m.onnx")
-    graph = with_all_positions(graph, "logits", "input_ids")
-    return graph if method == "full" else with_adapters(graph, RANK, ALPHA, TARGETS)
-
-
-def texts(tokens: int) -> np.ndarray:
-    """Batches [pool, 1, tokens + 1] of random tokens."""
-    return np.random.default_rng(0).integers(0, VOCABULARY, (POOL, 1, tokens + 1))
 
 
 class Ours:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import torch
-from lora import ALPHA, DECAY, RANK, RATE, decoder, texts
+from lora_work import ALPHA, DECAY, RANK, RATE, decoder, texts
 from torch import nn
 
 from onnxstep.graphs.parameters import materialise

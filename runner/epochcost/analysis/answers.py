@@ -32,8 +32,8 @@ from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batc
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
+from epochcost.specs.api import MILLION
 from epochcost.specs.model import Model
-from epochcost.specs.price import MILLION
 from epochcost.units import plain
 
 Mode = Literal["training", "inference", "epoch"]

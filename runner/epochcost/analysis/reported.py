@@ -18,8 +18,8 @@ from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.results.reported import ReportedRun
 from epochcost.results.tool_runs import ToolRun
+from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import usual_price
-from epochcost.specs.price import MILLION
 from epochcost.units import count_words, plain
 
 _HOUR_SECONDS = 3600

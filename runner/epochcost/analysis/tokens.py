@@ -26,8 +26,9 @@ from epochcost.cost.tracing import ceiling, maximum
 from epochcost.predict.joint import seed_of
 from epochcost.predict.process import Vector
 from epochcost.results.kept import KeptArray
+from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
-from epochcost.specs.price import MILLION, ApiPrice, Price
+from epochcost.specs.price import Price
 from epochcost.units import HOURS_PER_BILLED_MONTH, today
 
 _HOUR_SECONDS = Decimal(3600)

@@ -37,7 +37,7 @@ from epochcost.cost import Candidate, frontier
 from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
-from epochcost.specs.price import MILLION
+from epochcost.specs.api import MILLION
 from epochcost.units import (
     money,
     parse_count,

@@ -22,7 +22,8 @@ from epochcost.analysis.rows import Row, by_stack, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.report.wording import ratio_words
-from epochcost.specs.price import MILLION, Price
+from epochcost.specs.api import MILLION
+from epochcost.specs.price import Price
 from epochcost.units import money, money_about
 
 # Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.

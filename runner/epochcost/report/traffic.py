@@ -33,8 +33,8 @@ from epochcost.cost.program import answers_program
 from epochcost.cost.tracing import maximum, symbol, where
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report
+from epochcost.specs.api import MILLION, ApiPrice
 from epochcost.specs.catalogue import current_prices
-from epochcost.specs.price import MILLION, ApiPrice
 
 FOLDER = "data/calculator/tokens"
 SHARED = f"{FOLDER}.js"

@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 
 from epochcost.errors import InputError
+from epochcost.specs.api import ApiPrice, ApiTable
 from epochcost.specs.base import NamedSpec, Spec
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.price import PLAN_KINDS, ApiPrice, ApiTable, Price
+from epochcost.specs.price import PLAN_KINDS, Price
 from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.replay import ReplayedJob

@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 
 import epochcost
 from epochcost.errors import Fault, InputError, SpecError
+from epochcost.specs.api import ApiPrice, ApiTable
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, RESERVED, Catalogue, SpecT
 from epochcost.specs.document import Document, display_path, guess_ids, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
-from epochcost.specs.price import ApiPrice, ApiTable, Price
+from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import read_api_prices
 from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid

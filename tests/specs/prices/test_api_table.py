@@ -9,8 +9,8 @@ import pytest
 
 from epochcost.cost.tracing import is_traced, symbol
 from epochcost.errors import SpecError
+from epochcost.specs.api import ApiPrice
 from epochcost.specs.loader import check_paths, load_catalogue
-from epochcost.specs.price import ApiPrice
 from tiny_project import write_tiny_project
 
 _HEADER = (

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from epochcost.errors import Fault, InputError
+from epochcost.specs.api import ApiPrice, LongPrompts
 from epochcost.specs.findings import validate
-from epochcost.specs.price import ApiPrice, LongPrompts
 from epochcost.specs.prices.tables import csv_rows
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
 

@@ -1,0 +1,130 @@
+"""Prices of tokens behind an API, by themselves or as rows of a source's table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from epochcost.specs.base import (
+    Identifier,
+    NamedSpec,
+    NonNegative,
+    Notes,
+    PositiveInt,
+    Source,
+    Spec,
+    TableName,
+    Text,
+    Unconfirmed,
+)
+from epochcost.specs.reference_data import Currency
+
+MILLION = 1_000_000
+# Beyond any list price of a million tokens in dollars: whoever writes more means a billion, whoever
+# writes less than the least a single token or a thousand.
+_MOST_PER_MILLION, _LEAST_PER_MILLION = 1000, Decimal("0.0005")
+
+
+class LongPrompts(Spec):
+    """Prices of a request whose prompt is longer than a bound, for all of its tokens."""
+
+    above_tokens: PositiveInt = Field(
+        description="Tokens of the longest prompt at the usual prices.", examples=[200000]
+    )
+    input_per_million: NonNegative = Field(
+        description="For a million tokens of prompts.", examples=[2.5]
+    )
+    cached_input_per_million: NonNegative | None = Field(
+        None, description="For a million tokens of prompts seen before.", examples=[0.25]
+    )
+    output_per_million: NonNegative = Field(
+        description="For a million tokens of answers.", examples=[15]
+    )
+
+
+class ApiPrice(NamedSpec):
+    """A provider's price of a million tokens of a model."""
+
+    name: Text = Field(description="What the provider calls the model.", examples=["gpt-4o-mini"])
+    provider: Text = Field(description="Who serves it.", examples=["OpenAI"])
+    model: Identifier | None = Field(
+        None, description="Our model of the same shape, by its id.", examples=["llama-3.1-8b"]
+    )
+    currency: Currency = Field("USD", description="By its three letters.", examples=["USD"])
+    input_per_million: NonNegative = Field(
+        description="For a million tokens of prompts.", examples=[0.15]
+    )
+    cached_input_per_million: NonNegative | None = Field(
+        None, description="For a million tokens of prompts seen before.", examples=[0.075]
+    )
+    output_per_million: NonNegative = Field(
+        description="For a million tokens of answers.", examples=[0.60]
+    )
+    long: LongPrompts | None = None
+    as_of: dt.date = Field(
+        description="The day on which the source said so.", examples=["2025-10-20"]
+    )
+    valid_until: dt.date | None = Field(None, description="The day on which the offer ended.")
+    source: Source
+    notes: Notes | None = None
+    unconfirmed: Unconfirmed = ()
+
+    @field_validator("input_per_million", "cached_input_per_million", "output_per_million")
+    @classmethod
+    def _of_a_million(cls, price: Decimal | None, info: ValidationInfo) -> Decimal | None:
+        if info.data.get("currency") == "USD" and price:
+            if price > _MOST_PER_MILLION:
+                raise ValueError(f"should be at most {_MOST_PER_MILLION} USD a million tokens")
+            if price < _LEAST_PER_MILLION:
+                least = f"0 or at least {_LEAST_PER_MILLION}"
+                raise ValueError(f"should be {least} USD, for a million tokens and not for one")
+        return price
+
+    @field_validator("cached_input_per_million")
+    @classmethod
+    def _no_dearer(cls, cached: Decimal | None, info: ValidationInfo) -> Decimal | None:
+        full = info.data.get("input_per_million")
+        if cached is not None and full is not None and cached > full:
+            raise ValueError(f"should be at most the input's price, {full}")
+        return cached
+
+    def request(
+        self, prompt: Decimal | int, output: Decimal | int, cached_share: Decimal = Decimal(0)
+    ) -> Decimal:
+        """The cost of a request of whose prompt a share was seen before.
+
+        A formula instead of a number of tokens has the usual prices.
+        """
+        number = isinstance(prompt, int | Decimal)
+        if number and self.long is not None and prompt > self.long.above_tokens:
+            return _request(self.long, prompt, output, cached_share)
+        return _request(self, prompt, output, cached_share)
+
+
+class ApiTable(NamedSpec):
+    """The source of a table of prices of tokens, a row for each API."""
+
+    name: Text = Field(description="What people call the source.", examples=["models.dev"])
+    table: TableName = Field(
+        description="The file with the rows, beside this one: its columns are keys of apis/.",
+        examples=["models-dev.csv"],
+    )
+    licence: Text = Field(
+        description="Under which the rows are published, as an SPDX identifier.", examples=["MIT"]
+    )
+    source: Source
+    notes: Notes | None = None
+
+
+def _request(
+    prices: ApiPrice | LongPrompts,
+    prompt: Decimal | int,
+    output: Decimal | int,
+    cached_share: Decimal,
+) -> Decimal:
+    read, cached = prices.input_per_million, prices.cached_input_per_million
+    if cached is not None and cached_share:
+        read -= cached_share * (read - cached)
+    return (prompt * read + output * prices.output_per_million) / MILLION
