@@ -8,8 +8,8 @@ Run it with the project's environment from the repository's root; the others' en
 when they are first needed (or named: see steps/environments.py). The first command measures what is
 missing and adds every finished case to docs/data/training-steps.json at once; ``--prepare`` does
 all of it but the timing, so that a timed run finds compiled code, and ``--peaks`` takes the memory
-of our steps anew, on a busy machine too. The second writes the tables of docs/performance.md and
-the ratios that the site shows, and prints where PyTorch is faster.
+of our steps anew, on a busy machine too. The second writes the tables of
+docs/explanation/performance.md and the ratios on the site, and prints where PyTorch is faster.
 
 ``--device cuda`` compares on a GPU, in more precisions too, eager mode and torch.compile; steps are
 then timed by the burst, for PyTorch queues them; give it records of their own.

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, and the ratios that the site shows, from the records."""
+"""The tables of the page on performance and the ratios that the site shows, from the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steps.demands import demands
 from steps.environments import PACKAGES
 from steps.figures import Spread, first, ratios, step_seconds
 
-DOCUMENT = Path("docs/performance.md")
+DOCUMENT = Path("docs/explanation/performance.md")
 SITE = Path("docs/data/step-ratio.json")
 BEGIN, END = "<!-- training steps: begin -->", "<!-- training steps: end -->"
 PYTORCH = ("eager", "compile")

@@ -66,7 +66,9 @@ def project(tmp_path: Path) -> Path:
     for name in ("specs", "models"):
         (tmp_path / name).symlink_to(root / name, target_is_directory=True)
     (tmp_path / "docs/data").mkdir(parents=True)
-    (tmp_path / "docs/performance.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", "utf-8")
+    (tmp_path / "docs/explanation/performance.md").write_text(
+        f"before\n{BEGIN}\nold\n{END}\nafter\n", "utf-8"
+    )
     return tmp_path
 
 

@@ -1,6 +1,6 @@
 """Faults that strike `epochcost run` from outside: real processes, stopped, starved and disturbed.
 
-The table in docs/reliability.md names these tests.
+The table in docs/reference/faults.md names these tests.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ DOCUMENTS = (
     ROOT / "README.md",
     ROOT / "runner/epochcost/template/README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/method").glob("*.md")),
+    *sorted((ROOT / "docs/how-to").glob("*.md")),
+    *sorted((ROOT / "docs/explanation").glob("*.md")),
 )
 _CONSOLE = re.compile(r"^```(?:console|sh|bash)[^\n]*\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")

@@ -42,7 +42,7 @@ _KINDS = {
     "changed.html": "main h1",
     "sources/kroutikov-2016.html": "main h1",
     "data.html": "main h1",
-    "method.html": "main h1",
+    "explanation/figures.html": "main h1",
 }
 # The longest of them are looked at in dark and on a phone too, by the rules that depend on it.
 _LOOKED_AT_AGAIN = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
@@ -297,7 +297,7 @@ def test_charts_show_without_javascript(site: Site) -> None:
 
 def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
     """Those of the page, also where a person wrote it."""
-    for uri, title in (("models/net.html", ""), ("method.html", "Method")):
+    for uri, title in (("models/net.html", ""), ("explanation/figures.html", "Method")):
         text = (site.folder / uri).read_text(encoding="utf-8")
         assert f'<meta property="og:title" content="{title}' in text
         assert '<meta property="og:description" content="' in text

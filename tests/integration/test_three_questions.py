@@ -33,8 +33,7 @@ def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copyfile(path, target)
     for name in ("models", "site_templates"):
         shutil.copytree(REPOSITORY / name, folder / name)
-    shutil.copytree(REPOSITORY / "docs/method", folder / "docs/method")
-    shutil.copyfile(REPOSITORY / "docs/method.md", folder / "docs/method.md")
+    shutil.copytree(REPOSITORY / "docs/explanation", folder / "docs/explanation")
     shutil.copyfile(REPOSITORY / "mkdocs.yml", folder / "mkdocs.yml")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet"]
     subprocess.run(command, cwd=folder, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=True)

@@ -12,10 +12,10 @@ from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
-    "adding-a-price.md": "In two minutes",
-    "adding-a-machine.md": "In five minutes",
-    "adding-a-model.md": "In ten minutes",
-    "adding-a-result.md": "In fifteen minutes",
+    "add-a-price.md": "In two minutes",
+    "add-a-machine.md": "In five minutes",
+    "add-a-model.md": "In ten minutes",
+    "add-a-result.md": "In fifteen minutes",
 }
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
 
@@ -42,13 +42,13 @@ def clone_fixture(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if page != "adding-a-machine.md" else page
+        pytest.param(page, marks=pytest.mark.slow) if page != "add-a-machine.md" else page
         for page in PAGES
     ],
 )
 def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
     """Each step does and prints what the page says, in its order, on a fresh clone."""
-    found = steps(ROOT / "docs" / page, PAGES[page])
+    found = steps(ROOT / "docs/how-to" / page, PAGES[page])
     assert sum(isinstance(step, Command) for step in found) >= 2
     for step in found:
         do(step, clone)

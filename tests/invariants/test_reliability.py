@@ -1,4 +1,4 @@
-"""The fault table of docs/reliability.md names tests that exist, and every fault has one."""
+"""The fault table of docs/reference/faults.md names tests that exist, and every fault has one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAULTS = (
 
 def rows() -> list[str]:
     """The table's rows, without its head."""
-    text = (ROOT / "docs" / "reliability.md").read_text()
+    text = (ROOT / "docs/reference/faults.md").read_text()
     return [line for line in text.splitlines() if line.startswith("| ")][2:]
 
 

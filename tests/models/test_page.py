@@ -13,7 +13,7 @@ from epochcost.cli.app import app
 from tiny_project import linear_model
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "adding-a-model.md").read_text("utf-8")
+PAGE = (ROOT / "docs/how-to/add-a-model.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:

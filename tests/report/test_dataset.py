@@ -85,7 +85,7 @@ def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> 
 
 def test_the_committed_dictionary_is_in_step() -> None:
     """The page says what the code publishes today."""
-    committed = (ROOT / "docs/data-dictionary.md").read_text("utf-8")
+    committed = (ROOT / "docs/reference/data-dictionary.md").read_text("utf-8")
     assert committed == dictionary_page(), "run: make schemas"
 
 
@@ -101,7 +101,7 @@ def test_the_documented_example_redoes_a_chart(
     assert chart is not None
     (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))
     monkeypatch.chdir(tmp_path)
-    (block,) = _BLOCK.findall((ROOT / "docs/using-the-data.md").read_text("utf-8"))
+    (block,) = _BLOCK.findall((ROOT / "docs/how-to/use-the-data.md").read_text("utf-8"))
     names: dict[str, Any] = {}
     exec(block, names)  # noqa: S102  the page's own text
     found = names["frontier"].fetchall()

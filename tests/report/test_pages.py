@@ -119,17 +119,22 @@ def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: 
 
 
 def test_the_navigation_holds_every_page_once(site: Site) -> None:
-    """Generated and hand-written pages, the method before what belongs to it."""
-    written = ["decisions/0001-x.md", "method/cost.md", "adding.md", "method.md"]
+    """Generated pages, then hand-written ones by kind, those of no kind first."""
+    written = ["decisions/0001-x.md", "explanation/bills.md", "start.md", "how-to/add.md"]
     entries = navigation(site, written)
     listed = list(_pages(entries))
     assert {"Calculator": "calculator.md"} in entries
     assert sorted(listed) == sorted([*site.pages, *written])
     assert entries[0] == {"Home": "index.md"}
     assert [next(iter(entry)) for entry in entries] == [
-        *("Home", "Models", "Machines", "Prices", "Calculator", "About")
+        *("Home", "Models", "Machines", "Prices", "Calculator", "More", "Docs")
     ]
-    assert entries[-1]["About"][0] == {"Method": ["method.md", "method/cost.md", "adding.md"]}
+    assert entries[-1]["Docs"] == [
+        "start.md",
+        {"How-to": ["how-to/add.md"]},
+        {"Explanation": ["explanation/bills.md"]},
+        {"Decisions": ["decisions/0001-x.md"]},
+    ]
 
 
 def _pages(entries: object) -> Iterator[str]:

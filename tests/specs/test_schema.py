@@ -30,7 +30,7 @@ def test_committed_schemas_are_in_step(name: str) -> None:
 
 def test_committed_reference_is_in_step() -> None:
     """The page of all keys is what the models say today."""
-    assert (ROOT / "docs/specs.md").read_text("utf-8") == reference_page(), REMEDY
+    assert (ROOT / "docs/reference/specs.md").read_text("utf-8") == reference_page(), REMEDY
 
 
 @pytest.mark.parametrize("kind", KINDS)

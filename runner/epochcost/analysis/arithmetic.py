@@ -28,7 +28,7 @@ from epochcost.statistics import Bounded, ratio
 from onnxstep.graphs.trial_run import computed_in_copies
 
 BYTES_PER_NUMBER = 4
-# The optimizers' states, of the parameter's size each (docs/method/models.md names their formulas).
+# The optimizers' states, of the parameter's size each (formulas: docs/explanation/models.md).
 _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
 
 

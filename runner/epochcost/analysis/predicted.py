@@ -53,7 +53,7 @@ RUNTIME = next(
     for requirement in requires("epochcost") or ()
     if requirement.startswith("onnxruntime-gpu==")
 )
-_PAGE = "method/predictions.md"
+_PAGE = "explanation/predictions.md"
 # A rate known to a factor of ten either way ranks nothing.
 _VAGUEST = 100
 _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}

@@ -65,7 +65,7 @@ class ExecutedNode:
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
     """End a session's profiler and read the nodes that ran under it; its file is removed.
 
-    A profiler that has ended costs the timed steps no time (figures: docs/method/measurement.md).
+    A profiler that has ended costs the timed steps no time: docs/explanation/measurement.md.
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)

@@ -41,7 +41,7 @@ _PLAIN = SessionSettings()
 # Memory is freed as soon as no node needs it, and allocated anew. By default a session traces its
 # first run and takes a block for all later runs in addition to the arena of the first; and a dead
 # tensor is kept for the next of its size, which may be a whole step away. Peaks of training steps
-# were 1.4 to 2.3 times as high with both, and steps no faster (docs/performance.md).
+# were 1.4 to 2.3 times as high with both, and steps no faster (docs/explanation/performance.md).
 _ONE_BLOCK_FOR_ALL_RUNS = False
 _KEEP_DEAD_TENSORS = False
 # ONNX Runtime's own defaults, but for the arena: it would double at each growth, and its peak with
@@ -137,7 +137,7 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """Options of the provider; all that change times are explicit: docs/method/measurement.md.
+    """Options of the provider; all that change times are explicit: docs/explanation/measurement.md.
 
     TF32 keeps 10 of 23 bits of the mantissa: on if requested, else explicitly off.
     """

@@ -19,7 +19,7 @@ from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from onnxstep.graphs.initial import listed_parameters, listed_state
 from onnxstep.graphs.nodes import node_attributes
 
-_REMEDY = 'docs/tokens.md, "A decoder of your own", says how it is exported'
+_REMEDY = 'docs/how-to/price-a-language-model.md, "A decoder of your own", says how it is exported'
 
 # The table of cosines, by the position of a token, among the inputs of GroupQueryAttention.
 _COSINES = 7

@@ -3,8 +3,8 @@
 Each is a trial of its own. Which of them a provider, a mode or a GPU does not know is said here,
 with the reason; what a machine lacks is left to ``make``. Which GPUs a package of onnxruntime-gpu
 has kernels for, by NVIDIA's compute capability, was read from the kernels' headers in the wheels
-for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release since): docs/running.md, "On
-older GPUs".
+for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release since):
+docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _remedy(capability: str) -> str:
         return "no package that a worker runs under has them"
     return (
         f"install epochcost with {CUDA_12_RUNTIME}, which has them, in a new environment: "
-        'docs/running.md, "On older GPUs"'
+        'docs/how-to/measure-a-rented-gpu.md, "On older GPUs"'
     )
 
 

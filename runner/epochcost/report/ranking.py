@@ -28,8 +28,8 @@ from epochcost.units import money, money_about
 
 # Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.
 ContestGoal = Goal | Literal["tokens", "lora"]
-_ESTIMATE = Evidence("how it is estimated", "method/estimates.md")
-_PREDICTION = Evidence("how it is predicted", "method/predictions.md")
+_ESTIMATE = Evidence("how it is estimated", "explanation/estimates.md")
+_PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 
 @dataclass(frozen=True, slots=True)

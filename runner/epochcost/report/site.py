@@ -159,26 +159,37 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
 
 # The most pages that stand in a list of the navigation.
 _MOST_LISTED = 30
-# What leads in the navigation; everything else is about it.
+# Sections that lead the navigation; the others stand under "More".
 _FIRST = ("Home", "Models", "Machines", "Prices", "Calculator")
-_METHOD = "method.md"
-_DECISIONS = "decisions/"
+# Kinds of hand-written pages by their folder; other pages come before them.
+_KINDS = {
+    "How-to": "how-to/",
+    "Reference": "reference/",
+    "Explanation": "explanation/",
+    "Decisions": "decisions/",
+}
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """Five entries and the first page: what readers come for, and all else about it.
+    """The leading sections, the others under "More", and the hand-written pages by kind.
 
     Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
     cut into groups by the titles of its pages: every page carries the open parts of the navigation.
     """
-    pages = sorted(uri for uri in written if uri not in site.pages)
-    decisions = [uri for uri in pages if uri.startswith(_DECISIONS)]
-    method = sorted(set(pages) - set(decisions), key=_method_order)
     sections = {section.title: _entry(section) for section in site.sections}
-    about = [{"Method": method}, *(sections[title] for title in sections if title not in _FIRST)]
-    about = [part for part in [*about, {"Decisions": decisions}] if all(part.values())]
+    more = [sections[title] for title in sections if title not in _FIRST]
+    groups = {"More": more, "Docs": _docs(sorted(uri for uri in written if uri not in site.pages))}
     leading = [sections[title] for title in _FIRST if title in sections]
-    return [*leading, {"About": about}] if about else leading
+    return [*leading, *({title: entries} for title, entries in groups.items() if entries)]
+
+
+def _docs(uris: Sequence[str]) -> list[Any]:
+    """Hand-written pages by kind, those of no kind first."""
+    kinds = {
+        title: [uri for uri in uris if uri.startswith(folder)] for title, folder in _KINDS.items()
+    }
+    plain = [uri for uri in uris if not uri.startswith(tuple(_KINDS.values()))]
+    return [*plain, *({title: pages} for title, pages in kinds.items() if pages)]
 
 
 def _entry(section: Section) -> Any:
@@ -201,7 +212,3 @@ def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
 def _group(section: Section, uris: Sequence[str]) -> dict[str, list[str]]:
     first, last = (page_title(section.pages[uri]) for uri in (uris[0], uris[-1]))
     return {f"{first} … {last}": list(uris)}
-
-
-def _method_order(uri: str) -> tuple[bool, bool, str]:
-    return uri != _METHOD, not uri.startswith("method/"), uri

@@ -34,7 +34,7 @@ Cause = Literal[
 MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
 # No quota stops a trial by chance.
 _MOST_FROZEN_SHARE = 0.01
-# Below this count an interval of dependent samples is too narrow (docs/method/measurement.md).
+# Below this count an interval of dependent samples is too narrow (docs/explanation/measurement.md).
 _FEWEST_SAMPLES = 30
 # Rounds of a few dependent samples are often closer than this.
 _MOST_BETWEEN_ROUNDS = 0.1

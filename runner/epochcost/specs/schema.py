@@ -1,6 +1,6 @@
 """JSON Schemas of the spec files, for editors: draft 7, from the models that validate specs.
 
-The reference of all keys, docs/specs.md, is written from the same schemas.
+The reference of all keys, docs/reference/specs.md, is written from the same schemas.
 
 They lack the rules between keys ("either amount or components") and between files, which `epochcost
 check` knows. They have no references, since editors show the description of the nearest table.
@@ -171,7 +171,7 @@ class _Table(NamedTuple):
 
 def reference_page() -> str:
     """The whole page, in Markdown."""
-    links = (f"[{name}](schemas/{name}.json)" for name in SINGULAR.values())
+    links = (f"[{name}](../schemas/{name}.json)" for name in SINGULAR.values())
     kinds = (line for kind in SINGULAR for line in _kind(kind))
     return "\n".join((f"{_INTRODUCTION}{', '.join(links)}.", *kinds)) + "\n"
 

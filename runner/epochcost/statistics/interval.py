@@ -22,7 +22,7 @@ from epochcost.statistics.quantiles import LEVEL
 Series = NDArray[np.float64]
 
 # Blocks of three autocorrelation times: shorter ones lose too much of the dependence between
-# blocks, longer ones leave too few blocks (simulated coverage: docs/method/measurement.md).
+# blocks, longer ones leave too few blocks (simulated coverage: docs/explanation/measurement.md).
 _BLOCK_PER_AUTOCORRELATION_TIME = 3
 # Fewer than four blocks leave Student's t no degrees of freedom worth having.
 _FEWEST_BLOCKS = 4

@@ -1,6 +1,6 @@
 """The dictionary of the published table: each column's meaning, unit, type and gaps.
 
-`docs/data-dictionary.md` is written from it. The values are made in `lines`.
+`docs/reference/data-dictionary.md` is written from it. The values are made in `lines`.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ _INTRODUCTION = """\
 
 The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, with every
 result of the site, one row per model, machine and price. Written by `make schemas`; how to use
-the files is told in [Using the data](using-the-data.md).
+the files is told in [Using the data](../how-to/use-the-data.md).
 
 A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers
 have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats.
