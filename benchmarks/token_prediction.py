@@ -38,7 +38,7 @@ from epochcost.predict.decoders.rows import (
     read_token_rows,
     token_rows,
 )
-from epochcost.predict.decoders.serving import ServingForecaster, asked_by
+from epochcost.predict.decoders.serving import ServingForecaster, serving_question
 from epochcost.predict.decoders.training import (
     TrainingForecaster,
     family_of,
@@ -183,7 +183,7 @@ def _cases(
             for row in usable
             if (row.device is None) == on_processors and _label(row, leave_out) != label
         ]
-        forecasts = ServingForecaster(others).forecasts([asked_by(row) for row in rows])
+        forecasts = ServingForecaster(others).forecasts([serving_question(row) for row in rows])
         rooflines = _Roofline(others)
         for row, forecast in zip(rows, forecasts, strict=True):
             device = row.device or row.cpu

@@ -1,6 +1,6 @@
-"""Times that nobody here has measured: what others observed, and what follows for other machines.
+"""Predict rates on machines that we have not measured, from rates that others published.
 
-A rate that others published is a ratio between machines under their software. From such ratios, the
-facts of devices and what graphs ask for follows a rate on another machine with an interval, or the
-reason why none can be given. Prices and pages belong to ``cost``, ``analysis`` and ``report``.
+A published rate tells how machines compare under one software. From such ratios, the specs of
+devices and the demands of graphs follows a rate on another machine with an interval, or the reason
+why there is none. Prices and pages belong to ``cost``, ``analysis`` and ``report``.
 """

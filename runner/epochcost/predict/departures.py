@@ -1,13 +1,12 @@
-"""A Gaussian process over what a physical law leaves: departures of logarithms, by declared terms.
+"""A Gaussian process over departures from a physical law: residuals of logarithms, by terms.
 
-A term is a departure that rows share whose labels are equal, fading with the distance of their
-features: what one chip does better on every model, or one software on small ones. The laws, their
-rows and the choice of terms are left to the callers; the process of published rates of graphs,
-whose levels no law gives, is that of ``process``.
+A term is a departure that rows with equal labels share, fading with the distance of their
+features: for example a chip that is faster than the law on every model. Callers bring the laws,
+the rows and the terms. ``process`` does the same for rates of graphs, which have no such law.
 
-Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2; whole groups left
-out in closed form as in ``process``. Laws are fitted by Levenberg and Marquardt's method (Marquardt
-1963) under a loss that grows as the error's size beyond ``softness``.
+Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2; whole groups are
+left out in closed form as in ``process``. Laws are fitted by Levenberg and Marquardt's method
+(Marquardt 1963) under a loss that grows linearly for errors far beyond ``softness``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from epochcost.predict.process import Calibration, Labels, Matrix, Vector, inverted
 
 RowT = TypeVar("RowT")
-# A group of many rows is one group: so many of its rows count.
+# A group of more rows counts as this number of rows.
 _ROWS_THAT_COUNT = 25
 _STEP = 1e-4
 _ROUNDS = 60
@@ -35,7 +34,7 @@ _CONVERGED = 1e-7
 class Term:
     """A departure of standard deviation ``scale``, shared by rows whose ``same`` labels all agree.
 
-    It fades with the distance of each feature in ``near``, whose length stands beside it.
+    It fades with the distance of each feature in ``near``, a pair of its name and length scale.
     """
 
     scale: float
@@ -57,7 +56,7 @@ class Traits:
         labels: Mapping[str, Callable[[RowT], Hashable]],
         features: Mapping[str, Callable[[RowT], float]],
     ) -> Traits:
-        """The traits of rows by a function for each label and feature."""
+        """Build traits from a function for each label and feature."""
         return cls(
             {name: _objects([label(row) for row in rows]) for name, label in labels.items()},
             {
@@ -67,7 +66,7 @@ class Traits:
         )
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Traits:
-        """The chosen rows only."""
+        """Select rows."""
         return Traits(
             {name: values[chosen] for name, values in self.labels.items()},
             {name: values[chosen] for name, values in self.features.items()},
@@ -94,7 +93,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 
 
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """How departures fade with the distances of features [n, m], or [1, 1] without any."""
+    """Correlation of departures by the distances of features [n, m]; [1, 1] without features."""
     if not near:
         return np.ones((1, 1))
     lengths = np.array([length for _, length in near])
@@ -111,16 +110,16 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Departures [n] of rows from what all other groups say, and their standard deviations [n]."""
+    """Departures [n] of rows predicted from all other groups, and their standard deviations [n]."""
 
     errors: Vector
     deviations: Vector
 
 
 class Departures:
-    """What rows depart from their law by [n], from which those of other rows are predicted.
+    """Departures of rows from their law [n], from which those of new rows are predicted.
 
-    ``noise`` is the standard deviation of each row by itself, of all [n] or of every one the same.
+    ``noise`` is the standard deviation of a row's error: [n], or a number for all rows.
     """
 
     def __init__(
@@ -133,18 +132,18 @@ class Departures:
 
     @cached_property
     def _inverse(self) -> Matrix:
-        own = covariance(self._terms, self._traits, self._traits)
-        return inverted(own + np.diag(self._variance))
+        matrix = covariance(self._terms, self._traits, self._traits)
+        return inverted(matrix + np.diag(self._variance))
 
     def predicted(self, traits: Traits) -> tuple[Vector, Matrix]:
-        """Departures of other rows [m], and the covariance of what is not known of them [m, m]."""
+        """Departures of new rows [m], and the covariance of their errors [m, m]."""
         shared = covariance(self._terms, traits, self._traits)
         weights = shared @ self._inverse
         prior = covariance(self._terms, traits, traits)
         return weights @ self._departures, prior - weights @ shared.T
 
     def left_out(self, groups: Labels) -> LeftOut:
-        """Each group of rows predicted from all others, noise of the rows included."""
+        """Predict each group of rows from all others, noise of the rows included."""
         weighted = self._inverse @ self._departures
         errors, deviations = np.empty_like(weighted), np.empty_like(weighted)
         for rows in members(groups):
@@ -154,9 +153,9 @@ class Departures:
         return LeftOut(errors, deviations)
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Errors of groups that were left out, by which ranges are widened or narrowed.
+        """Errors of groups that were left out, which widen or narrow the ranges.
 
-        ``features`` [n, k] tell which rows are like the one in question.
+        ``features`` [n, k] measure how similar a row is to a question.
         """
         left_out = self.left_out(groups)
         weights, count = np.empty_like(left_out.errors), 0
@@ -167,7 +166,7 @@ class Departures:
 
 
 def members(groups: Labels) -> Iterator[Labels]:
-    """The rows of each group."""
+    """Yield the places of each group's rows."""
     for group in np.unique(groups):
         yield np.flatnonzero(groups == group)
 
@@ -186,12 +185,10 @@ def fitted(
     softness: float = 0.2,
     weights: Vector | None = None,
 ) -> Vector:
-    """Fit the parameters of a law to what was observed [n], both as logarithms.
+    """Fit the parameters of a law to observations [n], both as logarithms.
 
-    ``weights`` [n] say how much each observation counts, 1 unless given.
-
-    ``start`` [k] is what the parameters are expected to be within ``deviations`` [k], so that one
-    of which the rows say nothing stays there.
+    ``weights`` [n] weigh the observations, 1 by default. ``start`` [k] and ``deviations`` [k] are
+    mean and standard deviation of a prior: a parameter without data stays at its start.
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights
@@ -220,7 +217,7 @@ def fitted(
 
 
 def _loss(residual: Vector, counts: Vector, departures: Vector, softness: float) -> float:
-    """The soft sum of squares of residuals, plus that of the parameters' own departures."""
+    """The soft sum of squares of residuals, plus the squares of the parameters' distances."""
     soft = 2 * softness**2 * (counts * (np.sqrt(1 + (residual / softness) ** 2) - 1)).sum()
     return float(soft + softness**2 * (departures**2).sum())
 
@@ -236,14 +233,14 @@ def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) 
 
 
 def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
-    """An array of values as they are: tuples among them would become columns."""
+    """Make an object array; numpy would turn tuples into columns."""
     result = np.empty(len(values), dtype=np.object_)
     result[:] = values
     return result
 
 
 def _codes(rows: NDArray[np.object_], columns: NDArray[np.object_]) -> Labels:
-    """Numbers of the values of rows and, after them, of columns."""
+    """Number the distinct values of rows and columns: codes of the rows, then of the columns."""
     return numbered([*rows, *columns])
 
 

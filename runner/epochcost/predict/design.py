@@ -1,7 +1,7 @@
 """Turn published rates into the arrays of the process: features of devices and works.
 
-Which name means which device is looked up here, and which of a device's peaks a precision can
-reach. What graphs ask for comes from ``graphs.profile``.
+This module also finds the device that a name means, and the peak that a precision can reach on
+it. ``graphs.profile`` computes the demands of graphs.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ _SIXTEEN_BITS = ("fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "
 _TF32 = "tf32"
 _WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
 Precision = Literal["mixed", "tf32", "fp32"]
-# By what a feature of a device is filled in where its maker does not say: as its generation has it.
 _WORK_FEATURES = 7
-# Neither rates nor doubts depend on the folder of a table.
+# The path of a table changes neither rates nor doubts.
 _FIELDS = attrgetter(*(field.name for field in fields(Rate) if field.name != "path"))
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate on a device that is known, with what its work asks for where its graph is known."""
+    """A rate on a known device, with the profile of its work if its graph is known."""
 
     rate: Rate
     device: Device
@@ -43,7 +42,7 @@ class Placed:
 
 
 class Devices:
-    """Devices by every name that sources give them."""
+    """Look up devices by every name that sources use for them."""
 
     def __init__(self, devices: Iterable[Device]) -> None:
         self.all = tuple(devices)
@@ -57,7 +56,7 @@ class Devices:
         self._median = self._medians(self.all)
 
     def named(self, name: str) -> Device | None:
-        """The device that a source's spelling means, if any."""
+        """The device that a source's spelling means, or None."""
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
@@ -72,7 +71,7 @@ class Devices:
         return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
-        """The median of a fact of some devices, else of all, else 1."""
+        """The median of a fact over some devices, else over all, else 1."""
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
                 return statistics.median(facts)
@@ -80,7 +79,7 @@ class Devices:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision that a source's words mean; where it says nothing, the fastest."""
+    """The precision that a source's text means; the fastest if it names none."""
     label = text.casefold()
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
@@ -94,14 +93,14 @@ def usual_precision(device: Device) -> Precision:
 
 
 def computes_in(device: Device, precision: Precision) -> bool:
-    """Whether a precision is one of its own on a device, and not just another name of fp32."""
+    """Whether a device computes in a precision itself, instead of running it as fp32."""
     if precision == "mixed":
         return usual_precision(device) == "mixed"
     return precision == "fp32" or device.peak_tf32_tflops is not None
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """TFLOP/s that a precision, in a source's words, can reach at most on a device."""
+    """Peak TFLOP/s of a device at a precision as a source writes it."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
     peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
     assert peak is not None, "a device has a peak"
@@ -109,16 +108,16 @@ def peak_of(device: Device, precision: str) -> float:
 
 
 def group_of(device: Device) -> tuple[str, str]:
-    """The accelerator: one chip and memory size under every form."""
+    """Generation and memory size: the chip, in whatever form it is sold."""
     return device.chip, f"{device.memory_gib:g}"
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """The rows as arrays, those in question last; ``rate`` is per device."""
+    """Build the arrays, queries last; ``rate`` is per device."""
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
-    # Of the devices with rates: one more in the catalogue changes no forecast.
+    # Only devices with rates: one more in the catalogue changes no forecast.
     rated = {row.device.id: row.device for row in learnt or queries}.values()
     centre = np.median([devices.features(device, "fp32") for device in rated], axis=0)
     return Design(
@@ -142,17 +141,17 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """All inputs of what is computed from rows and ``devices``, for its repr."""
+    """Key of a cache: everything that results from rows and ``devices`` depend on, by its repr."""
     return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
 
 
 def model_family(model: str) -> str:
-    """A model's name under every demand of accuracy that MLPerf writes behind its name."""
+    """A model's name without the target accuracy that MLPerf appends."""
     return _ACCURACY.sub("", model.casefold())
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Logarithms of what an example asks for [7]; NaN where it is not known."""
+    """Logarithms of an example's demands [7]; NaN without a profile."""
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
     return np.array(

@@ -1,8 +1,8 @@
-"""Rates of works on devices that nobody ran them on, with intervals, or the reason why none.
+"""Forecast rates of works on devices without a measurement, with intervals or a reason for none.
 
-Everything that others published is learnt from at once; the software that is asked about is one
-more, whose differences from theirs are as wide as theirs from one another, until it was measured
-itself. Machines, memory and prices belong to ``analysis``.
+All published rates are learnt from together. The software of the question is one more software: it
+differs from the others as much as they differ from one another, until rates of its own are
+measured. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ from epochcost.specs.hardware import Device
 from epochcost.specs.study import Mode
 
 _OURS = "epochcost"
-# Between logarithms of what graphs ask for: beyond it, errors of models left out grow past use.
+# Distance of logarithms of demands beyond which left-out models are predicted too badly.
 FARTHEST_KIN = 3.0
-# Between logarithms of what graphs ask for: one network as two exporters write it.
+# Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
 _IMAGES = "image"
-# Of equally near programs, the one in what most people train in.
+# Of equally near programs, the one in the most used framework.
 _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A work on so many devices of one machine: ``batch`` is of the whole machine.
+    """A work on ``count`` devices of one machine; ``batch`` is of the whole machine.
 
-    ``software`` names our runtime, which runs it unless ``program`` does: a rate of others on any
-    device.
+    Our runtime, named ``software``, runs the work unless ``program`` gives the rate of another
+    program that does.
     """
 
     model: str
@@ -84,8 +84,8 @@ class Question:
 class Forecast:
     """Examples a second on the whole machine: 90 % of truths lie from ``low`` to ``high``.
 
-    ``draws`` are of the logarithm of the time in units of that at ``per_second``: those of one
-    work's forecasts, made at once, belong together.
+    ``draws`` are of the logarithm of the time, in units of the time at ``per_second``; draws of
+    one work's forecasts from one call are joint.
     """
 
     per_second: float
@@ -102,11 +102,11 @@ _KEPT = Keep(
 
 
 class Forecaster:
-    """Forecast works whose graphs are known from a set of published rates.
+    """Forecast works whose graphs are known from published rates.
 
-    ``measured`` are rates of the software that is asked about, as ``as_rate`` makes them.
-    They are learnt from like others, and intervals are calibrated on the published ones alone.
-    ``cache`` keeps forecasts, by all that they follow from.
+    ``measured`` are our own rates, as ``as_rate`` makes them. They are learnt from like the others;
+    intervals are calibrated on the published ones alone. ``cache`` is the folder of earlier
+    forecasts, keyed by all inputs.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Forecaster:
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """The calibrations, and the inverse of all rows' covariance where nothing was measured."""
+        """The calibrations, and the inverse of the covariance of all rows if none is measured."""
         design = designed(self._published, self._devices)
         covariances = with_noise(design, self._scales)
         inverse = inverted(covariances)
@@ -134,14 +134,14 @@ class Forecaster:
 
     @cached_property
     def _utilisation(self) -> float:
-        """The largest share of their peak that works reach in products, one row in fifty aside."""
+        """The 98th percentile of works' utilisation: the share of the peak that products reach."""
         rows = [row for row in self._placed if row.profile is not None]
         shares = [row.rate.per_second / _peak_rate(row) for row in rows]
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """Forecast each question, in order; none is faster than the device's peak allows."""
-        # Machines with the same devices ask the same.
+        # Machines with the same devices ask the same question.
         distinct = tuple(dict.fromkeys(questions))
         key = self._scales, len(self._published), distinct
         forecasts = _KEPT.value(
@@ -153,7 +153,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row, whatever its rate, from all rates of its work."""
+        """Forecast each row from all rates of its work; the row's own rate is not used."""
         if not rows:
             return ()
         design = designed(self._placed, self._devices, rows)
@@ -175,7 +175,7 @@ class Forecaster:
 
 
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """The mean of the logarithm of a rate that does not pass the ceiling, and its ends."""
+    """The forecast from a normal logarithm of the rate, cut off at the ceiling."""
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
     later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
@@ -185,7 +185,7 @@ def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draw
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """Mean shortfall of a normal value about zero below ``least``."""
+    """Mean shortfall of a centred normal value below ``least``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -193,9 +193,9 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether some rate is of a work whose graph asks for nearly as much.
+    """Whether a published work has nearly the same demands.
 
-    A recurrent work, which goes step by step, has recurrent kin only.
+    Recurrent works, which run step by step, are compared with recurrent works only.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
@@ -207,7 +207,7 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
 
 def _peak_rate(row: Placed) -> float:
-    """Examples a second at the peak of the devices, if nothing but products took time."""
+    """Examples a second if the devices did nothing but products at their peak."""
     if row.profile is None:
         return math.inf
     passes = PASSES if row.rate.mode == "training" else 1
@@ -218,12 +218,12 @@ def _peak_rate(row: Placed) -> float:
 def _calibrations(
     design: Design, scales: Scales, covariances: Matrix, inverse: Matrix
 ) -> tuple[Calibration, ...]:
-    """Calibrate on devices that were left out, and on models whose graphs are known."""
+    """Calibrate on left-out devices, and on left-out models whose graphs are known."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
     by_device = calibrate(design, scales, design.group, inverse)
-    # Where no graph is known, none is asked about.
+    # Without known graphs, no question has one either.
     return (
         by_device,
         *([calibrate(with_graphs, scales, with_graphs.model, within)] if any(graphs) else ()),
@@ -233,10 +233,10 @@ def _calibrations(
 def _posteriors(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix | None
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Rows of each work in question, and their mean [n] and covariance [n, n].
+    """Yield the rows of each work in question with their mean [n] and covariance [n, n].
 
-    Of logarithms of rates per device. Rows of different works are never compared, and so many at a
-    time fit the memory.
+    Both are of logarithms of rates per device. Works are processed one by one, which saves memory:
+    rows of different works are never compared.
     """
     if inverse is None:
         inverse = inverted(with_noise(learnt, scales))
@@ -255,7 +255,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """The row that a table would have where so many examples a second answer a question."""
+    """The row of a table that says that a question's work runs at ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -300,9 +300,9 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The nearest program of a work: ``rate`` is one of its rates.
+    """The nearest published program of a work: ``rate`` is one of its rates.
 
-    ``same`` are all rates of that work in this mode and precision, whoever ran it, the nearest
+    ``same`` are all rates of that work in this mode and precision from every publisher, the nearest
     program's first.
     """
 
@@ -330,10 +330,10 @@ def software_of(rate: Rate) -> str:
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """The program whose graph asks for most nearly the same; None where none is kin.
+    """The published program with the most similar demands; None without a similar one.
 
-    One of images for a work whose ``task`` has none only where no other is kin. Of several as near,
-    one in PyTorch; then the one with the most rates. A recurrent work has recurrent kin only.
+    Image programs are avoided for a work whose ``task`` has no images, PyTorch is preferred among
+    equals, then the program with the most rates. A recurrent work needs a recurrent program.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

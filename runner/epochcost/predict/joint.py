@@ -1,12 +1,12 @@
-"""Draws of times that are predicted together, so that what machines share cancels between them.
+"""Joint draws of predicted times, so that errors which machines share cancel in comparisons.
 
-The process knows the covariance of all that it predicts. Draws of one job on all machines are split
-into their mean, which the job and its software are unsure of on every machine alike, and the
-departures from it. The departures are scaled so that ratios between machines hold the truth as
-often as they claim, the mean so that each rate still does.
+The process gives the covariance of all predictions. Draws of one job on all machines are split into
+their mean, the error of the job and its software that all machines share, and the departures from
+it. The departures are scaled so that intervals of ratios between machines cover the truth as often
+as they claim; the mean is scaled so that the interval of each rate still does.
 
-Draws are sums of standard normals that a seed gives, so that the site publishes the weights and not
-the draws: ``site_templates/assets/odds.js`` makes the same ones.
+Draws are sums of standard normals from a seed, so that the site publishes the weights instead of
+the draws: ``site_templates/assets/odds.js`` computes the same draws.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 from epochcost.predict.process import Matrix, Vector
 from epochcost.results.kept import KeptArray
 
-# Enough for a share of 5 % to be known to a percent or two.
+# Enough to estimate a share of 5 % to a percent or two.
 DRAWS = 256
-# Standard deviations that nine of ten normal draws stay within.
+# Nine of ten normal draws lie within this number of standard deviations.
 NINE_OF_TEN = 1.645
-# Ratios between two accelerators that were left out at a time spread by so much of what the
-# process says: benchmarks/ratio_calibration.py.
+# Spread of ratios between two left-out accelerators, relative to the spread that the process
+# predicts: benchmarks/ratio_calibration.py.
 RATIO_SCALE = 0.9
-# Of the diagonal, so that rows that are known to be equal still have a root.
+# Added to the diagonal, relative to it, so that equal rows still have a Cholesky root.
 _JITTER = 1e-9
-# Decimals of a weight: what the site publishes is what is drawn from here.
+# Decimals of a weight: the site publishes the rounded weights, so draws use them too.
 _DIGITS = 3
 
 
@@ -38,8 +38,8 @@ _DIGITS = 3
 class Draws:
     """Draws of a time's logarithm in units of the time's mean: ``values`` [DRAWS].
 
-    They are ``shift`` plus ``weights`` times the first standard normals of ``seed``, and ``least``
-    where that is more: no time is shorter than at the peak of the devices.
+    They are ``shift`` plus ``weights`` times the first standard normals of ``seed``, cut off below
+    at ``least``: no time is shorter than at the peak of the devices.
     """
 
     seed: int
@@ -49,17 +49,17 @@ class Draws:
     least: float = -np.inf
 
     def bounded(self, shift: float, least: float) -> Draws:
-        """The draws so much later, none before ``least``."""
+        """The draws plus ``shift``, cut off below at ``least``."""
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Draws of departures from the prediction of each of n rows; equal rows have equal draws.
+    """Yield draws of each of n rows' departures from its prediction; equal rows have equal draws.
 
-    ``covariance`` [n, n] is that of their logarithms, ``factors`` [n] the standard deviations that
-    nine of ten truths stay within.
+    ``covariance`` [n, n] is of their logarithms; nine of ten truths lie within ``factors`` [n]
+    standard deviations.
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
@@ -77,14 +77,14 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def seed_of(text: str) -> int:
-    """A seed that follows from a text alone."""
+    """A seed that depends on the text only."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
 
 def standard_normals(seed: int, count: int) -> Matrix:
-    """Independent standard normals [DRAWS, count]; the first columns are those of a lower count.
+    """Independent standard normals [DRAWS, count]; column i is the same for every count.
 
-    By Box and Muller's transform (1958) of a counter that MurmurHash3's last step mixes.
+    Box and Muller's transform (1958) of a counter that MurmurHash3's last step mixes.
     """
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32

@@ -1,7 +1,7 @@
-"""The rows that predictions learn from: the tables of a project, without rows that cannot be right.
+"""The rows that predictions learn from: the tables of a project without implausible rows.
 
-Rows are judged by what all others say: a unit mixed up, tokens called samples, a row entered twice,
-a machine under two names. Doubted rows are listed and not learnt from; nothing is corrected.
+A row is judged by all others, which reveals mixed-up units, tokens called samples, duplicates and
+machines under two names. Doubted rows are listed and not learnt from; nothing is corrected.
 """
 
 from __future__ import annotations
@@ -40,22 +40,21 @@ from epochcost.specs.published import ObservationTable
 Profiles = Mapping[tuple[str, str], Profile]
 _FRAMEWORKS = ("PyTorch", "TensorFlow", "MXNet")
 _KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "specs"))
-# A row is doubted that is off by so much and by so many standard deviations of what it can be.
+# A row is doubted if it is off by this factor and by this number of standard deviations.
 _LEAST_FACTOR = 2.0
 _LEAST_DEVIATIONS = 4.5
-# So many equal figures of two names are no chance.
+# This number of equal figures under two names is no coincidence.
 _EQUAL_FIGURES = 3
 
 
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Rates of frameworks out of the box: one for each work and device, whatever version.
+    """Rates of frameworks out of the box: one for each work and device, over all versions.
 
-    The software of a rate is its framework.
-
-    Programs that vendors tuned for a device say little of what a runtime reaches untuned. Which
-    rows were doubted is kept in ``cache``. Raises InputError for a table that cannot be read.
+    A rate's software is its framework. Programs that vendors tuned for a device are left out: they
+    say little of an untuned runtime. ``cache`` is a folder that remembers the doubted rows. Raises
+    InputError for a table that cannot be read.
     """
     rows = [
         row
@@ -73,7 +72,7 @@ def learnt_rates(
 
 
 def framework_of(software: str) -> str:
-    """The framework in a source's words for its software; those words where they name none."""
+    """The framework that a source's text names, else the text itself."""
     text = software.casefold()
     if text.startswith("pt"):
         return "PyTorch"
@@ -81,7 +80,7 @@ def framework_of(software: str) -> str:
 
 
 def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) -> Iterator[Placed]:
-    """The rows of a table that can be right."""
+    """The plausible rows of a table."""
     content = content_of(table, devices) if cache else None
     doubted = _KEPT.value(cache, content, lambda: tuple(doubted_rows(table, devices)))
     return (row for at, row in enumerate(table) if at not in doubted)
@@ -90,9 +89,9 @@ def _undoubted(table: Sequence[Placed], devices: Devices, cache: Path | None) ->
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """The rates of examples on devices that are known, and the names of accelerators that are not.
+    """Rates of examples on known devices, and the names of unknown accelerators.
 
-    How long a run took to its target says as much of the training as of the machine: left out.
+    Times to a target are left out: they depend on the training as much as on the machine.
     """
     rows, unknown = [], set()
     for rate in rates:
@@ -109,7 +108,7 @@ def placed(
 def placed_tables(
     catalogue: Catalogue, tables: Iterable[ObservationTable], devices: Devices
 ) -> tuple[Placed, ...]:
-    """The rows of some tables of a project, repeats reduced to their medians.
+    """The rows of some tables of a project; repeats become their median.
 
     Raises InputError for a table that cannot be read.
     """
@@ -123,7 +122,7 @@ def placed_tables(
 
 
 def table_faults(spec: Path) -> tuple[Fault, ...]:
-    """Faults of the files that a spec of observations names; none for a bad spec."""
+    """Faults of the files that a spec of observations names; none if the spec itself is invalid."""
     try:
         named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
@@ -148,14 +147,14 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a row is not learnt from, and its place."""
+    """The place of a row, and the reason why it is not learnt from."""
 
     where: str
     reason: str
 
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
-    """Doubts about rows that cannot be right, by place among the rows."""
+    """Doubts about implausible rows, by place among the rows."""
     doubts = dict(_repeated(placed))
     doubts |= {at: doubt for at, doubt in _twice_named(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
@@ -173,7 +172,7 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
 
 
 def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Rows that say the same as an earlier one to the last digit, its machine included."""
+    """Rows equal to an earlier one to the last digit, on the same machine."""
     first_places: dict[tuple[object, ...], str] = {}
     for at, rate in enumerate(entry.rate for entry in placed):
         row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
@@ -183,7 +182,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Rows of a device whose figures are all those of another device's."""
+    """Rows of a device whose figures all equal those of another device."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -199,9 +198,9 @@ def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _improbable(design: Design) -> Iterator[tuple[int, float]]:
-    """Rows that all others contradict, the worst first, and by which factor.
+    """Yield rows that all others contradict, the worst first, each with its factor.
 
-    One at a time: a row that is far off pulls at what is expected of its neighbours.
+    Rows are removed one at a time: an outlier distorts the predictions of its neighbours.
     """
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, Scales()))
@@ -219,9 +218,9 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The row that lies farthest from what the others say of it, if any is too far.
+    """The row farthest from its prediction by the others, if it is too far, and its factor.
 
-    Rows that are left out have zeros in both.
+    Removed rows have zeros in both arrays.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

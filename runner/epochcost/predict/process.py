@@ -1,18 +1,18 @@
-"""A Gaussian process over logarithms of rates: which differences between machines carry over.
+"""A Gaussian process over logarithms of rates: it learns how differences of machines carry over.
 
-The logarithm of a rate is a level of its work, plus the half of log(peak · bandwidth) that a
-roofline would give, plus departures: those that all works share (by the device's features), those
-of one model, and those of one device or one machine's count. Each has a scale. What is left out can
-be predicted in closed form (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
+The logarithm of a rate is a level of its work, plus half of log(peak · bandwidth) as a roofline
+suggests, plus departures: those that all works share (by the device's features), those of one
+model, and those of one device or one machine's count. Each has a scale. Left-out groups are
+predicted in closed form (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
 hyperparameters in Gaussian processes", for single points; here for whole groups).
 
-The process's certainty is checked against rows that it has not seen: each group is predicted from
-the others, and the errors, in standard deviations, give the factor by which intervals are widened
-or narrowed (cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups like the
-one in question count for more, and none for many rows.
+Intervals are calibrated on left-out rows: each group is predicted from the others, and the errors,
+in standard deviations, give the factor that widens or narrows the intervals (cross-conformal
+prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the question count more,
+and a group counts no more for having many rows.
 
-Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4. The rows
-and their features are made by ``design``; this module knows arrays only.
+Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4. ``design``
+builds the rows and their features; this module knows arrays only.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 LEVEL = 0.9
-# Of few groups, a new one lies outside of the quantile at LEVEL more often than LEVEL says: the
-# quantile is taken higher by the share of one group, but not so high that one row decides.
+# With few groups, a new one exceeds the quantile at LEVEL too often: a higher quantile allows for
+# one more group, up to a bound so that no single row decides.
 _HIGHEST_QUANTILE = 0.97
-# However unlike, a group says something; and a device with 250 rows is one device.
+# The least weight of a group, however different; and a device with 250 rows is one device.
 _LEAST_LIKENESS = 0.2
 _ROWS_THAT_COUNT = 25
 _LIKENESS_LENGTH = 1.5
-# Forward, and twice as much backward (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
+# A forward pass, and a backward pass of twice its operations (Kaplan et al. 2020, arXiv 2001.08361,
+# section 2.1).
 PASSES = 3
 
 
@@ -44,12 +45,12 @@ class Design:
     """Rows as arrays of one length n: ``rate`` is the logarithm of a rate per device.
 
     ``device_features`` is [n, 4], centred: logarithms of peak, bandwidth, cache and power;
-    ``work_features`` [n, j], NaN where a work's graph is not known. The labels number works (one
+    ``work_features`` [n, j], NaN for works without a known graph. The labels number works (one
     model under one setting, batch included), settings (model and software), models in one edition
     of a source, models with their mode, models, stacks (sources with their mode), software,
-    devices, groups of devices that are one under every form, and makers' generations. ``count`` is
-    the logarithm of the devices in the machine, ``batch`` that of the batch, 0 where none is given;
-    ``training`` is 1 where a step trains.
+    devices, groups of devices with the same chip, and makers' generations. ``count`` is the
+    logarithm of the devices in the machine, ``batch`` that of the batch, 0 if unknown;
+    ``training`` is 1 for training steps.
     """
 
     rate: Vector
@@ -70,13 +71,13 @@ class Design:
     training: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
-        """The chosen rows only."""
+        """Select rows."""
         return Design(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Standard deviations of the logarithm of a rate by what it departs for, and lengths.
+    """Standard deviations of the parts of a rate's logarithm, and length scales of features.
 
     ``cache`` and ``power`` weigh the device's third and fourth feature against the first two.
     """
@@ -109,7 +110,7 @@ class Scales:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeftOutRows:
     """Rows predicted from all others: ``departure`` is the truth less the prediction.
 
     ``covariance`` is that of the prediction, from which anchors among the rows are worked in.
@@ -121,9 +122,9 @@ class Held:
 
 
 def roofline(design: Design) -> Vector:
-    """The half of log(peak · bandwidth) of each row's device, less that of what its work asks for.
+    """Half of log(peak · bandwidth) of each row's device, less that of its work's demands.
 
-    A training step asks for three forward passes.
+    A training step demands three forward passes.
     """
     devices, works = design.device_features, np.nan_to_num(design.work_features)
     level: Vector = devices[:, 0] + devices[:, 1] - works[:, 0] - works[:, 1]
@@ -132,7 +133,7 @@ def roofline(design: Design) -> Vector:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Covariance of the rows of two designs [n, m], without noise; they share their labels."""
+    """Covariance of the rows of two designs with common labels [n, m], without noise."""
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
     near = _near_works(rows, columns, scales)
@@ -148,10 +149,10 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """How alike the levels of works are, whatever they run on.
+    """Covariance of the levels of works, which no device changes.
 
-    A model whose graph is unknown may lie anywhere; one whose graph is known lies near those whose
-    graphs ask for the same, but for what a graph does not say.
+    A model without a known graph may lie anywhere; one with a graph lies near models with similar
+    demands, apart from an effect that no graph describes.
     """
     s = scales
     with_graph, others_known = _has_graph(rows), _has_graph(columns)
@@ -176,7 +177,7 @@ def _has_graph(design: Design) -> NDArray[np.bool_]:
 
 
 def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """How near works are by what their graphs ask for; 0 where that is not known."""
+    """Similarity of works by the demands of their graphs; 0 without a known graph."""
     distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
     return near * np.outer(_has_graph(rows), _has_graph(columns))
@@ -202,20 +203,20 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 
 def held_out(
     design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
-) -> tuple[Held, ...]:
-    """Each group of rows predicted from the rows of all others.
+) -> tuple[LeftOutRows, ...]:
+    """Predict each group of rows from the rows of all others.
 
-    ``inverse`` is that of ``with_noise``, if it is there already.
+    ``inverse`` is the inverse of ``with_noise``, if the caller has it.
     """
     centred, _ = centred_departures(design)
     if inverse is None:
         inverse = inverted(with_noise(design, scales))
     weighted = inverse @ centred
-    held = []
+    predictions = []
     for rows in (np.flatnonzero(groups == group) for group in np.unique(groups)):
         within = inverted(inverse[np.ix_(rows, rows)])
-        held.append(Held(rows, within @ weighted[rows], within))
-    return tuple(held)
+        predictions.append(LeftOutRows(rows, within @ weighted[rows], within))
+    return tuple(predictions)
 
 
 def inverted(matrix: Matrix) -> Matrix:
@@ -224,7 +225,7 @@ def inverted(matrix: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """The covariance of rows as they were observed [n, n]."""
+    """The covariance of observed rows, noise included [n, n]."""
     return covariance(design, design, scales) + scales.noise**2 * np.eye(len(design.rate))
 
 
@@ -236,16 +237,16 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Places among rows whose level follows from other rows, or from the model's graph."""
+    """Places of rows whose level follows from other rows, or from the model's graph."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of rows that were left out: in standard deviations, and the weight of each.
+    """Errors of left-out rows in standard deviations, and the weight of each.
 
-    ``features`` [n, 4] are those of the rows' devices; ``groups`` of them were left out.
+    ``features`` [n, 4] are those of the rows' devices; ``groups`` counts the groups left out.
     """
 
     deviations: Vector
@@ -254,9 +255,9 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Standard deviations that hold the truth as often as ``LEVEL`` says, on such a device.
+        """Standard deviations that cover the truth at ``LEVEL`` on a device with ``features``.
 
-        Infinite where there are no errors to go by.
+        Infinite without errors to calibrate on.
         """
         if not len(self.deviations):
             return math.inf
@@ -273,32 +274,32 @@ class Calibration:
 def calibrate(
     design: Design, scales: Scales, groups: Labels, inverse: Matrix | None = None
 ) -> Calibration:
-    """Predict each group from the others and keep the errors; ``inverse`` as for ``held_out``.
+    """Predict each group from the others and collect the errors; ``inverse`` as for ``held_out``.
 
-    Rows are left out whose level nothing says.
+    Rows whose level cannot be predicted are left out.
     """
     deviations, weights, rows = [], [], []
-    held_groups = held_out(design, scales, groups, inverse=inverse)
-    for group in held_groups:
+    left_out = held_out(design, scales, groups, inverse=inverse)
+    for group in left_out:
         places = predictable(design, group.rows)
         spread = np.sqrt(np.diag(group.covariance))
         rows += [int(group.rows[at]) for at in places]
         deviations += [abs(group.departure[at]) / spread[at] for at in places]
         weights += [min(1.0, _ROWS_THAT_COUNT / len(group.rows)) / len(places)] * len(places)
     features = design.device_features[rows]
-    return Calibration(np.array(deviations), np.array(weights), features, len(held_groups))
+    return Calibration(np.array(deviations), np.array(weights), features, len(left_out))
 
 
-# Of all sources together, whose versions are one: what a software reaches is mostly its source's,
-# whatever the precision. Likeliest on what is learnt from, each scale changed by itself.
+# Fitted to all sources together, versions merged, by the marginal likelihood of published rates,
+# one scale at a time. Precision does not matter: a software's level is mostly its source's.
 POOLED = Scales(
     stack=0.28, software=0.1, setting=0.07, batch=0.2, batch_length=1.4, graph=0.4,
     graph_length=3.0, graph_linear=0.1, beyond_graph=0.14, linear=0.035, model_linear=0.07,
     cache=0.35, device_graph=0.07, noise=0.055,
 )  # fmt: skip
 
-# For CPUs, a few machines by vCPUs under as many programs: more vCPUs gain one work much and
-# another nothing, and programs differ by more than on GPUs.
+# For CPUs, whose rows are few machines by vCPUs under few programs: gains from more vCPUs differ
+# by work, and programs differ more than on GPUs.
 OF_CPUS = Scales(
     graph=0.5, graph_linear=0.2, beyond_graph=1.0, setting=0.2, batch=0.3, software=1.0,
     software_graph=0.6, linear=0.3, model_linear=0.2, model_smooth=0.5, length=2.0, group=0.3,

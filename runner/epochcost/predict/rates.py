@@ -1,7 +1,7 @@
-"""Rates that others published, read from tables of one form, and what a row of them says.
+"""Published rates, read from tables with the columns of ``COLUMNS``.
 
-The columns are those of ``COLUMNS``; a row gives examples a second, or the time of an iteration.
-The module ``design`` tells devices apart, ``learnt`` finds doubtful rows.
+A row gives examples a second or the time of an iteration. ``design`` maps names to devices,
+``learnt`` finds doubtful rows.
 """
 
 from __future__ import annotations
@@ -76,29 +76,29 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """The model as its source ran it, whatever the settings: what has one level."""
+        """The model as its source ran it, under any setting: these rates share a level."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property
     def family(self) -> str:
-        """The source without its version: MLPerf Inference, of whatever round."""
+        """The source without its version: MLPerf Inference of every round."""
         return _VERSION.sub("", self.source)
 
     @property
     def is_of_examples(self) -> bool:
-        """Whether it says how fast examples are worked off, not how long a run or epoch took."""
+        """Whether the unit counts examples, instead of runs or epochs."""
         return self.unit not in _OF_AN_EPOCH_OR_RUN
 
     @property
     def where(self) -> str:
-        """Its place, as errors name it."""
+        """File and line, for messages."""
         return f"{self.path}:{self.line}"
 
 
 def read_rates(path: Path) -> tuple[Rate, ...]:
     """The rows of a table, in order.
 
-    Raises SpecError with every missing column and every value that is no positive number.
+    Raises SpecError with every missing column and every value that is not a positive number.
     """
     return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
 
@@ -138,7 +138,7 @@ def _text(path: Path) -> str:
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     value = positive_number("value", row["value"])
-    # Some sources write 0 where they do not say.
+    # Some sources write 0 for unknown.
     batch = positive_number("batch", row["batch"]) if row["batch"] not in {"", "0"} else None
     mode = MODES.get(row["mode"])
     if mode is None:
@@ -203,7 +203,7 @@ def _number(name: str, text: str) -> float:
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
-    """The median of each work on each kind of device and count, in the order of the first."""
+    """Replace repeats by their median: one rate for each work, kind of device and count."""
     repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
     for rate in rates:
         repeats[(rate.work, rate.accelerator, rate.count)].append(rate)

@@ -1,7 +1,8 @@
-"""Rates that were withheld and forecast from all others, as forecasts are made, and how far off.
+"""Withhold published rates, forecast them from all others, and measure the errors.
 
-Forecasts are made from all that is learnt, with nothing measured on the machine in question. With
-how much dearer the machine is that they call cheapest; what devices cost by the hour is given.
+The forecasts use everything that is learnt except the withheld rows, and nothing measured on the
+machine in question. Regret is how much more the machine forecast as cheapest costs; the caller
+gives the hourly prices.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ _NAMES: Mapping[Withheld, Callable[[Placed], str]] = {
     "model": lambda row: model_family(row.rate.model),
     "source": lambda row: row.rate.source,
 }
-# A model whose graph nobody knows is known by its other rows or not at all.
+# Models whose graphs are unknown can only be predicted from their own rows.
 _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
-# Fewer are no choice.
+# With fewer accelerators there is no real choice.
 _LEAST_CANDIDATES = 5
 _WITHIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and what was forecast of it without all that is called ``name``.
+    """A published rate, and its forecast without all rows of ``name``.
 
-    ``forecast`` is None where none can be given; ``roofline`` is the logarithm of true over the
-    roofline's rate, NaN or infinite where that says nothing.
+    ``forecast`` is None if none is possible; ``roofline`` is the logarithm of the true rate over
+    the roofline's, NaN or infinite if there is none.
     """
 
     name: str
@@ -54,18 +55,18 @@ class Tried:
 
     @property
     def covers(self) -> bool:
-        """Whether the interval holds the truth."""
+        """Whether the interval contains the truth."""
         forecast = self.forecast
         return forecast is not None and forecast.low <= self.placed.rate.per_second <= forecast.high
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How far off so many forecasts were, in percent of time (the larger over the smaller, less 1).
+    """Errors of ``rows`` forecasts, in percent of time (the larger over the smaller, less 1).
 
-    ``refused`` more rows had none. ``coverage`` is the share of intervals that held the truth,
-    ``half_width`` the median factor from a forecast to its ends. The roofline is that of the rows
-    of which it says anything, None where there is none.
+    ``refused`` more rows had no forecast. ``coverage`` is the share of intervals with the truth,
+    ``half_width`` the median factor from a forecast to its ends. Figures of the roofline cover the
+    rows that it can predict, None without any.
     """
 
     rows: int
@@ -99,9 +100,9 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Every row forecast without all of its name, in order.
+    """Forecast every row without all rows of the same name, in order.
 
-    Where models or sources are withheld, of works whose graphs are known.
+    If models or sources are withheld, only works with known graphs are forecast.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -125,7 +126,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Rows whose work the rest covers: the same source of that model, or kin by its graph."""
+    """Rows whose model from the same source, or a similar graph, is among the rest."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -134,9 +135,9 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors of √(peak · bandwidth) times a constant [n]: of each model, of each device, or of all.
+    """Errors of √(peak · bandwidth) times a fitted constant [n]: per model, per device, or overall.
 
-    NaN if no other row is of the work, infinite if none shares the constant.
+    NaN without another row of the work, infinite if no row shares the constant.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)
@@ -159,16 +160,16 @@ def percent(logarithm: float) -> float:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The least of the values that so large a share of them does not exceed."""
+    """The smallest value that at least ``share`` of the values do not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Over ``choices`` among at least five accelerators each, by the same rows.
+    """Regret over ``choices``, each among at least five accelerators with rows of one work.
 
     ``within_a_tenth`` is the share whose pick costs at most a tenth more than the truly cheapest;
-    ``median_percent`` and ``p90_percent`` say how much more it costs.
+    ``median_percent`` and ``p90_percent`` are quantiles of the extra cost.
     """
 
     choices: int
@@ -189,9 +190,9 @@ def regrets(
 
 
 def regret_of(design: Design, predicted: Vector, prices: Vector) -> Regret:
-    """Regret of predicted rates (logarithms per device) at prices of a device [n]; NaN is unknown.
+    """Regret of predicted rates (logarithms per device) at prices of a device [n].
 
-    Costs are those of an example: price over rate.
+    NaN is unknown. The cost of an example is price over rate.
     """
     usable = np.isfinite(predicted) & np.isfinite(prices)
     choices: dict[tuple[int, float], list[int]] = defaultdict(list)

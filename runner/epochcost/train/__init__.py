@@ -1,1 +1,1 @@
-"""Training on data: what a model is fed, how its steps go on, and when it has learnt enough."""
+"""Training on data: inputs of the steps, the training loop, schedules and saved states."""

@@ -1,4 +1,4 @@
-"""The batches of a trial: how many are drawn, and their file, an .npz ``[pool, batch, ...]``."""
+"""The batches of a trial: their number, and their file, an .npz ``[pool, batch, ...]``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from onnxstep.graphs.parameters import DataInput, data_inputs
 
 TRAINING_STREAM = 0
 HELD_OUT_STREAM = 1
-# Enough different batches that no cache holds them all, few enough that making them is a small part
-# of a trial.
+# Enough different batches to exceed every cache, few enough to generate in a small part of a trial.
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
 _HELD_BATCHES = 3
@@ -74,10 +73,10 @@ def step_targets(
 def training_batches(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Iterator[Batch]:
-    """The pool that a trial cycles through, bounded in bytes and in number.
+    """The pool of batches that a trial cycles through, bounded in bytes and in number.
 
-    Raises MemoryError before it makes a batch if ``room_bytes`` do not hold three: the two of the
-    smallest pool, and one in the making. None: no bound.
+    Raises MemoryError before it generates a batch if ``room_bytes`` cannot hold three: two of the
+    smallest pool, and the next one during generation. None: no bound.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -90,7 +89,7 @@ def training_batches(
 def held_out_batches(teacher: Teacher, batch_size: int, batch_flops: int = 0) -> Iterator[Batch]:
     """Batches that training never sees: ``HELD_OUT_EXAMPLES``, or fewer by ``HELD_OUT_FLOPS``.
 
-    At least one batch; ``batch_flops`` is the arithmetic of evaluating it.
+    At least one batch; ``batch_flops`` is the arithmetic of evaluating one.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     for index in range(max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))):

@@ -1,8 +1,8 @@
 """Generated data whose best attainable result is known: text of a Markov chain, images of shapes.
 
 No model predicts the chain's next character better than its entropy permits. A declared share of
-the labels of images is wrong, in the held-out part too, so that an accuracy above the share of
-right labels means nothing. All numbers follow from the seed.
+the labels of images is wrong, in the held-out part too: no model can honestly reach an accuracy
+above the share of right labels. All numbers follow from the seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class MarkovChain:
-    """A character follows from the two before: ``probabilities`` [first, second, next]."""
+    """The two previous characters decide the next: ``probabilities`` [first, second, next]."""
 
     probabilities: NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class MarkovChain:
 
 
 def markov_chain(declared: Generated) -> MarkovChain:
-    """The chain of a spec: rows by Dirichlet's distribution."""
+    """The chain of a spec, its rows drawn from a Dirichlet distribution."""
     assert declared.characters is not None, "the schema demands it of chains"
     size = declared.characters
     rng = np.random.default_rng([declared.seed, 0])
@@ -63,7 +63,7 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Shapes at random places, sizes and angles, striped or chequered, before a noisy ground.
+    """Shapes at random places, sizes and angles, striped or chequered, on a noisy ground.
 
     Shape and ground have independent colours, and their brightness always differs.
     """

@@ -1,7 +1,7 @@
 """The training loop: steps, evaluations and saved states until an aim is met.
 
-The same training gives the same weights however often it is interrupted: the inputs of a step
-follow from its number alone, and everything else is in the saved state. ``measure.training`` owns
+An interrupted training ends with the same weights as an uninterrupted one: the inputs of a step
+depend on its number alone, and everything else is in the saved state. ``measure.training`` owns
 sessions, ``state`` the state's file, ``pipeline`` the inputs.
 """
 
@@ -33,7 +33,7 @@ _FORM = re.compile(r"\s*(accuracy|loss)\s*(>=|<=)\s*([0-9.]+(?:e-?[0-9]+)?)\s*(%
 
 
 class TrainingDiverged(InputError):  # noqa: N818 - the field's name for this outcome
-    """The loss or the weights are not finite, or the loss is far above that at the start."""
+    """The loss or the weights are not finite, or the loss is far above its first value."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Watch:
-    """Callbacks of a training: to save its state, after each step, and for the request to stop.
+    """Callbacks of a training: to save its state, after each step, and whether to stop.
 
     ``on_step`` gets the progress as of the last pause, the step and its loss.
     """
@@ -93,7 +93,7 @@ def train(
 ) -> Progress:
     """Train until the end or a stop, and save the last state.
 
-    Raises TrainingDiverged, which leaves the state that was saved before.
+    Raises TrainingDiverged, which keeps the state that was saved before.
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
@@ -162,7 +162,7 @@ def _evaluated(
         accuracy=accuracy,
     )
     trained = point.training_loss
-    # The held-out loss does not tell: running means of normalisations lag in the first epochs.
+    # Training loss, because running means of normalisations distort the held-out loss early on.
     if progress.curve and trained and trained > _DIVERGED * max(progress.curve[0].loss, 1.0):
         raise _diverged(f"mean training loss before step {progress.step}", trained)
     after = replace(progress, curve=(*progress.curve, point), losses=(0.0, 0))

@@ -1,8 +1,8 @@
 """Inputs of a step: examples shuffled, augmented, scaled and in the graph's shapes.
 
 Everything follows from the seed and the step's number, so that an interrupted training sees the
-same inputs when it continues. Examples keep the type of their file until their batch is made: bytes
-take a quarter of floats. ``datasets`` reads files, ``generated`` generates examples.
+same inputs when it continues. Examples keep the type of their file until they are batched: bytes
+take a quarter of the memory of floats. ``datasets`` reads files, ``generated`` generates examples.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Scale numbers from 0 to the largest into the field's range, if that is smaller."""
+    """Scale numbers down from ``largest_value`` to the field's range; numbers that fit only shift."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
@@ -148,7 +148,7 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The input for data, then the constant inputs; raises InputError unless data have one."""
+    """The data input, then the constant inputs; raises InputError unless exactly one is for data."""
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(

@@ -1,8 +1,8 @@
-"""The learning rate at every step, as a pure function of what the spec declares.
+"""The learning rate at every step, as a pure function of the spec's schedule.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its height, so that
-the first step already moves. ``on-plateau`` depends on measurements after epochs: a trial, which is
-shorter than an epoch, keeps the first rate.
+the first step already changes the weights. ``on-plateau`` depends on measurements after epochs: a
+trial, which is shorter than an epoch, keeps the first rate.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
 
 
 def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """Linear growth to 1, which the last of the warm-up steps reaches."""
+    """Linear growth that reaches 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
@@ -82,7 +82,7 @@ def _stairs(
 def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """1, then ``factors[i]`` from the first step at or after ``epochs[i]`` epochs.
 
-    As TensorFlow's ``piecewise_constant``, whose boundaries are steps.
+    Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
     """
     starts = [
         int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))
@@ -93,9 +93,9 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
 
 
 def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """``factor`` to the power of the whole intervals behind each step.
+    """``factor`` to the power of the number of whole intervals before each step.
 
-    As TensorFlow's ``exponential_decay`` with ``staircase``.
+    Equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
@@ -115,8 +115,8 @@ def _annealed(
     """Warm-up, then a fall from 1 to ``final_factor`` at the last step.
 
     Cosine: Loshchilov & Hutter 2017, arXiv 1608.03983, equation 5, without restarts. Linear: as in
-    the code of BERT (google-research/bert, optimization.py), but continuous where warm-up ends, as
-    ``get_linear_schedule_with_warmup`` of the package transformers has it.
+    the code of BERT (google-research/bert, optimization.py), but continuous at the end of the
+    warm-up like ``get_linear_schedule_with_warmup`` of the package transformers.
     """
     progress = _progress(steps, schedule.warm_up_steps, horizon)
     is_cosine = schedule.name == "cosine"

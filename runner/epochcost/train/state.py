@@ -1,8 +1,8 @@
 """The saved state of a training: everything that the next step depends on, in one file.
 
-A checkpoint, as ``cost`` prices them: weights and the optimizer's state, the step (from which the
-place in the data and every random draw follow), the learning rate's state and the curve so far. It
-is a zip of arrays and one JSON document, written whole or not at all.
+A checkpoint, as ``cost`` prices them: weights and the optimizer's state, the step (which decides
+the place in the data and every random draw), the learning rate's state and the curve so far. It is
+a zip of arrays and one JSON document, written whole or not at all.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Times:
 
     @property
     def total(self) -> float:
-        """Seconds that are billed."""
+        """Billed seconds."""
         return self.steps + self.evaluation + self.saving
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a training: the part of a saved state that is no array.
+    """Progress of a training: the JSON part of a saved state.
 
     ``losses`` are the sum and the number of the steps' losses since the last evaluation.
     """
@@ -73,7 +73,7 @@ _PROGRESS = TypeAdapter(Progress)
 
 
 def write_state(path: Path, state: SavedState) -> None:
-    """Replace the saved state; raises CapabilityError, which leaves the earlier state."""
+    """Replace the saved state; raises CapabilityError and keeps the earlier state on failure."""
     buffer = io.BytesIO()
     document = {
         "identity": state.identity,
@@ -88,7 +88,7 @@ def write_state(path: Path, state: SavedState) -> None:
 def read_state(path: Path, identity: str) -> SavedState | None:
     """The state of a training; None if there is none.
 
-    Raises InputError if the file is damaged, or another training's.
+    Raises InputError if the file is damaged or belongs to another training.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -118,7 +118,7 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder that does not take a training's files."""
+    """The error for a folder to which a training's files cannot be written."""
     expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "

@@ -1,12 +1,11 @@
 """Data to learn from: a fixed random network draws inputs and their targets.
 
 A latent factor z ~ N(0, I), [examples, directions], becomes the inputs through fixed random layers,
-with noise, so that each input tells of it. Targets can be learnt: a target with a class for each
-position of a text (a language model's tokens) follows from the token there, one of
-many classes for a whole text from its last token; any other follows from z. The random maps depend
-on the seed, the number of classes and the shape alone, so that two targets of the same kind agree.
-Fields describe the arrays of an example. The same seed gives the same data. ``train.batches``
-decides which batches are drawn.
+with noise, so that each input carries information on it. Targets can be learnt. A target with a
+class for each position of a text (a language model's tokens) depends on the token there; one of
+many classes for a whole text depends on its last token; any other depends on z. The random maps
+depend on the seed, the number of classes and the shape alone, so that two targets of the same kind
+agree. Fields describe the arrays of an example. ``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ Kind = Literal["numbers", "tokens", "constant"]
 class InputField:
     """A graph input: the shape of one example, and its half-open range ``[low, high)``.
 
-    ``tokens`` are indices of a vocabulary, where neighbours have nothing in common; a ``constant``
-    is ``low`` everywhere.
+    ``tokens`` are indices of a vocabulary without an order; a ``constant`` is ``low`` everywhere.
     """
 
     name: str
@@ -52,7 +50,7 @@ class TargetField:
 
     ``classes`` are indices in an integer array, 0 or 1 in an array of floats; without them the
     values are numbers in ``[low, high)``. ``ignored_share`` of the positions hold ``IGNORED``.
-    ``merged``: the graph takes the batch and the first axis of an example as one axis.
+    ``merged``: the graph joins the batch and the first axis of an example into one axis.
     """
 
     name: str
@@ -112,11 +110,11 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 
 
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """A text of topics: most of its tokens tell the sign of a latent factor each.
+    """A text of topics: most of its tokens each reveal the sign of a latent factor.
 
-    The vocabulary is dealt out to the two signs of every factor, frequent tokens first; the other
-    tokens come from all of it. The factor of each position is drawn anew for each example, so that
-    bags of words, convolutions, recurrences and attention can all learn from it.
+    The vocabulary is divided between the two signs of every factor, frequent tokens first; the
+    other tokens come from all of it. The factor of each position is redrawn for each example, so
+    that bags of words, convolutions, recurrences and attention can all learn from it.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -133,7 +131,7 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
 def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
     """Indices below ``count`` by Zipf's law: P(k) = log((k + 2) / (k + 1)) / log(count + 1).
 
-    The form is that of TensorFlow's ``log_uniform_candidate_sampler``.
+    The same form as TensorFlow's ``log_uniform_candidate_sampler``.
     """
     drawn = np.exp(rng.random(shape, dtype=np.float32) * np.float32(np.log(count + 1))) - 1
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
@@ -143,21 +141,21 @@ def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> N
 IGNORED = -100
 # With more classes readouts share directions: memory is 4 bytes for each class and direction.
 _MOST_DIRECTIONS = 64
-# The least number of directions: enough that no single feature separates the classes. A text has
-# room for no more, so that targets of a text with more classes follow from its last token.
+# The least number of directions: enough that no single feature separates the classes. A text holds
+# no more, so targets of a text with more classes depend on its last token.
 _MOST_TOPICS = 16
-# This share of the labels of positions is arbitrary, as no text can be predicted for sure.
+# This share of the labels of positions is random: no text can be predicted with certainty.
 _ARBITRARY_SHARE = 0.1
 # Most scores (classes times examples) in memory at once.
 _SCORES = 2**22
-# With it the logistic function is within 0.01 of the normal distribution's (Bowling et al. 2009,
-# Journal of Industrial Engineering and Management 2(1)), so that classes are equally likely.
+# With this factor the logistic function is within 0.01 of the normal distribution's (Bowling et al.
+# 2009, Journal of Industrial Engineering and Management 2(1)), so that classes are equally likely.
 _LOGISTIC_TO_NORMAL = 1.702
 _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 
 
 def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
-    """Values [examples, ...] that follow from the latent factors [examples, directions].
+    """Values [examples, ...] that depend on the latent factors [examples, directions].
 
     The class of an example is the largest of a random readout; several values have a random
     direction each.
@@ -178,7 +176,7 @@ def _from_positions(
     seed: int,
     rng: np.random.Generator,
 ) -> NDArray[Any]:
-    """Classes [examples, ...] that follow from the tokens of ``field`` at the same positions.
+    """Classes [examples, ...] that depend on the tokens of ``field`` at the same positions.
 
     The largest of several tokens at a position (the letters of a word) counts. A fixed random map
     gives each token its class.
@@ -196,7 +194,7 @@ def _from_positions(
 def _ignore_some(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """The values with the ignored share of the positions taken out; at least one stays."""
+    """Set the ignored share of the positions to ``IGNORED``; at least one position stays."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -205,10 +203,10 @@ def _ignore_some(
 
 
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
-    """The tokens that the target's classes follow from; None if it follows from latent factors.
+    """The tokens that the target's classes depend on; None for a target of latent factors.
 
-    Their leading axes are the target's positions: large vocabularies before small ones, later
-    inputs before earlier ones (a decoder's follow its encoder's).
+    Their leading axes are the target's positions. Large vocabularies come before small ones, and
+    later inputs before earlier ones, because a decoder's inputs follow its encoder's.
     """
     if target.classes is None:
         return None
@@ -217,7 +215,7 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """(directions, classes): orthonormal columns make the classes' scores alike and independent."""
+    """[directions, classes]: orthonormal columns give the classes equal, independent scores."""
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))
     if classes <= directions:
@@ -257,7 +255,7 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draws examples; up to 64 classes of a target with one value are equally likely."""
+    """Draw examples; up to 64 classes of a target with one value are equally likely."""
 
     fields: Sequence[InputField]
     targets: Sequence[TargetField]
@@ -310,7 +308,7 @@ class Teacher:
 
     @cached_property
     def _layers(self) -> dict[int, Floats]:
-        """(latent, features) by the position of each field of numbers."""
+        """Layers [latent, features] by the position of each field of numbers."""
         return {
             position: _random_layer(
                 self._latent,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.processors import CpuForm
 from epochcost.predict.decoders.rows import TokenRow, token_rows
-from epochcost.predict.decoders.serving import ServingForecaster, ServingQuestion, asked_by
+from epochcost.predict.decoders.serving import ServingForecaster, ServingQuestion, serving_question
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
@@ -58,7 +58,7 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
 ) -> None:
     """Most rows are held, even where a few chips alone tell how far another is off."""
     timed = [row for row in rows if row.seconds is not None]
-    forecasts = forecaster.forecasts([asked_by(row) for row in timed])
+    forecasts = forecaster.forecasts([serving_question(row) for row in timed])
     held = [
         forecast.low <= (row.seconds or 0) <= forecast.high
         for row, forecast in zip(timed, forecasts, strict=True)

@@ -1,1 +1,1 @@
-"""Predictions of language models from their form: rows of others, laws of serving and training."""
+"""Predict times of language models from their form: rows, and laws of serving and training."""

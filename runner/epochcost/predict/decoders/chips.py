@@ -1,7 +1,7 @@
-"""Rates of a device or a processor that the law of decoders asks for: bytes, products and links.
+"""Rates of a device or a processor that the law of decoders needs: memory, products and links.
 
-Rates of devices are those of ``specs/devices``. What machines with processors lack is filled in by
-the generation that a processor's name tells.
+Rates of devices come from ``specs/devices``. Missing facts of processors follow from the generation
+that a processor's name contains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from epochcost.specs.hardware import Device
 _GIGA = 1e9
 _TERA = 1e12
 _GIB = 2**30
-# Bytes a second of one direction between two devices of one machine: NVLink of the form with it,
+# Bytes a second in one direction between two devices of a machine: NVLink for forms that have it,
 # from NVIDIA's white papers of P100, V100, A100, H100 and B200, else most of a PCIe slot.
 _NVLINK = {"Pascal": 80e9, "Volta": 150e9, "Ampere": 300e9, "Hopper": 450e9, "Blackwell": 900e9}
 _PCIE = {"Kepler": 12e9, "Maxwell": 12e9, "Pascal": 12e9, "Volta": 12e9, "Turing": 12e9}
@@ -25,10 +25,10 @@ _PCIE_OF_OTHERS = 25e9
 _LINKED = re.compile(r"sxm|nvl|gh200|gb200|gb300|^b[23]00|^[ah]100-pcie")
 # Generations whose matrix units multiply in 8-bit floats, at the rate of int8.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
-# Generations without operations on four packed integers, but for chips whose makers state these:
-# they unpack weights of few bits with twice as many operations.
+# Generations without operations on four packed integers, except chips whose makers state them:
+# they need twice as many operations to unpack weights of few bits.
 _UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
-# Of products in 16 bits, the operations in fp32 where nobody says.
+# Operations in fp32 relative to products in 16 bits, if the maker does not state them.
 _ORDINARY_SHARE = 1 / 8
 # Makers by the first word of a generation; all others are NVIDIA's.
 _MAKERS = {
@@ -37,13 +37,13 @@ _MAKERS = {
     "NeuronCore-v3": "AWS",
 }  # fmt: skip
 NVIDIA = "NVIDIA"
-# Operations of fp32 in a cycle of a core, by the widest vectors that programs make use of.
+# fp32 operations of a core in a cycle, by the widest vectors that programs use.
 _LANES = {
     "amx": 128, "avx512_bf16": 64, "avx512": 40, "avx2": 32, "sve": 32, "avx": 16, "neon": 16,
     "a72": 6,
 }  # fmt: skip
 _HERTZ = 2.5e9
-# Gigabytes a second that all cores of one socket read, by generation; of others, an average.
+# Gigabytes a second that all cores of one socket read, by generation; an average for the others.
 _READ_OF_SOCKET = {
     "Ivy Bridge": 45, "Haswell": 55, "Broadwell": 60, "Skylake": 105, "Cascade Lake": 110,
     "Ice Lake": 170, "Sapphire Rapids": 230, "Emerald Rapids": 280, "Granite Rapids": 400,
@@ -86,12 +86,12 @@ _INSTRUCTIONS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One device or a machine's processors: rates a second, and labels of what it is like.
+    """One device, or all processors of a machine: rates a second, and labels of similar chips.
 
-    ``products`` are operations of matrix units at a precision, ``operations`` those of the
-    ordinary units, ``unpacking`` the operations to unpack a weight of few bits relative to most
-    chips, ``link`` bytes to another device of the machine over ``hops``. ``cores`` is 0 for a
-    device, ``memory`` infinite where nobody says.
+    ``products`` are operations of matrix units at a precision, ``operations`` those of ordinary
+    units, ``unpacking`` the operations to unpack a weight of few bits relative to most chips,
+    ``link`` bytes to another device of the machine over ``hops``. ``cores`` is 0 for a device,
+    ``memory`` infinite if unknown.
     """
 
     name: str
@@ -141,7 +141,7 @@ def _operations(device: Device) -> float:
 
 
 def _products(device: Device, precision: str) -> float:
-    """Peak of products at a precision; of weights in fewer bits, that of the products in 16."""
+    """Peak of products at a precision; weights of fewer bits are multiplied in 16 bits."""
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
     if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
@@ -176,7 +176,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
 
 
 def generation_of(name: str) -> str:
-    """The generation that a processor's name tells, empty if none."""
+    """The generation that a processor's name contains, or an empty text."""
     text = name.casefold().replace(" ", "-")
     for pattern, generation in _GENERATIONS:
         match = re.search(pattern, text)
@@ -201,6 +201,6 @@ def _threads_of_core(generation: str) -> int:
 
 
 def _read(generation: str, cores: float, sockets: float) -> float:
-    """Gigabytes a second that some cores read together."""
+    """Gigabytes a second that ``cores`` of a processor read together."""
     share = math.sqrt(min(1.0, cores / sockets / _CORES_OF_SOCKET))
     return _READ_OF_SOCKET.get(generation, _READ_OF_OTHERS) * sockets * share

@@ -1,9 +1,9 @@
-"""Rows of tokens that cannot be right: faster than the chip, or entered twice.
+"""Find rows of tokens that cannot be right: faster than the chip, or entered twice.
 
-A row has to read its weights once for each token, at the bandwidth that the maker states, and to
-do two operations for each parameter and token, at the stated peak. Bounds are loose on purpose:
-the chip's cache may hold weights, a cache of keys and values may have eight bits, and of a layer
-with experts only those that random routing touches are read.
+Each token needs one read of the weights at the stated bandwidth, and two operations for each
+parameter at the stated peak. The bounds are loose on purpose: the chip's cache may hold weights,
+keys and values may be cached in eight bits, and only the experts that random routing selects are
+read.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from epochcost.predict.decoders.training_rows import TrainingRow
 from epochcost.predict.learnt import Doubt
 from epochcost.specs.hardware import Device
 
-# Operations for each parameter and token: a pass forwards, and as many backwards for the inputs
-# and for the weights; adapters need no gradients of the frozen weights.
+# Operations for each parameter and token: two forwards, and two each backwards for the inputs and
+# the weights; adapters need no gradients of the frozen weights.
 _FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2, 4, 6
-# No training comes so near to the peak of its devices.
+# No real training comes closer to the peak of its devices.
 _MOST_OF_THE_PEAK = 0.8
 _LEAST_CACHE_BYTES = 1
-# A program that so large a share of its table's rows contradicts is not trusted in the others.
+# If this share of a program's rows in a table is impossible, its other rows are doubted too.
 _SHARE_OF_A_TABLE = 0.5
-# Sequences of one prompt, which choose the same experts.
+# Sequences of one prompt, which select the same experts.
 _SAME_PROMPT = "batched-bench"
 _EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
 
 
 def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
-    """The rows that can be right, in order."""
+    """The plausible rows, in order."""
     doubts = doubted_token_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
@@ -39,10 +39,10 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
     """Doubts about rows of serving, by place among the rows."""
     doubts = {at: Doubt(row.where, reason) for at, row in enumerate(rows) if (reason := _why(row))}
     for places in _tables(rows):
-        beyond = [at for at in places if at in doubts]
-        if len(beyond) >= _SHARE_OF_A_TABLE * len(places):
+        impossible = [at for at in places if at in doubts]
+        if len(impossible) >= _SHARE_OF_A_TABLE * len(places):
             for at in places:
-                reason = f"of {len(places)} rows of this program {len(beyond)} are impossible"
+                reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
                 doubts.setdefault(at, Doubt(rows[at].where, reason))
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
@@ -58,7 +58,7 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
 
 
 def sound_training_rows(rows: Sequence[TrainingRow]) -> tuple[TrainingRow, ...]:
-    """The rows of training that can be right, in order."""
+    """The plausible rows of training, in order."""
     doubts = doubted_training_rows(rows)
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
@@ -78,7 +78,7 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
 
 
 def peak_flops(device: Device, precision: Precision) -> float:
-    """Operations a second of a device at the fastest number format that a precision may use."""
+    """Peak operations a second of a device in the fastest number format that a precision allows."""
     # Gaming devices sum in 16 bits twice as fast as the stated peak, as their int8 shows.
     eight = float(device.peak_int8_tops or 0)
     half = max(float(device.peak_fp16_tflops or device.peak_fp32_tflops or 0), eight / 2)
@@ -90,7 +90,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _why(row: TokenRow) -> str | None:
-    """The reason to doubt a row by the form of its model and its devices."""
+    """The reason to doubt a row by the form of its model and its devices, or None."""
     if row.device is None:
         return None
     peak = _operations(row) / (row.count * peak_flops(row.device, row.precision))
@@ -104,7 +104,7 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _operations(row: TokenRow) -> float:
-    """Operations a second; the first layer looks tokens up, and prompts need one token's scores."""
+    """Operations a second; embeddings are looked up, and a prompt needs one token's scores."""
     form = row.form
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
@@ -118,7 +118,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """Bytes a second that tokens after the first read of weights and of the cache."""
+    """Bytes of weights and cache that tokens after the first read a second."""
     if row.kind == "first":
         return 0.0
     form, sequences = row.form, row.sequences
@@ -131,8 +131,8 @@ def _bytes(row: TokenRow, device: Device) -> float:
         different = 1 if _SAME_PROMPT in row.task else sequences
         touched = 1 - (1 - form.experts_per_token / form.experts) ** different
         read = min(read, touched)
-    held = float(device.cache_mib or 0) * 2**20 * row.count
-    weights = max(0.0, row.weight_bytes * read - held)
+    cache_bytes = float(device.cache_mib or 0) * 2**20 * row.count
+    weights = max(0.0, row.weight_bytes * read - cache_bytes)
     return (weights + sequences * cached) / row.seconds
 
 
@@ -143,7 +143,7 @@ def _tokens_per_second(row: TokenRow) -> float:
 
 
 def _tables(rows: Sequence[TokenRow]) -> Iterator[list[int]]:
-    """Rows of a program that ran a model on a chip, of each table."""
+    """Yield places of rows of the same program, model, chip and table."""
     places: dict[Hashable, list[int]] = defaultdict(list)
     for at, row in enumerate(rows):
         places[row.source, row.version, row.model, row.chip, row.count].append(at)

@@ -1,4 +1,4 @@
-"""Forms of language models and of processors, and the names under which rows mean them."""
+"""Forms of language models, and the names by which rows mean them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BYTES_OF_16_BITS = 2
 
 @dataclass(frozen=True, slots=True)
 class DecoderForm:
-    """Numbers of a language model on which its times depend; no experts if it is dense."""
+    """Dimensions of a language model that its times depend on; no experts if it is dense."""
 
     layers: int
     hidden: int
@@ -54,7 +54,7 @@ def form_of(decoder: Decoder) -> DecoderForm | None:
 
 
 class Forms:
-    """Forms by every name that sources give their models."""
+    """Look up forms by every name that sources use for a model."""
 
     def __init__(self, named: Iterable[tuple[str, DecoderForm]]) -> None:
         self._forms: dict[str, DecoderForm] = {}
@@ -62,13 +62,13 @@ class Forms:
             self._forms.setdefault(plain_name(name), form)
 
     def named(self, name: str) -> DecoderForm | None:
-        """The form that a source's name means, if any; owner, case and release do not matter."""
+        """The form that a source's name means, or None; owner, case and release do not matter."""
         return self._forms.get(plain_name(name))
 
 
 @cache
 def plain_name(name: str) -> str:
-    """A model's name without owner, remarks in brackets, punctuation and words for its training."""
+    """A model's name without owner, brackets, punctuation and terms of training such as "chat"."""
     text = re.sub(r"\(.*?\)", " ", name.casefold().rsplit("/", 1)[-1])
     parts = [part for part in re.split(r"[^a-z0-9.]+", text) if part not in _SUFFIXES]
     return "".join(re.sub(r"^v(?=\d)", "", part) for part in parts if not _RELEASE.fullmatch(part))
@@ -89,7 +89,7 @@ def catalogue_forms(catalogue: Catalogue) -> Forms:
 
 
 def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
-    """Names and forms of a table, aliases too; raises SpecError as ``read_rates`` does."""
+    """Names and forms of a table, aliases included; raises SpecError as ``read_rates`` does."""
     rows = read_table(path, _FORM_COLUMNS, lambda _, row: (row, _form(row)))
     return tuple(
         (name.strip(), form)

@@ -1,4 +1,4 @@
-"""Seconds that a step of a decoder takes by a physical law: bytes read, operations, and the rest.
+"""Physical law of a decoder's steps: seconds from bytes read, operations and fixed costs.
 
 The decoding of a token of each of c sequences takes
 
@@ -10,10 +10,10 @@ and the prefill of n tokens
     (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-Every term has an efficiency of the software, fitted to published rows. Of experts, those are read
-that the tokens touch. Sequences beyond the memory run in waves. Where prompts of other requests
-are read between the tokens, each token waits for its share of them. Every term falls with more
-bandwidth and grows with the sequences, whatever the efficiencies are.
+Every term has an efficiency of the software, fitted to published rows. Only the experts that the
+tokens select are read. Sequences that do not fit the memory run in waves. If prompts of other
+requests are read between tokens, each token waits for its share of them. Every term falls with more
+bandwidth and grows with the sequences, for all efficiencies.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.process import Vector
 
 NumberT = TypeVar("NumberT", float, Vector)
-# llama.cpp reads a prompt in parts of so many tokens, and places layers on devices by turns.
+# llama.cpp reads a prompt in parts of this many tokens, and devices work on its layers in turn.
 _PART_OF_PROMPT = 512
 _LAYERS_BY_TURNS = "llama.cpp"
-# Of the memory, what is left for weights and cache.
+# Share of the memory for weights and cache.
 USABLE_MEMORY = 0.9
 BYTES_OF_16_BITS = 2.0
-# Peaks relative to which the exponents of clock and cores are told.
+# Reference rates of the exponents of clock and cores.
 _ORDINARY_OPERATIONS = 3e13
 _ORDINARY_PRODUCTS = 1e12
-# Operations of ordinary units stand beside so many times as many products.
+# Products of matrix units in the time of an operation of ordinary units, unless fitted otherwise.
 _PRODUCTS_AN_OPERATION = 10
 
 
 class Step(NamedTuple, Generic[NumberT]):
-    """Numbers of a step, or arrays of them for many: of the model, of its chips and of the work."""
+    """Numbers of one step (model, chips and work), or arrays of n steps."""
 
     layers: NumberT
     hidden: NumberT
@@ -76,10 +76,10 @@ class Step(NamedTuple, Generic[NumberT]):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A phase of one model under a software: what is read or written, by how many at once.
+    """A phase of one model under a software: tokens that are read or written, and sequences.
 
-    ``token`` is the decoding of a token, else the prefill of a prompt, but for ``cached`` tokens of
-    it; ``interleaved`` if prompts are read in between.
+    ``token`` decodes a token of each sequence; otherwise the prompts are read, except ``cached``
+    tokens of each. ``interleaved`` reads prompts of other requests between the tokens.
     """
 
     software: str
@@ -96,7 +96,7 @@ class Work:
 
 
 def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
-    """The numbers of a step, from a model's form, a chip and the work."""
+    """The numbers of a step from a model's form, a chip and the work."""
     by_turns = work.software == _LAYERS_BY_TURNS
     split = 1 if by_turns else work.tensor_parallel
     cache_bytes = form.cached_numbers_per_token * bytes_of_cached(work.software, work.precision)
@@ -130,7 +130,7 @@ def step_of(form: DecoderForm, chip: Chip, work: Work) -> Step[float]:
 
 
 def bytes_of_cached(software: str, precision: str) -> float:
-    """Bytes of a number in the cache, as the software keeps it by default."""
+    """Bytes of a cached number under the software's default."""
     halved = software == "TensorRT-LLM" and precision in ("fp8", "fp4")
     return BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS
 
@@ -139,13 +139,13 @@ class Efficiencies(NamedTuple):
     """Parameters of the law for one software.
 
     ``read`` and ``products`` are shares of the peaks that are reached, ``ordinary`` the operations
-    of ordinary units that go with products, in units of the products at their peak, ``weights``
-    those that go with reading a weight. ``layer``, ``prompt_layer``, ``start``, ``sequence`` and
-    ``hop`` are seconds, the first three falling with the chip's own operations to the power
-    ``clock``. ``warm`` are tokens of a prompt, and ``narrow`` the numbers of a hidden state, at
-    which products reach half of their rate. ``between`` is the share of prompts that tokens wait
-    for. ``socket`` and ``core`` are exponents of a processor's bandwidth and products, and
-    ``threads`` the seconds that cores take to wait for each other.
+    of ordinary units that accompany products, in units of the products at their peak, ``weights``
+    those that accompany the reading of a weight. ``layer``, ``prompt_layer``, ``start``,
+    ``sequence`` and ``hop`` are seconds; the first three fall with the chip's own operations to the
+    power ``clock``. ``warm`` tokens of a prompt, and ``narrow`` numbers of a hidden state, are the
+    sizes at which products reach half of their rate. ``between`` is the share of prompts that
+    tokens wait for. ``socket`` and ``core`` are exponents of a processor's bandwidth and products,
+    ``threads`` the seconds for which cores wait for each other.
     """
 
     read: float
@@ -167,8 +167,8 @@ class Efficiencies(NamedTuple):
     threads: float
 
 
-# What an unknown software on devices is expected to reach, and how far it may depart from that, as
-# standard deviations of logarithms; the same on processors.
+# Priors of an unknown software on devices and on processors: expected efficiencies, and standard
+# deviations of their logarithms.
 ON_DEVICES = Efficiencies(
     0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6
 )
@@ -207,7 +207,7 @@ class Law:
 
 
 class _Phases:
-    """Seconds of the two phases of steps under given efficiencies."""
+    """Seconds of the two phases of steps at the given efficiencies."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _Phases:
         self._sequence = e.sequence * clock
 
     def decode(self, sequences: Vector) -> Vector:
-        """Seconds of one token of each of so many sequences."""
+        """Seconds of one token of each of ``sequences``."""
         s = self._s
         cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
@@ -241,20 +241,20 @@ class _Phases:
         return result + self._exchange(sequences)
 
     def prefill(self) -> Vector:
-        """Seconds to read the prompts of all sequences at once."""
+        """Seconds to read the prompts of all sequences together."""
         s = self._s
         result: Vector = s.sequences * self._prompt() + self._overhead()
         return result + self._exchange((s.prompt - s.cached) * s.sequences)
 
     def between(self, sequences: Vector) -> Vector:
-        """Seconds that a token waits for the prompts that are read in between."""
+        """Seconds that a token waits for prompts of other requests."""
         s = self._s
         prompts = self._e.between * self._prompt() + self._exchange(s.prompt - s.cached)
         result: Vector = (sequences * prompts + self._overhead()) / s.output
         return result
 
     def _prompt(self) -> Vector:
-        """Products of one prompt, those of a narrow model at a lower rate, and of its attention."""
+        """Products of a prompt and of its attention; a narrow model's run at a lower rate."""
         s = self._s
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
         attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
@@ -273,7 +273,7 @@ class _Phases:
         return result
 
     def _read(self, tokens: Vector) -> Vector:
-        """Seconds to read the weights that so many tokens touch."""
+        """Seconds to read the weights that ``tokens`` use."""
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
         share = 1 - s.experts * untouched * self._expert / s.parameters

@@ -1,4 +1,4 @@
-"""Processors on which language models run without an accelerator, from rows and from machines."""
+"""Find the processors of machines without accelerators, in tables and in names."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _THREADS_OF_A_CORE = 2
 _THREADS = re.compile(r"(\d+) threads\b")
 # Arm's processors.
 _ONE_THREAD = re.compile(r"graviton|neoverse|ampere|altra|cobalt|axion|kunpeng|yitian")
-# How AWS and Alibaba Cloud, Azure, UpCloud and Google name sizes, with the threads of a unit; not
-# Azure's D1_v2 to D5_v2, which count otherwise.
+# How AWS and Alibaba Cloud, Azure, UpCloud and Google name sizes, with the threads of a unit, not
+# of Azure's D1_v2 to D5_v2, which count differently.
 _SIZES = (
     (r"(\d*)-?xl(?:arge)?$", 4),
     (r"Standard_(?!D\d+_v2)[A-Z]+(\d+)", 1),
     (r"(\d+)xCPU", 1),
     (r"-(\d+)(?:-lssd)?$", 1),
 )
-# Assumed of families of machines whose specs name a clock alone: the usual processor of each.
+# Assumed for families of machines whose specs state only a clock: their usual processor.
 _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 
 @dataclass(frozen=True, slots=True)
 class CpuForm:
-    """A processor as a machine has it; numbers are of all its sockets, None where nobody says."""
+    """A processor of a machine; numbers cover all its sockets, None if unknown."""
 
     chip: str
     threads: int | None = None
@@ -50,12 +50,12 @@ class CpuForm:
 
 
 def is_processor(chip: str) -> bool:
-    """Whether a chip is a processor, by its name."""
+    """Whether a chip's name is that of a processor."""
     return _PROCESSOR.match(chip) is not None
 
 
 def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """Processors of machines without an accelerator, by what rows call the machine."""
+    """Processors of machines without an accelerator, by the machine's name in the rows."""
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
@@ -73,7 +73,7 @@ def read_processors(path: Path) -> Mapping[str, CpuForm]:
 def _processor(row: Mapping[str, str]) -> CpuForm:
     threads = int(positive_number("vcpus", row["vcpus"]))
     rate, sockets = row["read_gb_per_second"], row["sockets"]
-    # Some virtual machines show each core as a socket of its own.
+    # Some virtual machines present each core as a socket.
     several = sockets != "" and row["cores_per_socket"] not in {"", "1"}
     return CpuForm(
         row["chip"],
@@ -86,10 +86,10 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 
 
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
-    """The processor of a machine without accelerators: as its rows have it, else as its spec says.
+    """The processor of a machine without accelerators, from ``catalogue_processors`` or its spec.
 
-    Of a machine without rows, those of its family tell the chip and its instructions. None for
-    machines whose spec names no processor. ``processors`` are ``catalogue_processors``.
+    A machine that is not in ``processors`` takes chip and instructions from its family. None if the
+    spec names no processor.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -98,7 +98,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
         return named[hardware.id]
     family = _family(hardware.id)
     relative = next((form for name, form in named.items() if _family(name) == family), None)
-    # The id often names the generation that the text leaves out.
+    # The id often names the generation that the text omits.
     text = f"{hardware.cpu} {hardware.id}".casefold()
     chip = relative.chip if relative else _OF_FAMILIES.get(family, text)
     form = _like_its_kin(chip, hardware.vcpus, processors)
@@ -106,7 +106,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processor of a row: its machine's, else what the names of chip and machine tell.
+    """The processor of a row: its machine's, else by the names of chip and machine.
 
     A note such as "8 threads" is llama.cpp's, which runs a thread on each core.
     """
@@ -118,7 +118,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """A chip with the instructions and the threads of a core that other machines with it have."""
+    """A chip with the instructions and the threads of a core of other machines that have it."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
@@ -129,7 +129,7 @@ def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuFo
 
 
 def _threads_of(machine: str) -> int | None:
-    """Threads of a machine by the name that its provider gives sizes, where it has a number."""
+    """Threads that a machine's name contains in its provider's convention, or None."""
     for pattern, threads in _SIZES:
         size = re.search(pattern, machine)
         if size:
@@ -138,5 +138,5 @@ def _threads_of(machine: str) -> int | None:
 
 
 def _family(machine: str) -> str:
-    """The part of a machine's name that machines of other sizes share."""
+    """The part of a machine's name that its other sizes have too."""
     return re.split(r"\.|-\d+$", machine)[0]

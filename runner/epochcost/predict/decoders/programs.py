@@ -1,8 +1,8 @@
-"""Efficiencies of programs: a software on the chips of one maker, in one edition.
+"""Fit efficiencies of programs: a software on the chips of one maker, in one edition.
 
-All rows are fitted together first, then each software around that, what runs on the chips of other
-makers around what the same software reaches on NVIDIA's, and each edition around its software. So
-a program with few rows stays near the others, and one with none is what they are on average.
+The fit is hierarchical. All rows are fitted together, then each software near that fit, then its
+rows on chips of other makers near those on NVIDIA's, and each edition near its software. A program
+with few rows stays near its group, and a program without rows equals it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from epochcost.predict.decoders.law import Efficiencies, Law, Step
 from epochcost.predict.departures import fitted, numbered
 from epochcost.predict.process import Vector
 
-# Of a program, the spread around what the next larger group reaches.
+# Standard deviation of a group's efficiencies from those of the next larger group.
 _SPREAD_OF_PROGRAM = 0.7
-# Of fewer rows, a group is as the next larger one.
+# A smaller group takes the efficiencies of the next larger one.
 _FEWEST_TO_LEARN = 8
 
 
 class Program(NamedTuple):
-    """A software on one maker's chips, which have kernels of their own, in one edition."""
+    """A software in one edition on one maker's chips, which have kernels of their own."""
 
     software: str
     maker: str
@@ -33,7 +33,7 @@ class Program(NamedTuple):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups of rows that tell its efficiencies, the largest first."""
+        """Names of the groups that the program belongs to, the largest first."""
         at_home = self.software
         if self.maker in ("", NVIDIA):
             return at_home, f"{at_home}: {self.edition}"
@@ -54,14 +54,14 @@ class Programs(NamedTuple):
         for at, program in enumerate(programs):
             places[program].append(at)
         for program, members in places.items():
-            known = [self.named[name] for name in program.groups if name in self.named]
+            fits = [self.named[name] for name in program.groups if name in self.named]
             law = Law([steps[i] for i in members])
-            result[members] = law(np.array(known[-1] if known else self.pooled))
+            result[members] = law(np.array(fits[-1] if fits else self.pooled))
         return result
 
 
 class Rows(NamedTuple):
-    """Steps that were timed [n], with the logarithm of their seconds, program and chip."""
+    """Timed steps [n] with the logarithms of their seconds, programs and chips."""
 
     steps: Sequence[Step[float]]
     seconds: Vector
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
 
 
 def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Programs:
-    """Fit efficiencies, expected near ``start`` within ``spread``, deviations of logarithms."""
+    """Fit efficiencies with priors at ``start``; ``spread`` is in deviations of logarithms."""
     pooled, deviations = np.log(start), np.array(spread)
     at_home = [at for at, program in enumerate(rows.programs) if len(program.groups) == 2]
     if len(at_home) >= _FEWEST_TO_LEARN:
@@ -78,7 +78,7 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
         pooled = _fit(rows, at_home, software, pooled, deviations)
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for at, program in enumerate(rows.programs):
-        # Software elsewhere says nothing of it at home, and has a group of its own.
+        # Rows on other makers' chips do not count in the software's group on NVIDIA's.
         for length in range(1 if len(program.groups) == 2 else 2, len(program.groups) + 1):
             places[program.groups[:length]].append(at)
     named: dict[str, Vector] = {}
@@ -95,7 +95,7 @@ def fit_programs(rows: Rows, start: Efficiencies, spread: Efficiencies) -> Progr
 def _fit(
     rows: Rows, at: list[int], groups: Sequence[str], start: Vector, deviations: Vector
 ) -> Vector:
-    """Efficiencies of some rows; a group of n rows counts as much as the root of n."""
+    """Efficiencies of the rows at ``at``; a group of n rows has the weight √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([rows.steps[i] for i in at])

@@ -1,6 +1,6 @@
-"""Times of tokens that others published, each turned into seconds of one of two kinds.
+"""Published times of tokens, each converted to seconds of one of two kinds.
 
-``training_rows`` reads the rows of trainings, ``doubts`` finds rows that cannot be right.
+``training_rows`` reads rows of trainings, ``doubts`` finds implausible rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPTIONAL = (
     "input_tokens", "output_tokens", "concurrency", "tensor_parallel", "request_rate",
     "weight_bytes", "note",
 )  # fmt: skip
-# Bits of a weight with its share of the scales; layers that are not quantised are left out.
+# Bits of a weight with its share of the scales; layers that are not quantised do not count.
 BITS: Mapping[Precision, float] = {
     "fp32": 32, "bf16": 16, "fp8": 8, "int8": 8.5, "int4": 4.5, "fp4": 4.5,
 }  # fmt: skip
@@ -60,13 +60,13 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 class TokenRow:
     """A published figure of serving: ``seconds`` to the first token, or between two tokens.
 
-    ``first``: the prompts of ``sequences`` are read together, and nothing waits. ``token``:
-    ``sequences`` are continued at once. An ``interleaved`` time between tokens contains the
+    ``first``: the prompts of ``sequences`` are read together without waiting. ``token``:
+    ``sequences`` are continued together. An ``interleaved`` time between tokens contains the
     reading of prompts: it is ``(first + (output - 1) * token) / output`` of a request, so that
-    ``sequences / seconds`` are the tokens that are written a second. ``sequences`` and
-    ``seconds`` are None for a rate at the most load, ``tokens_per_second`` for a time. ``prompt``
-    and ``output`` are 0 where the source does not say. ``count`` chips worked on the model,
-    ``tensor_parallel`` of them on each layer.
+    ``sequences / seconds`` is the throughput in tokens a second. ``sequences`` and ``seconds`` are
+    None for a rate at full load, ``tokens_per_second`` is None for a time. ``prompt`` and
+    ``output`` are 0 if unknown. ``count`` chips work on the model, ``tensor_parallel`` of them on
+    each layer.
     """
 
     source: str
@@ -98,7 +98,7 @@ class TokenRow:
 
     @property
     def where(self) -> str:
-        """Its place, as errors name it."""
+        """File and line, for messages."""
         return f"{self.path}:{self.line}"
 
 
@@ -113,7 +113,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row as its file has it, every column present, with the model's form if that is named."""
+    """The cells of a row, every column present, and the model's form if its name is known."""
 
     path: Path
     number: int
@@ -121,15 +121,15 @@ class Line:
     form: DecoderForm | None
 
     def count_of(self, column: str, default: int) -> int:
-        """A whole number of a column that may be empty; raises ValueError for anything else."""
+        """A whole number of a column, ``default`` if empty; raises ValueError for other text."""
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
 
 
 def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Rows of serving of every table of tokens of a project, doubted ones too.
+    """Rows of serving of every table of tokens of a project, doubted ones included.
 
-    Models without a known form and figures of other kinds are left out. Raises InputError for a
+    Models without a known form and figures of other kinds are omitted. Raises InputError for a
     table that cannot be read.
     """
     names = names_of(catalogue)
@@ -141,9 +141,9 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 def read_token_rows(
     path: Path, names: Names, columns: Mapping[str, str] | None = None
 ) -> tuple[TokenRow, ...]:
-    """Rows of serving of a table; ``columns`` holds the values of those that it leaves out.
+    """Rows of serving of a table; ``columns`` holds the values of its omitted columns.
 
-    Raises SpecError with every missing column and every value that is no positive number.
+    Raises SpecError with every missing column and every value that is not a positive number.
     """
     return tuple(_rows_of(read_lines(path, names, columns or {}), names))
 
@@ -165,12 +165,12 @@ def catalogue_lines(catalogue: Catalogue, names: Names) -> Iterator[tuple[Line, 
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """Columns that a table of tokens may leave out, with their value."""
+    """Columns that a table of tokens may omit, with their value."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
 def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
-    """Lines of a table, with the columns that it leaves out; without names, no line has a form."""
+    """Lines of a table, completed with ``columns``; without ``names``, no line has a form."""
     demanded = [name for name in REQUIRED if name not in columns]
     blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)
 
@@ -185,21 +185,21 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def precision_of(text: str) -> Precision:
-    """The precision of weights that a source's words mean; 16 bits where they name no other."""
-    words = text.casefold()
-    return next(name for pattern, name in _PRECISIONS if re.search(pattern, words))
+    """The precision of weights that a source's text means; 16 bits if it names no other."""
+    folded = text.casefold()
+    return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
 
 
 def weight_bytes_of(text: str, precision: Precision, parameters: int) -> float:
-    """Bytes of all weights, by the bits that a source's words give or that are usual."""
+    """Bytes of all weights, from the bits in a source's text or the usual ones."""
     stated = _BITS_PER_WEIGHT.search(text)
     return parameters * (float(stated[1]) if stated else BITS[precision]) / 8
 
 
 def software_of(text: str) -> str:
-    """The family of a software, whatever its version; those words where it is none that we know."""
-    words = text.casefold().replace("ollama", "llama.cpp")
-    return next((name for name in _FAMILIES if name.casefold() in words), text)
+    """The family of a software, whatever its version; an unknown software's text itself."""
+    folded = text.casefold().replace("ollama", "llama.cpp")
+    return next((name for name in _FAMILIES if name.casefold() in folded), text)
 
 
 def _rows_of(lines: Iterable[Line], names: Names) -> Iterator[TokenRow]:
@@ -220,14 +220,14 @@ class _Timed:
 
 
 def _timed(line: Line) -> _Timed | None:
-    """The figure of a line as seconds of its kind; None for a figure that is of another."""
+    """The figure of a line as seconds of its kind; None for a figure of another kind."""
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
     load = cells["concurrency"] or cells["batch"]
     at_once = positive_number("concurrency", load) if load else None
     alone = at_once is not None and at_once < _SEVERAL
-    # A batch is read and written together; a server mixes requests that come when they come.
+    # A batch is read and written together; a server mixes requests as they arrive.
     static = "batch" in task and "kept full" not in task
     if metric.startswith(("time to first token", "time per output token")):
         if not (alone or (static and at_once)):
@@ -252,12 +252,12 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """A rate of requests with their prompts as seconds between tokens."""
+    """A throughput of requests, prompts included, as seconds between tokens."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None
     if metric.startswith("total"):
-        # Servers that state it state the output's beside it.
+        # Servers that state a rate with prompts also state that of the output.
         if online or not output:
             return None
         value *= output / (prompt + output)
@@ -265,20 +265,20 @@ def _at_load(
         full = cells["request_rate"] == "inf" or "maximum load" in cells["task"]
         return _Timed("token", None, None, value, True) if full and output else None
     if online and at_once < _SEVERAL:
-        # Its first token and the others are rows of their own.
+        # Rows for the first token and for the others follow separately.
         return None
     return _Timed("token", at_once, at_once / value, value, interleaved=True)
 
 
 def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow:
     cells = line.cells
-    # Its kernels are its own, whatever calls them.
+    # bitsandbytes runs its own kernels, whatever software calls them.
     kernels = "precision" if "bitsandbytes" in cells["precision"] else "software"
     software = software_of(cells[kernels])
     precision = precision_of(cells["precision"])
     count = line.count_of("count", 1)
     device, cpu = placed_on(cells, names)
-    # llama.cpp gives each device layers of its own.
+    # llama.cpp splits the layers between devices.
     split = 1 if software == "llama.cpp" else min(line.count_of("tensor_parallel", count), count)
     return TokenRow(
         source=cells["source"],
@@ -312,7 +312,7 @@ def _row(line: Line, form: DecoderForm, timed: _Timed, names: Names) -> TokenRow
 
 
 def placed_on(cells: Mapping[str, str], names: Names) -> tuple[Device | None, CpuForm | None]:
-    """The accelerator or the processor of a row; neither for a chip that nobody describes."""
+    """The accelerator or the processor of a row; neither for an unknown chip."""
     device = names.devices.named(cells["chip"])
     if device is not None:
         return device, None

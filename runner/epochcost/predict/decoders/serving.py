@@ -1,10 +1,9 @@
-"""Seconds to the first token and between tokens, of any model on any machine, with ranges.
+"""Forecast seconds to the first token and between tokens, of any model on any machine.
 
-The law of ``law`` gives the time by efficiencies that are fitted for each software; a Gaussian
-process learns what published rows depart from it by: of software, generations, chips, models,
-precisions and counts. Nothing of what is learnt depends on bandwidth, memory or the sequences at
-once, so that the law alone decides how times change with them. Devices and processors are learnt
-by themselves.
+``law`` gives the time by efficiencies fitted for each software. A Gaussian process learns the
+departures of published rows from it: by software, generation, chip, model, precision and count.
+None of its terms depends on bandwidth, memory or the number of sequences, so the law alone decides
+how times change with them. Devices and processors are learnt separately.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from epochcost.specs.hardware import Device
 # Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
 _FLOOR, _ROW = 0.04, 0.1
 _GIB = 2**30
-# As many sequences at once as published rates at full load fit best (benchmarks/full_load.py).
+# The limit on sequences that fits published rates at full load best (benchmarks/full_load.py).
 _MOST_SEQUENCES = 256
 _PROMPT_STEP = 2 * math.log(2)
 _KIND_DISTANCE = 3.0
@@ -56,13 +55,13 @@ _KIND_DISTANCE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ServingQuestion:
-    """A phase of a model on so many devices of one kind, or on a machine's processors.
+    """A phase of a model on ``count`` devices of one kind, or on a machine's processors.
 
-    ``first`` is the prefill of the prompts of ``sequences`` at once, ``token`` the time between
-    tokens of each of them, where an answer has ``output`` tokens; of several sequences, prompts of
-    later requests are read in between, unless ``interleaved`` says otherwise. ``edition`` is a
-    version of the software as rows name it; the newest, if empty. Of each prompt ``cached`` tokens
-    were read before.
+    ``first`` is the prefill of the prompts of ``sequences`` together, ``token`` the time between
+    tokens of each of them in answers of ``output`` tokens. Several sequences have prompts of later
+    requests in between, unless ``interleaved`` says otherwise. ``edition`` is a version of the
+    software as rows name it; the newest, if empty. Of each prompt, ``cached`` tokens need no
+    prefill.
     """
 
     form: DecoderForm
@@ -85,7 +84,7 @@ class ServingQuestion:
 class SecondsForecast:
     """Seconds: 90 % of truths lie from ``low`` to ``high``.
 
-    ``draws`` are of the logarithm in units of ``seconds``; those of one model belong together.
+    ``draws`` are of the logarithm in units of ``seconds``; those of one model are joint.
     """
 
     seconds: float
@@ -95,7 +94,7 @@ class SecondsForecast:
 
 
 class Case(NamedTuple):
-    """Traits by which rows depart from the law alike."""
+    """Traits of a question; rows with equal traits depart from the law alike."""
 
     software: str
     maker: str
@@ -114,7 +113,7 @@ class Case(NamedTuple):
 
     @property
     def program(self) -> Program:
-        """The program that ran."""
+        """The program that runs the phase."""
         return Program(self.software, self.maker, self.edition)
 
 
@@ -153,10 +152,9 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from published rows.
+    """Forecast times of tokens from published rows, doubted rows and unknown chips left out.
 
-    Doubted rows and those without a known chip are left out.
-    ``cache`` keeps what is fitted, by all that it follows from.
+    ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
@@ -166,7 +164,7 @@ class ServingForecaster:
 
     @cached_property
     def _newest(self) -> dict[str, str]:
-        """The edition of the latest date of each software."""
+        """The edition of each software with the latest date."""
         latest = sorted(self._rows, key=lambda row: row.date)
         return {row.software: _edition(row) for row in latest}
 
@@ -181,15 +179,15 @@ class ServingForecaster:
         return _Side(rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache)
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[SecondsForecast, ...]:
-        """The forecast of each question, in their order."""
+        """Forecast each question, in order."""
         groups: dict[tuple[DecoderForm, bool], list[int]] = defaultdict(list)
         for at, question in enumerate(questions):
             groups[question.form, isinstance(question.device, CpuForm)].append(at)
         result: dict[int, SecondsForecast] = {}
         for (_, on_processors), places in groups.items():
             side = self._processors if on_processors else self._devices
-            asked = [self._with_edition(questions[at]) for at in places]
-            result |= zip(places, side.forecasts(asked), strict=True)
+            of_side = [self._with_edition(questions[at]) for at in places]
+            result |= zip(places, side.forecasts(of_side), strict=True)
         return tuple(result[at] for at in range(len(questions)))
 
     def _with_edition(self, question: ServingQuestion) -> ServingQuestion:
@@ -197,7 +195,7 @@ class ServingForecaster:
         return question if question.edition else replace(question, edition=newest)
 
 
-def asked_by(row: TokenRow) -> ServingQuestion:
+def serving_question(row: TokenRow) -> ServingQuestion:
     """The question that a published row answers."""
     device = row.device or row.cpu
     assert device is not None, "rows of unknown chips are left out before"
@@ -219,17 +217,17 @@ def asked_by(row: TokenRow) -> ServingQuestion:
 
 
 def _timed(row: TokenRow) -> TokenRow | None:
-    """A row with its seconds; a rate at full load has the power of two of sequences that fit."""
+    """The row with seconds; a rate at full load gets a power of two of sequences that fit."""
     if row.seconds is not None:
         return row
     if row.device is None or not row.tokens_per_second:
         return None
     spare = USABLE_MEMORY * float(row.device.memory_gib) * _GIB * row.tensor_parallel
     cached = BYTES_OF_16_BITS * row.form.cached_numbers_per_token * (row.prompt + row.output)
-    held = min(_MOST_SEQUENCES, (spare - row.weight_bytes) / cached)
-    if held < 1:
+    fitting = min(_MOST_SEQUENCES, (spare - row.weight_bytes) / cached)
+    if fitting < 1:
         return None
-    sequences = 2.0 ** math.floor(math.log2(held))
+    sequences = 2.0 ** math.floor(math.log2(fitting))
     return replace(row, sequences=sequences, seconds=sequences / row.tokens_per_second)
 
 
@@ -298,7 +296,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """What devices, or processors, were seen to do."""
+    """Forecasts on devices, or on processors, learnt from rows of the same kind."""
 
     def __init__(
         self,
@@ -311,11 +309,11 @@ class _Side:
         self._start, self._spread = start, spread
         self._terms = terms
         self._chips: dict[tuple[Device | CpuForm, str], Chip] = {}
-        asked = [asked_by(row) for row in rows]
-        chips = [self._chip(question) for question in asked]
-        self._cases = [_case(*pair) for pair in zip(asked, chips, strict=True)]
+        questions = [serving_question(row) for row in rows]
+        chips = [self._chip(question) for question in questions]
+        self._cases = [_case(*pair) for pair in zip(questions, chips, strict=True)]
         self._programs = [case.program for case in self._cases]
-        self._steps = [_step(*pair) for pair in zip(asked, chips, strict=True)]
+        self._steps = [_step(*pair) for pair in zip(questions, chips, strict=True)]
         self._observed = np.log([row.seconds or 1.0 for row in rows])
         key = (self._cases, np.array(self._steps).tobytes(), self._observed.tobytes())
         digest = hashlib.sha256(repr(key).encode()).hexdigest()
@@ -335,7 +333,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[Case], Vector, Vector]:
-        """Cases that differ, the median departure of the rows of each, and how many these are."""
+        """Distinct cases, the median departure of the rows of each, and the number of rows."""
         departures = self._observed - self._fit.programs.law(self._steps, self._programs)
         rows: dict[Case, list[float]] = defaultdict(list)
         for case, departure in zip(self._cases, departures, strict=True):
@@ -350,7 +348,7 @@ class _Side:
         return Departures(self._terms, noise, _traits(cases), medians)
 
     def _factors(self) -> Iterator[tuple[str, float]]:
-        """Standard deviations that hold nine of ten rows of a chip that was left out, by kind."""
+        """Yield, by kind, the standard deviations that cover nine of ten rows of left-out chips."""
         cases = self._cells[0]
         if not cases:
             return
@@ -361,7 +359,7 @@ class _Side:
         yield "token", calibration.factor(np.array([0.0]))
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Iterator[SecondsForecast]:
-        """Forecasts of questions on one model, whose draws belong together."""
+        """Joint forecasts of questions on one model."""
         chips = [self._chip(question) for question in questions]
         pairs = list(zip(questions, chips, strict=True))
         steps = [_step(*pair) for pair in pairs]
@@ -378,10 +376,10 @@ class _Side:
             yield SecondsForecast(seconds, seconds / ratio, seconds * ratio, draws[at])
 
     def _predicted(self, cases: Sequence[Case]) -> tuple[Vector, Matrix]:
-        """Departures of cases, and the covariance of rows of them."""
-        own = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
+        """Departures of cases, and the covariance of their rows."""
+        noise = (_FLOOR**2 + _ROW**2) * np.eye(len(cases))
         traits = _traits(cases)
         if not self._cases:
-            return np.zeros(len(cases)), covariance(self._terms, traits, traits) + own
-        departures, left = self._departures.predicted(traits)
-        return departures, left + own
+            return np.zeros(len(cases)), covariance(self._terms, traits, traits) + noise
+        departures, unknown = self._departures.predicted(traits)
+        return departures, unknown + noise

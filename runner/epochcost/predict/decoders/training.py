@@ -1,13 +1,12 @@
-"""Tokens a second of training a language model on devices of one kind, with ranges.
+"""Forecast tokens a second of training a language model on devices of one kind, with ranges.
 
-A step takes the time of its products at a share of the peak, of reading the weights, of unpacking
-quantised ones, of starting each layer's kernels and, where weights are sharded, of exchanging them.
-Shares and times are fitted to published trainings; a Gaussian process learns what software, chips
-and models depart from that by. None of its terms depends on a rate of a device, so that a higher
-peak never trains slower.
+A step multiplies at a share of the peak, reads the weights, unpacks quantised ones, starts each
+layer's kernels and, if weights are sharded, exchanges them. Shares and times are fitted to
+published trainings; a Gaussian process learns how software, chips and models depart from the law.
+None of its terms depends on a rate of a device, so a higher peak never trains slower.
 
 Operations of a token: 2 for each parameter in a pass (Kaplan et al. 2020, arXiv 2001.08361), and
-those of attention by the length. A backward pass is two, or one where the weights stay as they are;
+those of attention by the length. A backward pass is two passes, or one if the weights are frozen;
 checkpointing repeats the forward pass (Chen et al. 2016, arXiv 1604.06174).
 """
 
@@ -41,26 +40,26 @@ _FAMILIES = (
 _MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?(\d+)")
 _SHARDED = re.compile(r"fsdp(?!0)|zero-3")
 _TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
-# What a source's batch counts, where it is that of a device.
+# Software whose published batch is that of a device; others state the batch of all devices.
 _OF_DEVICE = ("VectorLM", "Unsloth", "LLaMA-Factory", "torchtune", "DeepSpeed")
-# Checkpointing by operation recomputes so much of a forward pass.
+# Share of a forward pass that checkpointing by operation recomputes.
 _PART_OF_PASS = 0.4
-# Software that starts each kernel from Python, as tuning mostly does; compiled programs take a
-# fraction of the time, but for the many kernels of experts.
+# Software that starts each kernel from Python, as most tuning does; compiled programs take a
+# fraction of the time, except for the many kernels of experts.
 _EAGER = frozenset({"DeepSpeed", "LLaMA-Factory", "Unsloth"})
 _COMPILED_SHARE = 0.3
-# Attention gains from matrix units as far as from bandwidth: its exponentials run elsewhere. Of an
-# A100 the two rates are so far apart.
+# Attention gains from matrix units as much as from bandwidth, because its exponentials run on other
+# units. The ratio of the two rates of an A100.
 _OPERATIONS_PER_BYTE = 150
 _NOISE = 0.06
 _BYTES = 2
 
 
 class Efficiencies(NamedTuple):
-    """Parameters of the law, positive; its logarithms are fitted.
+    """Positive parameters of the law; their logarithms are fitted.
 
     ``products`` and ``eight`` are shares of the peak in 16 and, relative to it, in fewer bits.
-    ``layer`` are seconds of a layer in a pass, ``weights`` how often a pass reads them,
+    ``layer`` is the seconds of a layer in a pass, ``weights`` the times that a pass reads them,
     ``unpacking`` the bytes that a quantised weight costs, ``experts`` and ``doubling`` factors of
     the time for several experts and twice the devices, ``attention`` its efficiency relative to
     products, ``link`` the share of a link's rate, ``traffic`` the bytes that a number of the
@@ -99,9 +98,9 @@ _TERMS = (
 class TrainingQuestion:
     """A training of a model on ``count`` devices of one kind.
 
-    ``tokens`` are in work on each device at once, in sequences of ``length``. ``recomputed`` is
-    the share of a forward pass that is repeated in the backward pass. ``software`` is a family of
-    published trainings, or empty for any.
+    Each device works on ``tokens`` at once, in sequences of ``length``. ``recomputed`` is the share
+    of the forward pass that the backward pass repeats. ``software`` is a family of published
+    trainings, or empty for any.
     """
 
     form: DecoderForm
@@ -118,22 +117,22 @@ class TrainingQuestion:
 
     @property
     def frozen(self) -> bool:
-        """Whether the model's own weights stay as they are."""
+        """Whether the model's own weights do not change."""
         return self.method in {"lora", "qlora"}
 
     @property
     def sequences(self) -> int:
-        """Sequences in work on a device."""
+        """Sequences that a device works on at once."""
         return round(self.tokens / self.length)
 
     @property
     def checkpointing(self) -> bool:
-        """Whether activations are computed again."""
+        """Whether the backward pass recomputes activations."""
         return self.recomputed > 0
 
     @property
     def passes(self) -> float:
-        """Passes over the weights that a step makes."""
+        """Passes over the weights in a step."""
         return 2 + (not self.frozen) + self.recomputed
 
 
@@ -141,7 +140,7 @@ class TrainingQuestion:
 class TrainingForecast:
     """Tokens a second of all devices: 90 % of truths lie from ``low`` to ``high``.
 
-    ``draws`` are of the time's logarithm in units of its mean; those of one model belong together.
+    ``draws`` are of the time's logarithm in units of its mean; those of one model are joint.
     """
 
     tokens_per_second: float
@@ -153,9 +152,7 @@ class TrainingForecast:
 class TrainingForecaster:
     """Forecast trainings from published ones.
 
-    Doubted rows and rows without tokens or lengths are left out.
-
-    Raises InputError if none is left.
+    Doubted rows and rows without tokens or lengths are left out. Raises InputError if none is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -185,7 +182,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> tuple[TrainingForecast, ...]:
-        """The forecast of each question, in order; all are drawn together."""
+        """Joint forecasts of the questions, in order."""
         if not questions:
             return ()
         level, unknown = self._predicted(questions)
@@ -208,13 +205,13 @@ class TrainingForecaster:
         return Law(questions)(np.log(self.efficiencies)) + departures, unknown + noise
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds of a token by the law alone [n], by which ways on one machine are ranked."""
+        """Seconds of a token by the law alone [n], to rank layouts on one machine."""
         result: Vector = np.exp(Law(questions)(np.log(self.efficiencies)))
         return result
 
 
 class Amounts(NamedTuple):
-    """Seconds that a token takes of one device at the full rates of its parts.
+    """Seconds that a token needs of one device at the full rates of its parts.
 
     ``products`` and ``attention`` at its peak, ``balance`` the peak over the bandwidth; ``layers``
     passes of layers; ``read``, ``unpacked`` and ``numbers`` by its memory, ``moved`` by its link.
@@ -264,7 +261,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
     any_tuning = not question.software and question.method != "pretraining"
     eager = any_tuning or question.software in _EAGER or form.experts > 0
     attention_rate = math.sqrt(in_16_bits.products * _OPERATIONS_PER_BYTE * chip.bandwidth)
-    # Causal attention is half of all pairs; its own backward pass is whole.
+    # Causal attention computes half of all pairs forwards, and all of them backwards.
     pairs = 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
     touched = min(form.parameters, 4 * form.active_parameters)
     return Amounts(
@@ -284,8 +281,8 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def learnable(row: TrainingRow) -> bool:
-    """Whether a row says enough of a training to be learnt from."""
-    # NeuronX splits a layer over 32 cores, which no GPU of ours does.
+    """Whether a row has every number that the law needs."""
+    # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
     described = row.sequence and row.device and "NeuronX" not in row.software
     return bool(row.tokens_per_second and described)
 
@@ -320,7 +317,7 @@ def family_of(software: str) -> str:
 
 
 def _sequences_of_device(row: TrainingRow, family: str) -> float:
-    """Sequences in work on a device at once."""
+    """Sequences that a device works on at once."""
     stated = _MICRO_BATCH.search(row.settings)
     if stated:
         return int(stated[1])
@@ -332,12 +329,12 @@ def _sequences_of_device(row: TrainingRow, family: str) -> float:
 def _recomputed(row: TrainingRow, family: str, settings: str) -> float:
     if re.search(r"per-?\s?op", settings):
         return _PART_OF_PASS
-    # Their default settings; others are taken by their word.
+    # Defaults of these families; rows of others have to state it.
     usual = family in {"DeepSpeed", "XTuner", "VectorLM"} or row.method == "qlora"
     return float(usual or bool(row.checkpointing))
 
 
-# Traits by which trainings depart from the law alike.
+# Traits of trainings; rows with equal traits depart from the law alike.
 _LABELS: Mapping[str, Callable[[TrainingQuestion], Hashable]] = {
     "bits": lambda question: "bf16" if question.method == "qlora" else question.precision,
     "family": attrgetter("software"),
@@ -361,5 +358,5 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Features by which errors of rows count for a question: its method and its devices."""
+    """Features that tell how similar a row is to a question: method and devices."""
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

@@ -1,4 +1,4 @@
-"""Trainings of language models that others published: tokens a second and peak memory."""
+"""Read published trainings of language models: tokens a second and peak memory."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 class TrainingRow:
     """A published figure of training: tokens a second of all devices, or bytes of the fullest.
 
-    ``sequence`` is 0 and ``batch`` (sequences of a step on all devices, as the source counts) None
-    where the source does not say; ``checkpointing`` is None likewise. ``settings`` is how
-    the source splits the work, in its words.
+    ``sequence`` (0) and ``batch`` (None), the sequences of a step on all devices in the source's
+    count, may be unknown; ``checkpointing`` is None if unknown. ``settings`` is the source's text
+    on how it splits the work.
     """
 
     source: str
@@ -65,12 +65,12 @@ class TrainingRow:
 
     @property
     def where(self) -> str:
-        """Its place, as errors name it."""
+        """File and line, for messages."""
         return f"{self.path}:{self.line}"
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
-    """Rows of trainings of every table of tokens of a project; as ``rows.token_rows`` otherwise."""
+    """Rows of trainings of every table of tokens of a project; raises as ``rows.token_rows``."""
     names = names_of(catalogue)
     return tuple(
         row for lines in catalogue_lines(catalogue, names) for row in training_rows_of(lines, names)
@@ -102,7 +102,7 @@ def _tokens_per_second(line: Line) -> float | None:
 
 
 def _memory_bytes(line: Line) -> float | None:
-    """Bytes on a device; sums over devices are shared evenly."""
+    """Bytes on a device; a sum over devices is divided by their number."""
     cells = line.cells
     if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
         return None
