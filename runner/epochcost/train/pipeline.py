@@ -125,7 +125,7 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Scale numbers down from ``largest_value`` to the field's range; numbers that fit only shift."""
+    """Scale numbers down from ``largest_value`` to the field's range, where they exceed it."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
@@ -148,7 +148,7 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The data input, then the constant inputs; raises InputError unless exactly one is for data."""
+    """The data input, then the constant inputs; raises InputError unless one input is for data."""
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(
