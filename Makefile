@@ -75,8 +75,9 @@ models:  ## export the models again (TORCH_PYTHON: an interpreter with the packa
 operators: $(VENV)/dev.installed  ## write the library's list of operators again from its rules and ONNX's suite
 	PYTHONPATH=runner/onnxstep/tests $(BIN)/python -m oracle
 
-schemas: $(VENV)/dev.installed  ## write docs/schemas, docs/reference/specs.md and docs/reference/data-dictionary.md again from the code
-	$(BIN)/epochcost schema --reference docs/reference/specs.md --dictionary docs/reference/data-dictionary.md
+schemas: $(VENV)/dev.installed  ## write docs/schemas and the generated pages of docs/reference again from the code
+	$(BIN)/epochcost schema --reference docs/reference/specs.md \
+		--dictionary docs/reference/data-dictionary.md --commands docs/reference/commands.md
 
 screenshots: $(VENV)/dev.installed  ## renew docs/images from the results there are
 	$(BIN)/epochcost build --site-dir .cache/screenshots

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import COMMANDS, app, load_command
+from epochcost.cli.commands_page import commands_page
 
 ROOT = Path(__file__).parents[2]
 LOADED: dict[str, Any] = {name: load_command(name) for name in COMMANDS}
@@ -140,3 +141,9 @@ def test_shells_are_given_their_script(shell: str) -> None:
     command = [Path(sys.executable).with_name("epochcost")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert f"complete_{shell}" in done.stdout
+
+
+def test_the_reference_of_commands_is_current() -> None:
+    """The committed page is the one that the program generates."""
+    committed = (ROOT / "docs/reference/commands.md").read_text("utf-8")
+    assert committed == commands_page(), "run: make schemas"

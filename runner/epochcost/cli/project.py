@@ -98,6 +98,9 @@ def schema(
         Path | None,
         typer.Option(help="Also write the dictionary of the site's data to this file."),
     ] = None,
+    commands: Annotated[
+        Path | None, typer.Option(help="Also write the reference of all commands to this file.")
+    ] = None,
 ) -> None:
     """Write JSON Schemas of the specs, for hints in an editor.
 
@@ -114,3 +117,8 @@ def schema(
     if dictionary is not None:
         write_atomically(dictionary, dictionary_page().encode())
         typer.echo(f"The dictionary is {dictionary}")
+    if commands is not None:
+        from epochcost.cli.commands_page import commands_page  # noqa: PLC0415
+
+        write_atomically(commands, commands_page().encode())
+        typer.echo(f"The commands are {commands}")
