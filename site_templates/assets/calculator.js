@@ -75,13 +75,17 @@
 
   /* One training with the failures to be expected, which takes as long as a run that succeeds. */
   function trained(question, timing, plan, seconds, programs) {
-    var one = bill(plan.bill, { seconds: seconds * question.epochs, vcpus: timing.vcpus }, question.known);
+    var once = question.every === "once", runs = once ? 1 : question.times;
+    var usage = { seconds: seconds * question.epochs, vcpus: timing.vcpus, runs: runs };
+    var one = bill(plan.bill, usage, question.known);
+    one.lines.forEach(function (line) { line.amount /= runs; });
+    var elapsed = one.elapsed_seconds / runs;
     var job = answers(programs.training, {
-      total: one.total, elapsed: one.elapsed_seconds, failed: question.failed, times: question.times
+      total: one.total / runs, elapsed: elapsed, failed: question.failed, times: question.times
     });
     if (job.failures > 0) { one.lines.push({ label: "failed runs, expected", amount: job.failures }); }
     return Object.assign(job, {
-      lines: one.lines, seconds: one.elapsed_seconds, machines: question.every === "once" ? 1 : job.machines
+      lines: one.lines, seconds: elapsed, machines: once ? 1 : job.machines
     });
   }
 

@@ -107,6 +107,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
                 "at_these_hours": rented.month.at(hours),
                 "buying_is_cheaper": rented.crossing.outcome,
                 "break_even_hours_per_month": rented.crossing.hours,
+                "break_even_until_hours_per_month": rented.crossing.until,
                 "payback_years": rented.payback.years,
                 "pays_by_resale_only": rented.payback.by_resale,
                 "owned_over_life": rented.payback.owned_in_all,
@@ -139,6 +140,13 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
     ]
     print_table(header, [bought, *rows], drop=_DROP, wide=wide)
     say("\n" + "\n".join(_sentence(rented) for rented in comparison.alternatives))
+    for rented in comparison.alternatives:
+        if rented.month.shares:
+            shares = ", ".join(f"{share:.0%}" for share in rented.month.shares)
+            say(
+                f"\n{rented.rent.price.id}: an hour costs {shares} of its price in the parts of a "
+                "month (sustained use)."
+            )
     say(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "
         "and free credit."

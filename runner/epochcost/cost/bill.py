@@ -93,7 +93,7 @@ def share(price: Price, usage: Usage) -> Quote:
         if price.owned is not None:
             return _owned(price, usage)
         schedule = shared_schedule(usage.duration_seconds)
-        lines = tuple(share_lines(price, schedule, usage.machines, usage.egress_gb))
+        lines = tuple(share_lines(price, schedule, usage.machines, usage.runs, usage.egress_gb))
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
 

@@ -1,12 +1,14 @@
 """Rent or buy: after how many hours of use a month an owned machine is the cheaper one.
 
-Both are straight lines over the hours: an owned machine costs most of its money unused, a rented
-one none, and one under a commitment all of it. Work is counted in hours of the owned machine. Also
-which rented plans could do its work, how fast their machines are, and the answers in words.
+Both are lines over the hours: an owned machine costs most of its money unused, a rented one none,
+and one under a commitment all of it. A rented line bends where sustained use makes hours cheaper.
+Work is counted in hours of the owned machine. Also which rented plans could do its work, how fast
+their machines are, and the answers in words.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,46 +24,65 @@ from epochcost.cost.owned import (
     owned_units,
     running_per_month,
 )
+from epochcost.cost.sustained import full_price_time, price_changes
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
-Outcome = Literal["always", "never", "above", "below"]
+Outcome = Literal["always", "never", "above", "below", "between"]
 
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """``fixed`` is paid for any month, ``per_hour`` for each hour of the owned machine's work."""
+    """``fixed`` is paid for any month, ``per_hour`` for each hour of the owned machine's work.
+
+    ``shares`` of ``per_hour`` apply to equal parts of each ``term_hours``; without them all hours
+    cost the same.
+    """
 
     fixed: Decimal
     per_hour: Decimal
+    shares: tuple[Decimal, ...] = ()
+    term_hours: Decimal = Decimal(HOURS_PER_BILLED_MONTH)
 
     def at(self, hours: Decimal) -> Decimal:
         """The cost of a month with so many hours."""
         with exact_arithmetic():
+            if self.shares and hours:
+                hours = full_price_time(hours, self.shares, self.term_hours)
             return quantized(self.fixed + hours * self.per_hour)
+
+    def bends(self) -> tuple[Decimal, ...]:
+        """The hours of a month after which another share of the price applies."""
+        with exact_arithmetic():
+            return tuple(price_changes(self.shares, self.term_hours, HOURS_PER_CALENDAR_MONTH))
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
     """The use at which buying is cheaper, within a month of 730.5 hours.
 
-    At ``hours`` both cost the same, exact to 18 decimals; None if buying is cheaper (or no dearer)
-    always, or never.
+    At ``hours``, and at ``until`` if buying is cheaper between both, the costs are the same, exact
+    to 18 decimals; None if buying is cheaper (or no dearer) always, or never.
     """
 
     outcome: Outcome
     hours: Decimal | None = None
+    until: Decimal | None = None
 
     @property
     def words(self) -> str:
         """The use at which buying is cheaper, as the end of a sentence."""
         if self.hours is None:
             return "at any use" if self.outcome == "always" else "at no use of a month"
-        hours = f"{self.hours:,.1f}" if self.hours < 10 else f"{self.hours:,.0f}"
-        return f"{self.outcome} {hours} hours a month"
+        end = "" if self.until is None else f" and {_hours_words(self.until)}"
+        return f"{self.outcome} {_hours_words(self.hours)}{end} hours a month"
+
+
+def _hours_words(hours: Decimal) -> str:
+    return f"{hours:,.1f}" if hours < 10 else f"{hours:,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +172,9 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """A month of a rented machine that does the same work, without starts, rounding or credit.
 
-    A commitment costs the same at any use: its upfront payment by the month, and 730 hours of its
-    hourly one. Raises InputError where the plan has no price by the hour, or speed is not positive.
+    Sustained use makes later hours cheaper. A commitment costs the same at any use: its upfront
+    payment by the month, and 730 hours of its hourly one. Raises InputError where the plan has no
+    price by the hour, or speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -163,7 +185,8 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
         hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
         terms = price.commitment
         if terms is None:
-            return MonthlyCost(Decimal(0), hour / speed)
+            shares, month = price.month_shares, HOURS_PER_BILLED_MONTH * speed
+            return MonthlyCost(Decimal(0), hour / speed, shares, month)
         paid = terms.upfront / terms.term_months + terms.hourly * HOURS_PER_BILLED_MONTH
         power = hour - paid / HOURS_PER_BILLED_MONTH / terms.utilisation
         return MonthlyCost(paid / speed, max(power, Decimal(0)) / speed)
@@ -178,14 +201,21 @@ def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
     """Find the crossing of both lines within a month; equal lines: buying, always."""
     with exact_arithmetic():
-        unused = owned.fixed - rent.fixed
-        whole = unused + HOURS_PER_CALENDAR_MONTH * (owned.per_hour - rent.per_hour)
-        if unused <= 0 and whole <= 0:
+        hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)
+        saved = [rent.at(point) - owned.at(point) for point in hours]
+        if all(amount >= 0 for amount in saved):
             return BreakEven("always")
-        if unused >= 0 and whole >= 0:
+        if all(amount <= 0 for amount in saved):
             return BreakEven("never")
-        hours = quantized(unused / (rent.per_hour - owned.per_hour))
-        return BreakEven("above" if unused > 0 else "below", hours)
+        points = [*zip(hours, saved, strict=True)]
+        first, *further = (
+            quantized(begin + (end - begin) * before / (before - after))
+            for (begin, before), (end, after) in itertools.pairwise(points)
+            if (before < 0) != (after < 0)
+        )
+        if saved[0] >= 0:
+            return BreakEven("below", first)
+        return BreakEven("between", first, further[0]) if further else BreakEven("above", first)
 
 
 def payback(
@@ -204,7 +234,7 @@ def payback(
         units = owned_units(plan, owned.id, vcpus)
         energy = hours_per_month * Ownership.of(plan).energy_per_hour
         running = (running_per_month(plan) + energy) * units
-        rented = renting.fixed + hours_per_month * renting.per_hour
+        rented = renting.at(hours_per_month)
         months = plan.years * MONTHS_PER_YEAR
         purchase, residual = plan.purchase * units, plan.residual * units
         owned_in_all = quantized(purchase - residual + months * running)

@@ -89,7 +89,7 @@ def share_program(price: Price) -> Program:
             return _owned_program(price, price.owned)
         inputs: dict[str, Decimal] = {}
         egress_gb = _egress(price, inputs)
-        lines = share_lines(price, shared_schedule(_SECONDS), _COUNT * _RUNS, egress_gb)
+        lines = share_lines(price, shared_schedule(_SECONDS), _COUNT * _RUNS, _RUNS, egress_gb)
         return _program(price, inputs, lines, _SECONDS * _RUNS)
 
 

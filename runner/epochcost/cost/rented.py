@@ -14,6 +14,7 @@ from functools import lru_cache
 from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
+from epochcost.cost.sustained import discounted_seconds
 from epochcost.cost.tracing import is_zero
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
@@ -23,6 +24,7 @@ from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
 # Whole numbers, but as symbols.
 Count = Decimal | int
+_ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def job_lines(
     price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
 ) -> Iterator[Line]:
     """All lines of a job that runs by a schedule, on ``machines`` in all of its ``runs``."""
-    yield from hourly_lines(hourly_charges(price), schedule, machines)
+    discount = discounted_seconds(schedule.billed_seconds, runs, price.month_shares)
+    yield from hourly_lines(hourly_charges(price), schedule, machines, discount)
     yield from _storage_lines(price, schedule, machines)
     yield from _egress_lines(price, egress_gb)
     yield from _run_lines(price, runs)
@@ -123,21 +126,27 @@ def job_lines(
 
 
 def share_lines(
-    price: Price, schedule: Schedule, machines: Count, egress_gb: Decimal
+    price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
 ) -> Iterator[Line]:
     """The lines of a share of a longer job; raises InputError where nothing is by the hour."""
     parts = hourly_charges(price)
     if not parts:
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
-    yield from hourly_lines(parts, schedule, machines)
+    discount = discounted_seconds(schedule.billed_seconds, runs, price.month_shares)
+    yield from hourly_lines(parts, schedule, machines, discount)
     yield from _storage_lines(price, schedule, machines)
     yield from _egress_lines(price, egress_gb)
 
 
 def hourly_lines(
-    parts: Sequence[HourlyCharge], schedule: Schedule, machines: Count
+    parts: Sequence[HourlyCharge],
+    schedule: Schedule,
+    machines: Count,
+    discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
     """List each part for the time of work, then all for each other use of time, in order.
+
+    The last line takes ``discounted`` seconds off.
 
     The later amounts are what the bill of all time so far exceeds the lines before by: rounding
     each by itself could let a bill fall by one unit of the last decimal as time grows.
@@ -148,7 +157,7 @@ def hourly_lines(
     for part, amount in zip(parts, amounts, strict=True):
         quantity = _hours(so_far if part.units == 1 else so_far * part.units)
         yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
-    for label, until in _later_uses(schedule):
+    for label, until in _later_uses(schedule, discounted):
         rate = sum((part.hourly for part in parts), Decimal(0))
         hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
         amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
@@ -156,7 +165,7 @@ def hourly_lines(
         so_far, amounts = until, later
 
 
-def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
+def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
     """The uses of time that follow the work, each with the time billed until its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
@@ -164,12 +173,15 @@ def _later_uses(schedule: Schedule) -> Iterator[tuple[str, Decimal]]:
         ("compute, checkpoints", schedule.saving_seconds),
         ("compute, rework expected", schedule.rework_seconds),
         ("compute, restarts expected", schedule.restarting_seconds),
+        ("free, as taken back early", -schedule.free_seconds),
     ):
         if not is_zero(seconds):
             so_far += seconds
             yield label, so_far
     if not is_zero(schedule.billed_seconds - so_far):
         yield "compute, billed but unused", schedule.billed_seconds
+    if not is_zero(discounted):
+        yield "sustained-use discount", schedule.billed_seconds - discounted
 
 
 def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:

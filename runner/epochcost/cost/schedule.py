@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from epochcost.cost.free_starts import free_starts
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.spot import (
     SpotJob,
@@ -34,9 +35,10 @@ class Schedule:
 
     ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for.
     If a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
-    lost work, and ``restarting_seconds`` of the starts that follow. ``billed_seconds`` is all of
-    them with what billing rounds, ``elapsed_seconds`` the time on the wall, which counts start-ups
-    that are not billed and failures that are expected.
+    lost work, ``restarting_seconds`` of the starts that follow, and ``free_seconds`` of all that is
+    taken back too early to cost. ``billed_seconds`` is all of them but the last, with what billing
+    rounds, ``elapsed_seconds`` the time on the wall, which counts start-ups that are not billed and
+    failures that are expected.
     """
 
     used_seconds: Decimal
@@ -48,6 +50,7 @@ class Schedule:
     saving_seconds: Decimal = Decimal(0)
     rework_seconds: Decimal = Decimal(0)
     restarting_seconds: Decimal = Decimal(0)
+    free_seconds: Decimal = Decimal(0)
 
 
 def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
@@ -176,11 +179,15 @@ def _schedule(
     rework = quantized(time.rework)
     again = quantized(maximum(time.starting - first, _ZERO) * restarts)
     running = work + first + saving + rework + again
-    rounding = rounding_seconds(job, time, rule)
+    free = free_starts(job, time)
+    billed_starts = time.interruptions - free.number
+    rounding = rounding_seconds(job, replace(time, interruptions=billed_starts), rule)
+    free_seconds = quantized(free.seconds * restarts)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
     calm = is_zero(time.interruptions) and is_zero(time.forced)
     billed = round_up(running, rule) if calm else quantized(running + rounding)
+    billed -= free_seconds
     return Schedule(
         work,
         first,
@@ -191,6 +198,7 @@ def _schedule(
         saving,
         rework,
         again,
+        free_seconds,
     )
 
 

@@ -67,7 +67,8 @@ class SpotJob:
     ``first_start`` is the billed time until work begins, ``later_start`` that of every start after
     it, with the restart. ``interval`` is the work between saves; None: nothing is ever lost,
     because the notice is long enough to save in, or because saving takes no time. ``lifetime`` is
-    when a start ends at the latest; the job saves just before.
+    when a start ends at the latest; the job saves just before. A start taken back within ``free``
+    seconds costs nothing.
     """
 
     work: Decimal
@@ -77,6 +78,7 @@ class SpotJob:
     save: Decimal
     interval: Decimal | None
     lifetime: Decimal | None = None
+    free: Decimal = _ZERO
 
     @property
     def saves(self) -> Decimal:
@@ -151,7 +153,8 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
                 f"and a checkpoint, {later + save} s, got {lifetime} s"
             )
         interval = None if interval is None else minimum(interval, room)
-    return SpotJob(work, rate, first, later, save, interval, lifetime)
+    free = price.free_if_taken_back_seconds
+    return SpotJob(work, rate, first, later, save, interval, lifetime, free)
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
@@ -239,7 +242,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
-    added = time.interruptions * _added_to_interrupted(job.rate, rule)
+    added = time.interruptions * _added_to_interrupted(job, rule)
     if job.lifetime is not None:
         added += time.forced * (round_up(job.lifetime, rule) - job.lifetime)
     calm = exponential(-job.rate * job.undisturbed)
@@ -247,13 +250,14 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     return added + calm * last + (1 - calm) * rule.increment_seconds / 2
 
 
-def _added_to_interrupted(rate: Decimal, rule: Billing) -> Decimal:
-    """The mean of the time that rounding adds to an exponential time of a rate.
+def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
+    """The mean of the time that rounding adds to an interrupted start that is billed.
 
     In steps h its mean 1 / r becomes h / (1 - exp(-r h)). A minimum of whole steps is billed until
-    it is over, and the time beyond it has no memory of it.
+    it is over, and the time beyond it has no memory of it, as that beyond the free time.
     """
-    step, least = rule.increment_seconds, rule.minimum_seconds
+    rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
+    least = least if least > job.free else _ZERO
     stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
     below = least - one_minus_exp(rate * least) / rate
     return below + exponential(-rate * least) * stepped

@@ -129,6 +129,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "kwh": kilowatt_hours,
     "linked": with_links,
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
+    "month_hour": wording.month_hour_words,
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "plain": plain,

@@ -12,6 +12,7 @@ from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded
 from epochcost.units import (
+    HOURS_PER_BILLED_MONTH,
     SECONDS_PER_HOUR,
     count_words,
     money,
@@ -130,6 +131,12 @@ def rate_words(amount: Decimal, currency: str) -> str:
 def hour_words(price: Price) -> str:
     """All that a rented plan charges for an hour of a running machine, exactly."""
     return rate_words(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+
+
+def month_hour_words(price: Price) -> str:
+    """The mean hour of a machine that runs through a month."""
+    month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
+    return money(month / HOURS_PER_BILLED_MONTH, price.currency)
 
 
 def plan_note(price: Price) -> str:

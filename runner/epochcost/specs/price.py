@@ -16,6 +16,7 @@ from epochcost.specs.base import (
     Bounded,
     Identifier,
     NamedSpec,
+    NonNegative,
     Notes,
     Positive,
     Source,
@@ -29,6 +30,7 @@ from epochcost.specs.terms import (
     BILLING_RULES,
     COMMITTED,
     COMPUTE,
+    SUSTAINED_USE,
     Billing,
     BillingName,
     Commitment,
@@ -37,6 +39,7 @@ from epochcost.specs.terms import (
     Interruptions,
     Owned,
     Start,
+    SustainedUseName,
 )
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
 
@@ -162,8 +165,23 @@ class Price(NamedSpec):
         ),
         examples=["per-second"],
     )
+    sustained_use: SustainedUseName | None = Field(
+        None,
+        description=(
+            "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
+            " hourly price in the four quarters of its 730 hours."
+        ),
+        examples=["gce-n1"],
+    )
     start: Start = Start()
     interruptions: Interruptions | None = None
+    free_if_taken_back_seconds: NonNegative = Field(
+        Decimal(0),
+        description=(
+            "A start that the provider ends before this many seconds costs nothing; 0: it costs."
+        ),
+        examples=[3600],
+    )
     maximum_lifetime_seconds: Positive | None = Field(
         None,
         description=(
@@ -259,6 +277,19 @@ class Price(NamedSpec):
             raise ValueError("should have valid_until on or after as_of")
         return self
 
+    @model_validator(mode="after")
+    def _discounts_of_their_plans(self) -> Price:
+        if self.sustained_use is not None and self.plan != "on-demand":
+            raise ValueError('should have plan = "on-demand" with sustained_use, no other discount')
+        if self.free_if_taken_back_seconds:
+            if not self.kind.interruptible:
+                raise ValueError('should have plan = "spot" with free_if_taken_back_seconds')
+            if self.maximum_lifetime_seconds is not None:
+                raise ValueError(
+                    "should have either free_if_taken_back_seconds or maximum_lifetime_seconds"
+                )
+        return self
+
     @property
     def kind(self) -> PlanKind:
         """The kind of plan."""
@@ -291,6 +322,11 @@ class Price(NamedSpec):
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
         named = [name for key, name in parts.items() if key in self.unconfirmed]
         return " and ".join(named)
+
+    @property
+    def month_shares(self) -> tuple[Decimal, ...]:
+        """Shares of the hourly price in equal parts of a month; empty without a discount."""
+        return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
     def billing_rule(self) -> Billing:

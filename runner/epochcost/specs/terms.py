@@ -59,6 +59,16 @@ BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
     }
 )
 
+SustainedUseName = Literal["gce-n1"]
+
+# The named discounts for use through a month: `sustained_use = "gce-n1"` in a price. Each share of
+# the hourly price applies to an equal part of a month's hours, the first part first.
+# - gce-n1: all N1 machines and the GPUs attached to them, on demand
+#   (cloud.google.com/compute/docs/sustained-use-discounts: a quarter of the month each).
+SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType(
+    {"gce-n1": (Decimal(1), Decimal("0.8"), Decimal("0.6"), Decimal("0.4"))}
+)
+
 
 class Owned(Spec):
     """The cost of an owned machine, so that an hour of use has a price.

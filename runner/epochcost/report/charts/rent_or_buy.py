@@ -112,7 +112,7 @@ def _name(price: Price) -> str:
 def _line(
     plan: str, machine: Literal["bought", "rented"], month: MonthlyCost
 ) -> Iterator[MonthPoint]:
-    for hours in _HOURS:
+    for hours in sorted({*_HOURS, *month.bends()}):
         yield MonthPoint(plan, machine, "use", hours, month.at(hours))
 
 

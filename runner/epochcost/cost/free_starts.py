@@ -1,0 +1,100 @@
+"""Starts that cost nothing, as the provider takes the machine back within its first hour.
+
+The job is that of `cost.spot`: with rate r, a start that would need t seconds to end the job is
+taken back within its first F seconds with probability 1 - exp(-r min(t, F)). All starts are summed,
+by the work that is left at each. Functions are to be called inside `exact_arithmetic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.cost.spot import SpotJob, SpotTime
+from epochcost.cost.tracing import ceiling, expm1, exponential, maximum, minimum, one_minus_exp
+
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeStarts:
+    """Expected number of starts that cost nothing, and their running time in seconds."""
+
+    number: Decimal
+    seconds: Decimal
+
+    def times(self, factor: Decimal) -> FreeStarts:
+        """As many times the starts and their time."""
+        return FreeStarts(factor * self.number, factor * self.seconds)
+
+
+def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
+    """The expected free starts of a job and their seconds, in closed form without a lifetime."""
+    if not job.free:
+        return FreeStarts(_ZERO, _ZERO)
+    later = _in_notice(job) if job.interval is None else _in_stretches(job)
+    whole = job.undisturbed - job.first_start
+    begun = exponential(job.rate * job.later_start) * one_minus_exp(job.rate * job.first_start)
+    starts = (
+        _early(job, job.undisturbed),
+        _early(job, job.later_start + whole).times(begun),
+        *later,
+    )
+    free = FreeStarts(
+        sum((start.number for start in starts), _ZERO),
+        sum((start.seconds for start in starts), _ZERO),
+    )
+    if job.interval is not None:
+        return free
+    # Those taken back at work have saved it, too.
+    idle = one_minus_exp(job.rate * minimum(job.first_start, job.free))
+    idle += time.interruptions * one_minus_exp(job.rate * minimum(job.later_start, job.free))
+    return FreeStarts(free.number, free.seconds + job.save * (free.number - idle))
+
+
+def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
+    """The chance that a start is free, and its expected time where it is, else none.
+
+    Of the start that would need ``needed`` seconds to end the job.
+    """
+    until = minimum(needed, job.free)
+    chance = one_minus_exp(job.rate * until)
+    return FreeStarts(chance, chance / job.rate - until * exponential(-job.rate * until))
+
+
+def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
+    """The starts after interruptions: of the last stretch, then of all others by what they need.
+
+    Stretch j before the last needs j stretches L more than the last: the sums over exp(-r j L) and
+    j exp(-r j L) of those that need less than F are geometric.
+    """
+    assert job.interval is not None, "a job in stretches has an interval"
+    rate, again = job.rate, exponential(job.rate * job.later_start)
+    length, saves = job.interval + job.save, job.saves
+    last = job.later_start + job.work - saves * job.interval
+    yield _early(job, last).times(again * expm1(rate * (last - job.later_start)))
+    short = minimum(maximum(ceiling((job.free - last) / length) - 1, _ZERO), saves)
+    each, ratio = one_minus_exp(rate * length), exponential(-rate * length)
+    powers = ratio * one_minus_exp(rate * length * short) / each
+    numbered = (powers - short * ratio * exponential(-rate * length * short)) / each
+    at_last = exponential(-rate * last)
+    chances = short - at_last * powers
+    seconds = chances / rate - at_last * (last * powers + length * numbered)
+    full = _early(job, job.free).times(saves - short)
+    weight = again * expm1(rate * length)
+    yield FreeStarts(chances, seconds).times(weight)
+    yield full.times(weight)
+
+
+def _in_notice(job: SpotJob) -> Iterator[FreeStarts]:
+    """The starts after interruptions of work that is saved on notice, at any of its seconds."""
+    rate, again = job.rate, exponential(job.rate * job.later_start)
+    short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
+    begin, end = job.later_start, job.later_start + short
+    lasting = exponential(-rate * begin) * one_minus_exp(rate * short) / rate
+    chances = short - lasting
+    by_length = (begin + 1 / rate) * exponential(-rate * begin)
+    by_length -= (end + 1 / rate) * exponential(-rate * end)
+    yield FreeStarts(chances, (chances - by_length) / rate).times(rate * again)
+    yield _early(job, job.free).times(rate * again * (job.work - short))

@@ -1,0 +1,48 @@
+"""Discounts for use through a month: the longer a machine runs in it, the less an hour costs.
+
+A month has 730 hours and begins with the job. Functions are to be called inside
+`exact_arithmetic`; they take numbers, or symbols that trace the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from epochcost.cost.money import quantized
+from epochcost.cost.tracing import ceil_divide, maximum, minimum
+from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR
+
+_MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
+_ZERO = Decimal(0)
+
+
+def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
+    """The time at the full price that costs as much as ``used`` from the start of a month.
+
+    In the unit of ``month``. Each of ``shares`` is the share of the price in an equal part of a
+    month; every month begins with the first one again.
+    """
+    part = month / len(shares)
+    months = ceil_divide(used, month) - 1
+    rest = used - months * month
+    parts = (
+        share * minimum(maximum(rest - index * part, _ZERO), part)
+        for index, share in enumerate(shares)
+    )
+    return months * part * sum(shares, _ZERO) + sum(parts, _ZERO)
+
+
+def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
+    """Seconds that the discount takes off each of ``runs`` that follow each other on a machine."""
+    if not shares:
+        return _ZERO
+    used = seconds * runs
+    return quantized((used - full_price_time(used, shares, _MONTH_SECONDS)) / runs)
+
+
+def price_changes(shares: Sequence[Decimal], month: Decimal, until: Decimal) -> Iterator[Decimal]:
+    """The times up to ``until`` at which the price changes, in the unit of ``month``."""
+    part = month / max(len(shares), 1)
+    if shares:
+        yield from (part * index for index in range(1, int(until / part) + 1))
