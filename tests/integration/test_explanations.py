@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
+from epochcost.predict.joint import NINE_OF_TEN
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
@@ -48,3 +51,20 @@ def test_the_picture_of_a_bill_has_the_amounts_of_the_command(project: Path) -> 
     assert len(figures) == 7
     for figure in figures:
         assert figure in printed
+
+
+def test_the_picture_of_an_interval_follows_from_its_numbers() -> None:
+    """The odds of the two drawn machines are those of the drawn ratio and its range."""
+    page = (EXPLANATION / "predictions.md").read_text("utf-8")
+    drawn = " ".join(_LABEL.findall(page.partition("</svg>")[0]))
+    a, b = (float(each) for each in re.findall(r"\$([\d.]+), likely", drawn))
+    ratio, low, high, cheaper = (
+        float(each)
+        for each in re.findall(r"([\d.]+) times, likely ([\d.]+) to ([\d.]+).*in (\d+) of", drawn)[
+            0
+        ]
+    )
+    assert ratio == pytest.approx(b / a)
+    spread = math.log(high / low) / 2 / NINE_OF_TEN
+    odds = NormalDist(math.log(ratio), spread).cdf(0)
+    assert cheaper == round(100 * (1 - odds))

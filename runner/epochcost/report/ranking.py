@@ -28,7 +28,7 @@ from epochcost.units import money, money_about
 
 # Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.
 ContestGoal = Goal | Literal["tokens", "lora"]
-_ESTIMATE = Evidence("how it is estimated", "explanation/estimates.md")
+_ESTIMATE = Evidence("how it is estimated", "explanation/predictions.md")
 _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 
