@@ -297,7 +297,10 @@ def test_charts_show_without_javascript(site: Site) -> None:
 
 def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
     """Those of the page, also where a person wrote it."""
-    for uri, title in (("models/net.html", ""), ("explanation/figures.html", "What the figures say")):
+    for uri, title in (
+        ("models/net.html", ""),
+        ("explanation/figures.html", "What the figures say"),
+    ):
         text = (site.folder / uri).read_text(encoding="utf-8")
         assert f'<meta property="og:title" content="{title}' in text
         assert '<meta property="og:description" content="' in text
