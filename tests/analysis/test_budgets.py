@@ -57,13 +57,17 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
     [
         (TRAINING + "0.01", "kept", "for at most $0.010, got $0.0050"),
         (TRAINING + "0.001", "exceeded", "for at most $0.0010, got $0.0050"),
-        (TRAINING + "0.005001", "kept", "which reaches beyond the limit"),
+        (TRAINING + "0.005001", "kept", "with a range that exceeds the limit"),
         ('model = "net", goal = "epoch", at_most = 0.001', "kept", "an epoch of net"),
         ('model = "net", goal = "million-inferences", at_most = 1', "unknown", "not measured"),
         (TRAINING + '1, hardware = "other"', "unknown", "not measured on other"),
         (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
         (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
-        (TRAINING + "1, accuracy_percent = 91", "unknown", "no source says that a training"),
+        (
+            TRAINING + "1, accuracy_percent = 91",
+            "unknown",
+            "no source states 91 %",
+        ),
     ],
 )
 def test_a_limit(project: Path, limit: str, state: str, words: str) -> None:

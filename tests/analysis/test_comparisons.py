@@ -107,7 +107,7 @@ def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Ca
     assert job.basis == f"price of {real.hardware['n1-highcpu-16'].name}"
     third = job_cost(real, replace(observed, vcpus=24), price)
     whole = job_cost(real, replace(observed, vcpus=None), price)
-    assert third.basis == "price taken in proportion to vCPUs"
+    assert third.basis == "price in proportion to vCPUs"
     assert isinstance(third.cost, Estimate)
     assert isinstance(whole.cost, Estimate)
     assert third.cost.mean == pytest.approx(whole.cost.mean * Decimal(24) / 64)

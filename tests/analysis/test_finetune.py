@@ -96,7 +96,7 @@ def test_limits_choose(market: TuningMarket) -> None:
         ({"length": 131_073}, "--tokens 131073: expected at most 131072, the context"),
         (
             {"model": "llama-3.1-405b", "method": "full"},
-            r"fits nowhere: nearest is .*, needs .* GiB on each of 8 devices, .*--method lora",
+            r"found none; the nearest is .*: needs .* GiB on each of 8 devices, .*--method lora",
         ),
         ({"limits": Limits(Decimal(1))}, "within the limits, found none: nearest is"),
         ({"limits": Limits(budget=Decimal(1), currency="EUR")}, "budget: expected USD"),

@@ -60,7 +60,7 @@ def test_whole_machines_are_paid_at_a_plan(tmp_path: Path) -> None:
     """Two racks of $16 for 9 GPUs: the seven that idle are paid, and a doubt says so."""
     row = only_row(tmp_path, VLLM, gpus=9)
     assert (amount(row.hour), row.plan) == (32, "Cloud, on-demand")
-    assert row.doubts == ("9 of 16 GPUs served, and the price is of all",)
+    assert row.doubts == ("9 of 16 GPUs served, but the price covers all",)
 
 
 def test_rates_a_gpu_become_those_of_all(tmp_path: Path) -> None:

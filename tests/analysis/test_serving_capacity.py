@@ -166,7 +166,7 @@ def test_who_is_left_out_is_said_with_its_reason() -> None:
     hurried = replace(REQUESTS, first_seconds=Decimal("0.01"))
     capacities, (late,) = predicted_capacities(Made(), model(), layouts, hurried)
     assert capacities == []
-    assert late.detail == "first token 100 ms, each more 10 ms"
+    assert late.detail == "first token 100 ms, each further 10 ms"
 
 
 def test_fewer_bits_fit_where_more_do_not() -> None:

@@ -73,7 +73,7 @@ def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixt
     """With what it reaches; in other precisions and software it has no time at all."""
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--tpot", "50ms", "--ttft", "400ms")
     assert "Left out, too slow for the bounds: This machine: Some, 2 vCPUs in fp32" in out
-    assert "(first token 500 ms, each more 125 ms)" in out
+    assert "(first token 500 ms, each further 125 ms)" in out
     for option in (("--precision", "int4"), ("--software", "vLLM")):
         _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", *option, "--format", "json")
         assert json.loads(out)["machines"] == []

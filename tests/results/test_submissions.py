@@ -163,7 +163,7 @@ def test_a_machine_that_is_another(project: Path) -> None:
     assert "got 2 logical CPUs, not 4" in the_fault(project, path)
     said = result.model_copy(update={"contradictions": ("2 logical CPUs, not 4",)})
     (one,) = checked(project, stored(project, said)).submissions
-    assert "measured as is: 2 logical CPUs, not 4" in one.remarks
+    assert "differs from the spec: 2 logical CPUs, not 4" in one.remarks
 
 
 def test_work_of_another_day(project: Path) -> None:

@@ -1,7 +1,7 @@
-"""Questions asked of results, published figures and prices, and their answers as typed rows.
+"""Answers to questions on results, published figures and prices, as typed rows.
 
-One join: stored results and published timings become observations, observations with prices become
-rows, each with its kind of evidence; answers, differences, budgets and rooflines are asked of
-them. Knows no page, chart or Markdown: the command line, the site, the dataset and the
-comment on a pull request all ask here.
+Stored results and published timings become observations. Observations with prices become rows, each
+with its kind of evidence. Answers, differences, budgets and rooflines are computed from rows. The
+command line, the site, the dataset and the comment on a pull request all use this package, which
+knows no page, chart or Markdown.
 """

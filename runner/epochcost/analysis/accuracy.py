@@ -1,7 +1,4 @@
-"""Time and money that real trainings took to an accuracy.
-
-The course of a training belongs to `results.trainings`.
-"""
+"""Time and cost of real trainings to an accuracy, from ``results.trainings``."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _ORDER = (
 class AccuracyTraining:
     """A training on a host, with its repeats.
 
-    ``price`` is the machine's on demand or owned; None if none is known.
+    ``price`` is the price of the machine on demand or owned; None without one.
     """
 
     record: Trainings
@@ -50,7 +47,7 @@ class AccuracyTraining:
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """Repeats that met the aim, or all if none did; time and cost are theirs."""
+        """Repeats that met the aim, or all if none did; time and cost are their means."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
@@ -78,14 +75,14 @@ class AccuracyTraining:
 
     def cost_of(self, seconds: float) -> Decimal:
         """Cost of a time at the machine's price, which must exist."""
-        assert self.price is not None, "asked for where there is one"
+        assert self.price is not None, "callers check that there is a price"
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
         usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
         return share(self.price, usage).total
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
-    """Every stored training whose model, data and machine are declared, by model and batch."""
+    """Every stored training with a declared model, data set and machine, by model and batch."""
     catalogue = inputs.catalogue
     trainings = [
         AccuracyTraining(

@@ -1,7 +1,6 @@
 """The answers that commands and pages give: times, rows, the cheapest way to a job, tokens.
 
-Only what a question is about is observed, counted and predicted. The callers
-render the answers.
+Only the workloads of a question are observed, counted and predicted. Callers render the answers.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Measured and published times, predicted ones of work without any, and who has none."""
+    """Measured and published times, predictions for other work, and machines without a time."""
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
@@ -57,7 +56,7 @@ class Times:
 def times_of(
     inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
 ) -> Times:
-    """The times of some workloads, by id, in one precision or whatever is usual.
+    """The times of some workloads, by id, in one precision or each machine's usual one.
 
     Raises as ``predict_times`` does.
     """
@@ -81,9 +80,10 @@ def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A model, which work of it, by when and for how much at most, in which software.
+    """A model, the kind of work, limits on time and cost, and the software.
 
-    ``examples`` are those of an inference, each of so many ``tokens``; None: as the model's spec.
+    ``examples`` are those of an inference, each of ``tokens`` tokens, by default as in the model's
+    spec.
     """
 
     model: str
@@ -109,10 +109,10 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """Millions of the model's examples that take as long as the demanded ones.
+        """Millions of the model's own examples that take as long as the demanded ones.
 
         A text of twice the tokens counts as two: attention, which grows faster, is a small part of
-        an encoder. Raises InputError for a length of examples that have none.
+        an encoder. Raises InputError for a length if the model's examples have none.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -124,7 +124,7 @@ class Demand:
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate keeps each limit, and both; None of an exact time."""
+        """Probabilities that a candidate meets each limit, and both; None for an exact time."""
         job, observed, within = candidate.key.job, candidate.key.row.observed, {}
         time = job.work.time
         bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
@@ -151,7 +151,7 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The choice among offers, its odds, and the machines that have no time.
+    """The choice among offers, its odds, and the machines without a time.
 
     ``other_stacks`` are the cheapest in each other software.
     """
@@ -180,7 +180,7 @@ class CheapestAnswer:
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
-        """The next best on another machine or plan, whatever its batch size."""
+        """The next best on another machine or plan, with any batch size."""
         place = place_of(self.choice)
         return next(
             (candidate for candidate in self.alternatives if place_of(candidate) != place), None
@@ -188,9 +188,9 @@ class CheapestAnswer:
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:
-        """The inputs of the choice and of the next at which both cost the same.
+        """Values of inputs at which the choice costs as much as the runner-up.
 
-        None where the fastest is demanded.
+        None for a demand for the fastest.
         """
         rival, points = self.runner_up, []
         if rival is None or self.demand.limits.fastest:
@@ -206,7 +206,7 @@ class CheapestAnswer:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """The machine and the plan, whatever the batch size and the software."""
+    """The machine and the plan, to compare candidates of any batch size and software."""
     return candidate.key.row.observed.machine, candidate.key.job.price.id
 
 
@@ -217,7 +217,7 @@ def name_of(candidate: Candidate[Offer]) -> str:
 
 
 def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
-    """Choose by the demand; raises InputError, naming what comes nearest, without a choice."""
+    """Choose by the demand; raises InputError, naming the nearest candidate, without a choice."""
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
@@ -240,7 +240,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 
 
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The offers of each stack, the demanded or the best known first; machines without a time."""
+    """The offers of each stack, the demanded or best known one first; machines without a time."""
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)
     stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)

@@ -1,8 +1,8 @@
-"""Count what a model computes for one example, and the parts of a training step.
+"""Count the operations of a model for one example, and the parts of a training step.
 
-Counted from its graph as the site is built, which needs onnx and no runtime; the parts of a step
-(forward, backward, update) are counted, or partly measured. What a training step is exactly and
-what it holds in memory takes a differentiated graph: `epochcost plan --verbose` shows it.
+Operations are counted from the graph while the site is built, which needs onnx but no runtime. The
+parts of a step (forward, backward, update) are estimated from them or partly measured. An exact
+step and its memory need a differentiated graph: `epochcost plan --verbose` shows them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _KEPT = Keep(
 def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
-    """Count a model of the catalogue; None where it has no graph, or that cannot be counted."""
+    """Count a model of the catalogue; None if it has no graph or cannot be counted."""
     return arithmetic_of_models(catalogue, [model], cache)[model.id]
 
 
 def arithmetic_of_models(
     catalogue: Catalogue, models: Iterable[Model], cache: Path | None = None
 ) -> Mapping[str, Arithmetic | None]:
-    """Count models of the catalogue, by id, as ``arithmetic_of_model`` does; at once is faster."""
+    """Count models of the catalogue, by id; faster than one ``arithmetic_of_model`` for each."""
     graphs = {
         model.id: None
         if model.graph is None
@@ -61,7 +61,7 @@ def arithmetic_of_models(
 
 @dataclass(frozen=True)
 class Graph:
-    """A content, whose copies are counted once, and the sizes of its dimensions."""
+    """A graph's digest, which recognises copies, and the sizes of its dimensions."""
 
     digest: str
     dimensions: tuple[tuple[str, int], ...]
@@ -78,7 +78,7 @@ class Graph:
 
 
 _COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
-# Counts that come with the files of a folder, so that who installs the package counts nothing.
+# Counts that come with the files of a folder: an installed package counts nothing.
 COUNTS = "counts.json"
 COUNTS_FORM = TypeAdapter(tuple[tuple[str, tuple[tuple[str, int], ...], Arithmetic], ...])
 _memory: dict[Graph, Arithmetic | None] = {}
@@ -89,8 +89,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count graphs; None for a graph that is missing or cannot be counted.
 
-    The counts are kept under ``kept_in``, if given, by all that they follow from. Those that stand
-    beside the files are taken as they are: a test holds ours to the graphs.
+    Counts are cached under ``kept_in``, keyed by all inputs. Counts in the graph's folder are
+    trusted: a test compares ours with the graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -102,7 +102,7 @@ def arithmetic_of_graphs(
 
 @functools.cache
 def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
-    """The counts in a folder of models; none where it has no such file, or not one of ours."""
+    """The counts in a folder of models; none if there is no valid file."""
     with contextlib.suppress(OSError, ValidationError):
         counts = COUNTS_FORM.validate_json((folder / COUNTS).read_bytes())
         return {Graph(digest, sizes, folder): counted for digest, sizes, counted in counts}
@@ -110,10 +110,10 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count graphs in a copy of this process, whose answers are lines of JSON."""
+    """Count graphs in a copy of this process, which answers in lines of JSON."""
     if not graphs:
         return
-    # With onnx, which who finds all counts kept does without.
+    # Imports onnx, which is not needed if all counts are cached.
     from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
     def counted_line(graph: Graph) -> bytes:
@@ -128,12 +128,11 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 @dataclass(frozen=True)
 class StepPart:
-    """A part of a step: its operations, and the bytes of parameters that it must move at least.
+    """A part of a step: its operations, and the bytes of parameters that it moves at least.
 
-    Embedding tables are left out: a step moves some of their rows only.
-
-    ``share`` is of the step's operations; None for the update, whose elementwise work is not
-    counted (`graphs.counting`).
+    Embedding tables are left out, because a step moves only some of their rows. ``share`` is of the
+    step's operations; None for the update, whose elementwise work is not counted
+    (`graphs.counting`).
     """
 
     name: str
@@ -144,7 +143,7 @@ class StepPart:
 
 @dataclass(frozen=True)
 class ForwardShare:
-    """A training step beside inference at its batch size; ``share`` is forward over the step."""
+    """A training step and inference at its batch size; ``share`` is forward over the step."""
 
     training: Observation
     inference: Observation
@@ -152,15 +151,15 @@ class ForwardShare:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes all its passes: a training with frozen parameters does not."""
+    """Whether a step computes all its passes; a training with frozen parameters does not."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 
 def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tuple[StepPart, ...]:
-    """The parts of a step at a batch size, estimated; none where the model cannot be counted.
+    """The estimated parts of a step at a batch size; none for a model that cannot be counted.
 
-    The backward pass computes twice the forward pass, as the literature counts it (Kaplan et al.
-    2020, arXiv 2001.08361, section 2.1), which does not hold of frozen parameters.
+    The backward pass counts as two forward passes, as in Kaplan et al. 2020 (arXiv 2001.08361,
+    section 2.1). With frozen parameters that does not hold.
     """
     if counted is None or model.training is None or not is_whole_pass(model, "training"):
         return ()
@@ -175,13 +174,13 @@ def step_parts(counted: Arithmetic | None, model: Model, batch_size: int) -> tup
 
 
 def optimizer_states(optimizer: Optimizer) -> int:
-    """How many numbers an optimizer keeps for each parameter."""
+    """The number of values that an optimizer stores for each parameter."""
     momentum = bool(getattr(optimizer, "momentum", 0))
     return _STATES[optimizer.name] + momentum
 
 
 def forward_shares(observed: Iterable[Observation]) -> Iterator[ForwardShare]:
-    """Every measured training step that has inference at its batch size, in order."""
+    """Every measured training step with inference at the same batch size, in order."""
     measured = [step for step in observed if step.kind == "measured"]
     served = {_key(step): step for step in measured if step.mode == "inference"}
     for step in measured:

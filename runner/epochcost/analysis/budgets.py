@@ -1,7 +1,7 @@
-"""Budgets of studies against what is known: kept, exceeded, or unknown, with the figures.
+"""Budgets of studies compared with the costs: kept, exceeded or unknown, with the figures.
 
-The means decide; that an interval reaches beyond the limit is said. What nobody measured, or has no
-price, is unknown, which is no keeping of a budget.
+The mean cost decides; an interval that extends above the limit is mentioned. Unmeasured or unpriced
+work is unknown, and an unknown budget is not kept.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 class Verdict:
     """A limit of a study and whether the figures keep it.
 
-    ``place`` is the limit's place, its message the figures. ``cost``, ``hardware`` and ``price``
-    are those of the cheapest way under the limit's conditions, None if none is known.
+    ``place`` is the limit's place with the figures as message. ``cost``, ``hardware`` and ``price``
+    are those of the cheapest way under the limit's conditions, None without one.
     """
 
     study: str
@@ -103,7 +103,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the training reaches the accuracy by the model's source or a published table."""
+    """Whether the model's source or a published table states the accuracy for the training."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
@@ -115,17 +115,17 @@ def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
 def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
     between = f" ({cost.between})" if cost.between else ""
     straddles = cost.mean <= limit.at_most < cost.high
-    doubt = ", which reaches beyond the limit" if straddles else ""
+    doubt = ", with a range that exceeds the limit" if straddles else ""
     where = f"{row.observed.machine.hardware}, batch {row.observed.batch_size}"
     price = f"{cost.price_id}{' (assumed)' if row.assumed else ''}"
     return f"{money(cost.mean, cost.currency)}{between}{doubt} on {where}, {price}"
 
 
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
-    """Why nothing can be said, and what to do."""
+    """The reason why a limit is unknown, and a remedy."""
     if priced:
         percent = plain(limit.accuracy_percent or Decimal(0))
-        return f"no source says that a training that was timed reaches {percent} %"
+        return f"no source states {percent} % for a timed training"
     price = limit.price and catalogue.prices[limit.price]
     if price and price not in current_prices(catalogue.prices_of(price.hardware)):
         return f"{price.id} is superseded by a newer price"

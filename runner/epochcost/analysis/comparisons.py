@@ -1,8 +1,8 @@
-"""Trials beside each other: how much faster one is, and what its work costs, for the same job.
+"""Compare trials of the same job: speed-ups, and the cost of their work.
 
-Variants of a trial beside its plain one, in one table for whatever differs (precision, runtime,
-session, copy, CUDA graph), and how the work scales with vCPUs, which asks whether the larger
-instance is the cheaper one. Compared is one batch size.
+Two questions at one batch size: how a variant (precision, runtime, session, copy, CUDA graph)
+compares with the plain trial, and how the work scales with vCPUs, that is, whether a larger
+instance is cheaper.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, ratio
 
-PROPORTIONAL = "price taken in proportion to vCPUs"
+PROPORTIONAL = "price in proportion to vCPUs"
 _ONE = Bounded(1, 1, 1)
 _Key = tuple[Machine, Mode, int]
 
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """An epoch of training or a million inferences under ``price``; ``basis``: how that was taken.
+    """An epoch of training or a million inferences under ``price``.
 
-    ``basis`` is empty where the plan is of the very machine.
+    ``basis`` says how the price was derived; empty for a plan of the machine itself.
     """
 
     cost: Cost
@@ -39,7 +39,7 @@ class JobCost:
 
     @property
     def assumed(self) -> bool:
-        """Whether the price is an assumption and nobody's price list."""
+        """Whether the price is an assumption."""
         return self.price is not None and self.price.assumed
 
 
@@ -54,7 +54,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
 
 
 def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -> JobCost:
-    """The cost under a plan of the machine, on as many vCPUs as the trial was pinned to."""
+    """The cost under a plan of the machine, on the vCPUs that the trial was pinned to."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
@@ -65,7 +65,7 @@ def job_cost(catalogue: Catalogue, observed: Observation, price: Price | None) -
     for smaller, plan in _family_plans(catalogue, machine, vcpus, price):
         return JobCost(_cost(plan, observed, vcpus), plan, f"price of {smaller.name}")
     if machine.vcpus is None:
-        return JobCost(Unpriced("how many vCPUs the machine has is not known"), price)
+        return JobCost(Unpriced("the machine's number of vCPUs is unknown"), price)
     share = Decimal(vcpus) / machine.vcpus
     return JobCost(_cost(price, observed, machine.vcpus, share), price, PROPORTIONAL)
 
@@ -76,7 +76,7 @@ def _cost(
     """Cost of an epoch or a million inferences on a running machine, or on a share of it."""
     work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
     if share is not None:
-        # A share of a machine for a time costs as the whole machine for that share of the time.
+        # A share of a machine for a time costs as much as the machine for that share of the time.
         work = replace(work, time=work.time.scaled(share))
     return work.cost(price)
 
@@ -101,7 +101,7 @@ def _terms(price: Price) -> tuple[object, ...]:
 def family_stem(hardware: Hardware) -> str | None:
     """The id without its number of vCPUs, as clouds name families; None if it has no such end.
 
-    Machines with an accelerator are of no family here: half of one is not half its price.
+    Machines with accelerators belong to no family: half of one is not half its price.
     """
     stem = hardware.id.removesuffix(f"-{hardware.vcpus}")
     return None if hardware.accelerators or stem == hardware.id else stem
@@ -109,10 +109,9 @@ def family_stem(hardware: Hardware) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """A trial with what its job costs.
+    """A trial with the cost of its job.
 
-    ``speedup`` is how many times as fast it is as what it is compared with; None where there is
-    nothing to compare with, or where it is that itself.
+    ``speedup`` is relative to the plain trial; None without a plain trial and for the plain trial.
     """
 
     observed: Observation
@@ -122,7 +121,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class VariantComparison:
-    """The variants of one piece of work on one machine, the plain trial first if there is one."""
+    """The variants of a piece of work on a machine, the plain trial first if there is one."""
 
     machine: Machine
     mode: Mode
@@ -132,11 +131,11 @@ class VariantComparison:
 
 @dataclass(frozen=True, slots=True)
 class VcpuPoint:
-    """The work on so many vCPUs.
+    """The work on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are against the fewest vCPUs; the latter takes the price in
-    proportion to vCPUs where a cost is not known. ``efficiency`` is the speed-up over the factor of
-    vCPUs. ``whole``: no CPU was set aside, the plain trial.
+    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs; an unknown cost counts as
+    proportional to vCPUs. ``efficiency`` is the speed-up over the factor of vCPUs. ``whole`` marks
+    the plain trial on all CPUs.
     """
 
     vcpus: int
@@ -169,19 +168,19 @@ class Scaling:
 
     @property
     def larger_speeds(self) -> Bounded:
-        """How many times as fast as at the cheapest count the job is on the most vCPUs."""
+        """Speed on the most vCPUs relative to that at the cheapest count."""
         return ratio(self.largest.speedup, self.cheapest.speedup)
 
     @property
     def larger_costs(self) -> Bounded:
-        """How many times the cost at the cheapest count the job costs on the most vCPUs."""
+        """Cost on the most vCPUs relative to that at the cheapest count."""
         return ratio(self.largest.relative_cost, self.cheapest.relative_cost)
 
 
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Compare the variants, other than of vCPUs, of every piece of work, in order."""
+    """Compare the variants, except of vCPUs, of every piece of work, in order."""
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
@@ -192,7 +191,7 @@ def comparisons(
 def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
-    """Every piece of work that was measured at two counts of vCPUs or more, in order."""
+    """Every piece of work that was measured at two or more counts of vCPUs, in order."""
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _counted(trials)) for key, trials in _by_work(plain, pinned))
     return tuple(
@@ -203,7 +202,7 @@ def scalings(
 
 
 def only_vcpus(observed: Observation) -> bool:
-    """Whether nothing but its vCPUs sets a trial apart from the plain one."""
+    """Whether a trial differs from the plain one in its vCPUs only."""
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
 
 
@@ -212,7 +211,7 @@ def _key(observed: Observation) -> _Key:
 
 
 def _order(observed: Observation) -> tuple[object, ...]:
-    """Training first; of one work the plain trial, then as many vCPUs as it takes."""
+    """Sort training first; trials of one work with the plain trial first, then by vCPUs."""
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
     variant = (observed.vcpus or 0, observed.variant, observed.software)
@@ -266,7 +265,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs, or where one is not known vCPUs times seconds, to which they are proportional."""
+    """The costs, or vCPUs times seconds, which is proportional to them, if a cost is unknown."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

@@ -1,6 +1,6 @@
-"""Energy and emissions of a job on each machine: metered, declared, or unknown with the reason.
+"""Energy and emissions of a job on each machine: metered, declared, or unknown with a reason.
 
-Which grid feeds a machine is seldom known, so emissions stand as a range over all declared grids.
+The grid of a machine is seldom known, so emissions are a range over all declared grids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """The cheapest way of one machine to the goal; ``least`` and ``most`` by the grids' emissions.
+    """The cheapest way of one machine to the goal, with the ``least`` and ``most`` emissions.
 
     Without either, ``unknown`` says why.
     """
@@ -37,7 +37,7 @@ class MachineEnergy:
 
 
 def energy_goal(rows: Sequence[Row]) -> Goal:
-    """A full training, or where none was timed a million inferences."""
+    """A full training, or a million inferences if no training was timed."""
     return "full" if any(row.mode == "training" for row in rows) else "million"
 
 
@@ -73,15 +73,15 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row, seconds: Decimal) -> Power | UnknownEnergy:
-    """The power that meters read, else the one that the plan or the machine's spec declares."""
+    """The power that meters read, else the power that the plan or the machine's spec declares."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
-        meter = observed.meters or "a meter without a name"
+        meter = observed.meters or "an unnamed meter"
         return EnergyReading.at(observed.watts, seconds, meter)
     machine = observed.machine
     hardware = catalogue.hardware[machine.hardware]
     declared = declared_power_of(row.price, hardware, machine.vcpus)
     if isinstance(declared, UnknownEnergy):
-        read = "no meter read" if observed.kind == "measured" else "the source states none"
+        read = "no meter was read" if observed.kind == "measured" else "the source states none"
         return UnknownEnergy(f"{read}, and {declared.reason}")
     return declared

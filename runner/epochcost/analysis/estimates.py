@@ -1,7 +1,8 @@
-"""Models that nobody here can run, priced from their operations and never pooled with timed rows.
+"""Price models that cannot be timed here from their operations.
 
-A declared model has no graph; a large one would not fit the machines at which figures are taken.
-Both are priced on machines whose accelerators such models are trained on, each figure as a range.
+A declared model has no graph, and a large one does not fit the machines that we can measure on.
+Both are priced on machines with accelerators for such models, as ranges that are never pooled with
+timed rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from epochcost.units import MAX_DURATION_SECONDS
 
 # A weight, its gradient and Adam's two moments, of four bytes each.
 _BYTES_PER_PARAMETER = 16
-# The memory of a common GPU: what needs more in training does not fit one.
+# The memory of a common GPU: a training that needs more does not fit one.
 _LARGE_BYTES = 16 * 2**30
 # Large models are sharded over accelerators with much memory.
 _LEAST_DEVICE_GIB = 40
@@ -56,10 +57,10 @@ class EstimatedRow:
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """The rows of each model that is priced so, by its id; possible choices and cheap ones first.
+    """The rows of each estimated model, by its id; possible choices and cheap ones first.
 
-    A model whose training was timed has none, nor has one whose operations cannot be counted, nor
-    one that no machine's accelerators hold.
+    Left out are models with a timed training, models whose operations cannot be counted, and models
+    that fit no machine's accelerators.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -77,9 +78,9 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
-    """The bytes that training keeps for the parameters of a model, without activations.
+    """The bytes that training stores for the parameters of a model, without activations.
 
-    0 where its parameters are neither declared nor counted.
+    0 if its parameters are neither declared nor counted.
     """
     if model.declared is not None:
         return int(model.declared.parameters * _BYTES_PER_PARAMETER)
@@ -119,7 +120,7 @@ def _flops(inputs: Inputs, model: Model) -> Decimal | None:
 
 
 def trains_large_models(hardware: Hardware) -> bool:
-    """Whether models that nobody timed are priced on such machines."""
+    """Whether large models are priced on such machines."""
     return bool(hardware.accelerators) and all(
         (gpu.memory_gib or 0) >= _LEAST_DEVICE_GIB for gpu in hardware.accelerators
     )

@@ -1,8 +1,8 @@
 """Training a language model on given tokens: time, memory and cost on every machine where it fits.
 
-Fine-tuning and pre-training are one question. On each machine the fastest way that fits its memory
-is taken: sequences at once, checkpointing, sharding over its devices. Times come from published
-trainings (``predict.decoders.training``), none of them from ONNX Runtime.
+Fine-tuning and pre-training are answered alike. Each machine takes the fastest layout that fits its
+memory: sequences at once, checkpointing, sharding over its devices. Times are predicted from
+published trainings (``predict.decoders.training``), none of them from ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from epochcost.specs.price import Price
 from epochcost.units import MAX_DURATION_SECONDS, memory
 
 SOFTWARE = "PyTorch"
-# Tokens of a device at once: more make it no faster, and more examples of a fine-tuning in a step
-# make it learn less from each.
+# Tokens of a device at once: more are not faster, and larger steps of a fine-tuning learn less from
+# each example.
 _MOST_TOKENS: Mapping[str, int] = {"pretraining": 65_536}
 _MOST_OF_FINE_TUNING = 8192
-# Matrix units of 16 bits came with the first, those of 8-bit floats with the second.
+# The first GPUs with matrix units of 16 bits, and with 8-bit floats.
 _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 
@@ -68,7 +68,7 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to train on a kind of machine: what is kept where, and how fast that is."""
+    """A layout of a training on a kind of machine, its memory and its speed."""
 
     hardware: Hardware
     setting: TrainingQuestion
@@ -84,7 +84,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class TuningOffer:
-    """A way to train, under a plan."""
+    """A layout of a training under a price plan."""
 
     way: Way
     price: Price
@@ -122,7 +122,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Machines of a project for any training of its decoders; published ones are read once."""
+    """Machines of a project for any training of its decoders; published rows are read once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue
@@ -139,7 +139,7 @@ class TuningMarket:
         """Price a training on every kind of machine.
 
         Raises InputError for a model without a form, sequences beyond its context, a model that
-        fits nowhere, and limits that nothing keeps.
+        fits no machine, and limits that no machine meets.
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
@@ -186,9 +186,9 @@ class TuningMarket:
     def _ways(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """The fastest way on each kind of machine, and the kinds that cannot.
+        """The fastest layout on each kind of machine, and the machines without one.
 
-        Raises InputError if none can.
+        Raises InputError if there is none.
         """
         places, refused = serving_places(self._catalogue)
         counts = counts_of(decoder, form)
@@ -223,7 +223,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Each way under each current plan; plans in the currency that most have."""
+        """Each layout under each current plan; plans in the currency that most have."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines
@@ -239,7 +239,7 @@ class TuningMarket:
 
 
 def _unable(place: Place, precision: Precision) -> str:
-    """Why nothing trains on a machine in a precision; empty where something does."""
+    """The reason why a machine cannot train in a precision; empty if it can."""
     least = _LEAST_CAPABILITY[precision]
     if not isinstance(place.device, Device):
         return "no accelerator"
@@ -251,8 +251,8 @@ def _unable(place: Place, precision: Precision) -> str:
 def _settings(
     demand: TrainingDemand, form: DecoderForm, place: Place
 ) -> Iterator[TrainingQuestion]:
-    """Ways to keep and to compute on machines with accelerators."""
-    assert isinstance(place.device, Device), "others cannot train"
+    """Layouts on a machine with accelerators."""
+    assert isinstance(place.device, Device), "callers leave out machines without accelerators"
     count = place.count * demand.machines
     most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
     batches = [2**power for power in range(max(most, 1).bit_length())]
@@ -283,14 +283,15 @@ def _time(demand: TrainingDemand, forecast: TrainingForecast) -> Time:
 
 
 def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
-    """Why no machine can train, and what would be needed."""
+    """The reason why no machine can train, and a remedy."""
     if not shortages:
         return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
     nearest = min(shortages, key=itemgetter(0))[1]
     smaller = {"full": "--method lora, ", "lora": "--method qlora, "}.get(demand.method, "")
     return (
-        f"{demand.model} fits nowhere: nearest is {nearest.machine}, {nearest.detail}: expected "
-        f"{smaller}shorter --tokens or --machines above {demand.machines}"
+        f"{demand.model}: expected a machine that it fits, found none; the nearest is "
+        f"{nearest.machine}: {nearest.detail}; try {smaller}a shorter --tokens or --machines above "
+        f"{demand.machines}"
     )
 
 
@@ -303,7 +304,7 @@ def _name(candidate: Candidate[TuningOffer]) -> str:
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
-    """Draws of what a training costs [DRAWS], together with those on other machines."""
+    """Draws of the cost of a training [DRAWS], joint with those on other machines."""
     way, cost = candidate.key.way, candidate.cost
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 

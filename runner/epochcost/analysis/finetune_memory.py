@@ -1,10 +1,11 @@
 """Memory of training a decoder on one device, counted part by part from the decoder's form.
 
-Weights, adapters, gradients, optimizer and activations are counted in bytes; each part says how.
-Sharding (ZeRO stage 3, FSDP) divides all that belongs to weights over the devices; without it each
-device holds all of it. Activations as Korthikanti et al. 2022 (arXiv 2205.05198) count them, for
-gated feed-forward layers and fused attention, which stores no scores; weights of 4 bits as Dettmers
-et al. 2023 (arXiv 2305.14314, section 3): a scale for each 64 of them, quantised once more.
+Weights, adapters, gradients, optimizer and activations are counted in bytes; each part describes
+its count. Sharding (ZeRO stage 3, FSDP) divides weights, gradients and states over the devices;
+without it each device holds all of them. Activations follow Korthikanti et al. 2022 (arXiv
+2205.05198), for gated feed-forward layers and fused attention, which stores no scores. Weights of 4
+bits follow Dettmers et al. 2023 (arXiv 2305.14314, section 3): one scale for each 64 of them, which
+is quantised too.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from epochcost.specs.decoder import Decoder
 
 DEFAULT_RANK = 16
 _HALF, _SINGLE = 2, 4
-# A float8 copy of the products' weights beside those in bf16.
+# Bytes of the float8 copy of the products' weights; the originals stay in bf16.
 _EIGHTH = 1
 # A weight of 4 bits, a scale of 8 bits for 64 weights, and one of 32 bits for 256 scales.
 _QUANTISED = (4 + 8 / 64 + 32 / (64 * 256)) / 8
 # AdamW: the weight in fp32 and two moments.
 _STATES = 3 * _SINGLE
-# Widths of the residual stream that a feed-forward layer has where the spec does not say.
+# Width of a feed-forward layer in widths of the residual stream, if the spec does not state it.
 _USUAL_WIDTHS = 4
-# What the CUDA context, its libraries and the allocator's gaps take.
+# The CUDA context with its libraries, and the share that the allocator's gaps add.
 _CONTEXT_BYTES, _FRAGMENTATION = 0.75 * 2**30, 0.05
 
 
@@ -44,8 +45,8 @@ class MemoryPart:
 class Counts:
     """Parameters of embeddings and head, and of adapters of rank 1 on every matrix of all layers.
 
-    ``attention_width`` are the numbers between the matrices of a token's attention in a layer,
-    ``active_width`` those of its feed-forward layer: of all experts that it passes.
+    ``attention_width`` counts the numbers between the matrices of a token's attention in a layer,
+    ``active_width`` those of its feed-forward layer, over all experts that the token uses.
     """
 
     embeddings: int
@@ -57,8 +58,8 @@ class Counts:
 def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
     """The counts of a decoder.
 
-    Whether embeddings are the head too, and whether a feed-forward layer has two matrices or three,
-    as a gated one has, follow from the number of parameters.
+    The number of parameters decides whether embeddings and head share a table, and whether a
+    feed-forward layer has two matrices or, if gated, three.
     """
     queries, keys = (
         heads * decoder.head_size for heads in (decoder.heads, decoder.key_value_heads)
@@ -82,13 +83,13 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """The memory of a device in all, with what its context and gaps take."""
+    """The total memory of a device, with its context and gaps."""
     counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
     return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
 
 
 def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """The memory of a device, part by part; adapters have a rank."""
+    """The memory of a device, part by part; ``rank`` is that of adapters."""
     yield from _state_parts(counts, setting, rank)
     yield from _work_parts(counts, setting, rank)
 
@@ -112,7 +113,7 @@ def _state_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterat
 
 
 def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """Bytes of the weights on all devices together."""
+    """Bytes of the weights on all devices together, and how they are counted."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":
@@ -127,19 +128,19 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
     """Activations that the backward pass needs, and the scores of tokens.
 
-    A layer keeps inputs of products, norms and activations of a token. Norms work in fp32 and keep
-    their input; a gated layer keeps both branches, the activated one and the product of them. 4-bit
-    and adapted matrices keep their input as others do.
+    A layer stores the inputs of products, norms and activations of a token. Norms store their input
+    in fp32; a gated layer stores both branches, the activated one and their product. 4-bit and
+    adapted matrices store their input too.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)
     adapters = _HALF * rank * 7 if setting.frozen else 0
     layer = norms + _HALF * (counts.attention_width + 4 * counts.active_width) + adapters
-    kept, how = form.layers * layer, f"{layer / 1e3:.0f} kB a token in {form.layers} layers"
+    stored, how = form.layers * layer, f"{layer / 1e3:.0f} kB a token in {form.layers} layers"
     if setting.checkpointing:
-        kept = form.layers * _HALF * form.hidden + layer
-        how = f"checkpointing: the input of {form.layers} layers, and all of one"
-    yield MemoryPart("activations", tokens * kept, f"{how}, {tokens:,} tokens")
+        stored = form.layers * _HALF * form.hidden + layer
+        how = f"checkpointing: the inputs of {form.layers} layers, and all of one"
+    yield MemoryPart("activations", tokens * stored, f"{how}, {tokens:,} tokens")
     scores = tokens * form.vocabulary * (_HALF + 2 * _SINGLE)
     how = f"{form.vocabulary:,} scores a token in bf16, in fp32 and their gradients"
     yield MemoryPart("logits", scores, how)

@@ -1,8 +1,8 @@
 """The specs, the stored results with their addresses on the site, and the ratios to PyTorch.
 
-A file that cannot be read, or that names a model or machine without a spec, becomes a problem to
-warn of; the rest stands. Ratios compare our training step with PyTorch's, as
-benchmarks/training_step.py left them.
+A file that cannot be read, or that names a model or machine without a spec, becomes a warning; all
+other files are used. Ratios compare our training step with PyTorch's; benchmarks/training_step.py
+writes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
 Threads = Mapping[int, Decimal]
-# Up to how many times as large or as small a batch a comparison still speaks for.
+# A ratio holds for batches up to this many times larger or smaller than the compared one.
 _NEAR = 2
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
@@ -39,8 +39,7 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 class _File(BaseModel):
     """``models`` → model id → batch size → threads → mode of PyTorch → our time / theirs.
 
-    Modes are eager and compile. ``dimensions`` → model id → dimensions that were measured in place
-    of the spec's.
+    Modes are eager and compile. ``dimensions`` → model id → dimensions that replaced the spec's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,8 +52,8 @@ class _File(BaseModel):
 class StepRatio:
     """Our step's time over PyTorch's.
 
-    ``where`` says what was compared instead of the very work, such as "at batch size 4"; ``near``
-    is False where that is more than twice or less than half the batch, which it cannot speak for.
+    ``where`` names the compared work if it differs, such as "at batch size 4"; ``near`` is False if
+    the compared batch is more than twice as large or as small, too far to be representative.
     """
 
     value: Decimal
@@ -70,10 +69,10 @@ class StepRatios:
     dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def of(self, model: str, batch_size: int, threads: int) -> StepRatio | None:
-        """The ratio; None where the model was not compared.
+        """The ratio; None for a model without a comparison.
 
-        A batch size that was not compared has the ratio of the nearest in proportion, and a count
-        of threads that was not (0 is all), that of the most.
+        Other batch sizes take the ratio of the nearest in proportion, other counts of threads (0 is
+        all) that of the most threads.
         """
         batches = self.worst.get(model)
         if not batches:
@@ -89,9 +88,9 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """The ratios of a file; none without a file. Raises ResultError on a file of another form.
+    """The ratios of a file; none without a file. Raises ResultError for a file of another form.
 
-    Against PyTorch's fastest mode our ratio is the largest, so the largest is kept.
+    PyTorch's fastest mode gives the largest ratio, which is used.
     """
     if not path.is_file():
         return StepRatios()
@@ -136,8 +135,8 @@ class Inputs:
 
     Records of a host as the machine at hand have the name of its declared machine. ``limits`` of
     sweeps, ``trainings`` to an accuracy and ``reported`` runs are by file. ``cache`` is a folder
-    for what may be computed once for many builds; None keeps nothing. ``folders`` are those of the
-    results, ``docs`` the folder that holds what was computed of predictions.
+    for computations that many builds share; None disables it. ``folders`` contain the results,
+    ``docs`` the computed figures on predictions.
     """
 
     catalogue: Catalogue
@@ -160,7 +159,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result, with its host where its kind has several."""
+        """The machine of a result, with its host if several of its kind were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -222,9 +221,9 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host's fingerprint, where results name exactly one.
+    """The declared machine of each host's fingerprint, if results name exactly one.
 
-    One host is one competitor: what was measured there as the machine at hand is that machine's.
+    A host must not compete with itself: results of the machine at hand move to the declared one.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -234,7 +233,7 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
 
 
 def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """The record of a host, under the name of its declared machine where it has one."""
+    """The record of a host, under the name of its declared machine if it has one."""
     machine = declared.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
@@ -280,7 +279,7 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
 
 
 def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
-    """Say which spec the result names and the catalogue lacks; None if all exist."""
+    """A message on the spec that the result names and the catalogue lacks; None if all exist."""
     model = catalogue.models.get(result.trial.model)
     if model is None:
         return f"expected a model with a spec, got {result.trial.model!r:.80}"

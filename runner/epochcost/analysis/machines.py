@@ -15,7 +15,7 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 class Machine:
     """A kind of machine, a host of it, and the device that a workload used.
 
-    ``host`` tells measured hosts of one kind apart and is None for published figures.
+    ``host`` distinguishes measured hosts of one kind; None for published figures.
     """
 
     hardware: str
@@ -26,16 +26,16 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine of a published figure: its kind, using its accelerator where it has one."""
+    """The machine of a published figure: its kind, using its accelerator if it has one."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 
 def measured_machine(
     hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
 ) -> Machine:
-    """The machine of a measurement, named by its chip where the spec says that it is detected.
+    """The machine of a measurement; a detected machine is named by its chip.
 
-    ``gpu`` is the number of the one that did the work, where ``device`` is ``cuda``.
+    ``gpu`` is the number of the GPU that worked, if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name
@@ -50,7 +50,7 @@ def measured_machine(
 
 
 def cpu_name(environment: Environment) -> str:
-    """The CPU's name without trade marks and clock, or that it is not known."""
+    """The CPU's name without trade marks and clock, or "unknown CPU"."""
     if environment.cpu is None:
         return "unknown CPU"
     return " ".join(_MARKS.sub(" ", environment.cpu).split())

@@ -1,6 +1,6 @@
-"""Timed workloads before any price: one per measured configuration and per published figure.
+"""Timed workloads before any price: an observation per measured configuration or published figure.
 
-With the noun that rows, charts and pages share: which workload it is. Machines are in `machines`.
+``Workload`` identifies the work for rows, charts and pages. Machines are in `machines`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Goal = Literal["epoch", "full", "million"]
 Stack = Literal["onnxruntime", "published"]
 STACK_WORDS: Mapping[Stack, str] = {
     "onnxruntime": "ONNX Runtime",
-    "published": "others' programs as published",
+    "published": "published programs",
 }
-# In the framework of a published time, whatever its version.
+# Our runtime among the frameworks of published times, in any version.
 _OURS = "onnx runtime"
 MILLION = 1_000_000
-# Half the 95 % interval of a measured mean, relative to it, above which it answers nothing. Two
-# rounds that agree are known to 11 %.
+# A measured mean whose 95 % interval is wider than this on either side, relative to the mean, is no
+# answer. Two rounds that agree give 11 %.
 MOST_HALF_WIDTH = 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: a model of ours (``is_model``), or one known from a published table only."""
+    """A workload: a model of ours (``is_model``), or one that only a published table has."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """Its id among all workloads; those known from tables only stand apart: no ids meet."""
+        """A unique id among all workloads; a prefix keeps models and tables apart."""
         return self.id if self.is_model else f"published/{self.id}"
 
     @classmethod
@@ -65,7 +65,7 @@ class Workload:
 
     @classmethod
     def of_source(cls, source: Published) -> Workload:
-        """The workload of a published table whose model we do not have."""
+        """The workload of a published table that is no model of ours."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
 
@@ -81,23 +81,20 @@ class Evidence:
 class Observation:
     """A workload timed on a machine.
 
-    ``step`` is the mean time of one batch and None where a source gives epochs only; ``epoch`` and
+    ``step`` is the mean time of one batch and None if a source gives epochs only; ``epoch`` and
     ``epochs``, whole or not, are None for inference. ``own_price`` names the price that a source
-    paid.
-    ``step_ratio`` is our training step's time over PyTorch's; None where it is not known.
-    ``doubts`` say in what the machine is not the declared one, and why a figure may not repeat.
-    ``epochs_known`` is False for a training at a larger batch than any that the model's source
-    names: its epochs may be too few there, for examples beyond some batch size no longer save steps
-    (Shallue et al., Measuring the effects of data parallelism, arXiv 1811.03600).
-    ``watts`` is the power that ``meters`` read while the steps were timed; None where none did.
-    ``variant`` says what sets the trial apart from the plain one, empty for that; ``vcpus`` is how
-    many CPUs it was pinned to, None for all. ``agreement`` says how far its outputs are from fp32.
-    ``peak_memory_bytes`` is the most that the worker held of the host, or of the GPU for CUDA.
-    ``stack`` tells our runtime from software of others, ``precision`` is of most of the arithmetic,
-    empty where a source does not say:
-    times of two stacks never compete. ``draws`` are of the logarithm of a predicted time in
-    units of its mean, those of one work's machines together; other times are None, and drawn from
-    their intervals.
+    paid. ``step_ratio`` is our training step's time over PyTorch's, or None. ``doubts`` say how the
+    machine differs from the declared one, and why a figure may not repeat. ``epochs_known`` is
+    False for a training at a larger batch than any that the model's source names: it may need more
+    epochs, because larger batches stop saving steps at some size (Shallue et al., Measuring the
+    effects of data parallelism, arXiv 1811.03600). ``watts`` is the power that ``meters`` read
+    while the steps were timed, or None. ``variant`` describes how the trial differs from the plain
+    one; ``vcpus`` is the number of CPUs that it was pinned to, None for all. ``agreement``
+    describes how far its outputs are from fp32. ``peak_memory_bytes`` is the peak memory of the
+    worker on the host, or on the GPU for CUDA. ``stack`` is our runtime or published software, and
+    times of two stacks never compete. ``precision`` is of most of the arithmetic, empty if unknown.
+    ``draws`` are of the logarithm of a predicted time in units of its mean, joint over the machines
+    of one work; other times have None and are drawn from their intervals.
     """
 
     workload: Workload
@@ -130,7 +127,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """Why a measured time is too imprecise to be an answer; empty if it may be one."""
+        """The reason why a measured time is too imprecise for an answer, or an empty text."""
         half = self.summary.relative_half_width if self.summary else 0.0
         if self.kind != "measured" or half <= MOST_HALF_WIDTH:
             return ""
@@ -146,7 +143,7 @@ class Observation:
         """Energy of the metered parts in a mean step; None without a meter."""
         if self.watts is None or self.step is None:
             return None
-        # No meter is good for more than six digits.
+        # No meter is accurate to more than six digits.
         return Decimal(f"{self.watts * float(self.step.mean):.6g}")
 
     @property
@@ -174,7 +171,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The goal on this machine: a full training is a job by itself, others are shares."""
+        """The goal on this machine: a full training is a whole job, other goals are shares."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -183,7 +180,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ResultStatistics:
-    """The statistics and doubts of a result, which follow from it alone and not from specs."""
+    """The statistics and doubts of a result, which depend on no spec."""
 
     summary: Summary
     doubts: tuple[str, ...]
@@ -205,18 +202,17 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Every measured and every published figure of plain trials, in the order of the files.
+    """Every measured and published figure of plain trials, in the order of the files.
 
-    Variants of a trial, such as those pinned to some CPUs, answer other questions than what a
-    machine costs and stand apart, in ``observe_variants``; scenarios of LoadGen in ``serving``.
-    ``workloads`` are ids, None: all.
+    Variants, such as trials pinned to some CPUs, are in ``observe_variants``; scenarios of LoadGen
+    in ``serving``. ``workloads`` are ids, None means all.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Every measured figure of a trial that is not the plain one, in the order of the files."""
+    """Every measured figure of a variant, in the order of the files."""
     return tuple(_measured(inputs, None, variants=True))
 
 
@@ -276,7 +272,7 @@ def _peak_memory_bytes(result: Result) -> int | None:
 
 
 def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
-    """Why the declared epochs may not suffice; nothing where they hold."""
+    """The reason why the declared epochs may not suffice; none if they do."""
     if training is None or batch_size <= (most := max(training.batch_sizes)):
         return ()
     return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
@@ -296,7 +292,7 @@ def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Itera
         if workloads is not None and workload.id not in workloads:
             continue
         for timing in source.timings:
-            # The time of a job on several machines is no figure of one.
+            # The time of a job on several machines is not a figure of one.
             if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
                 yield _from_timing(catalogue, source, timing, workload)
 
@@ -327,7 +323,7 @@ def _from_timing(
 
 
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:
-    """Every model, then every workload known from published tables only."""
+    """Every model, then every workload that only published tables have."""
     models = [Workload.of_model(model) for model in catalogue.models.values()]
     observed = dict.fromkeys(observation.workload for observation in observations)
     return (*models, *(workload for workload in observed if not workload.is_model))

@@ -1,8 +1,8 @@
-"""Odds of a choice: costs of several ways to do a job, drawn together.
+"""Odds of a choice: joint draws of the costs of several ways to do a job.
 
-Predicted times of one job share most of their error, which cancels between machines: their draws
-come from ``predict`` together. A measured or published time is drawn from its own interval. Two
-plans of one machine share the time that is drawn. The module ``rows`` decides which rows compete.
+Predicted times of one job share most of their error, which cancels between machines: ``predict``
+draws them jointly. A measured or published time is drawn from its own interval. Two plans of one
+machine share the drawn time. The module ``rows`` decides which rows compete.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from epochcost.predict.process import Vector
 KeyT = TypeVar("KeyT", bound=Hashable)
 Quantity = Literal["cost", "time"]
 
-# Standard deviations to either end of the intervals of a mean: 95 %, normal.
+# Standard deviations of a normal mean to either end of its 95 % interval.
 _DEVIATIONS = 1.96
-# A way whose odds of being cheaper are below this is no rival.
+# A way with lower odds of being cheaper is not listed.
 LEAST_ODDS = 0.05
 _LEADS = MappingProxyType(
     {
@@ -42,9 +42,9 @@ class Odds(Generic[KeyT]):
     """Probabilities of a choice among ways to do a job, estimated from draws.
 
     ``shares`` are the probabilities of being the cheapest; they add up to one. ``cheaper`` are
-    those of being cheaper than the choice, ``ratios`` the costs in units of the choice's: the low
-    end, the median and the high end of nine draws in ten. ``regret`` is what the choice costs more
-    than the cheapest of each draw, as a share of the latter, on average over the draws.
+    those of being cheaper than the choice. ``ratios`` are costs in units of the choice's: the low
+    end, the median and the high end of a 90 % interval. ``regret`` is the mean over the draws of
+    the extra cost of the choice, as a share of the cheapest cost.
     """
 
     choice: KeyT
@@ -60,18 +60,18 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean share that the choice costs more than the cheapest, over the draws that it loses."""
+        """Mean extra cost of the choice, as a share, over the draws in which it is not cheapest."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """The others that may be cheaper, the likeliest first."""
+        """Other ways that may be cheaper, the likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """The odds of a choice among ways with draws of their cost, equal ways sharing a draw."""
+    """The odds of a choice among ways with draws of their cost; equal ways share a draw."""
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
@@ -87,13 +87,13 @@ def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
 
 
 def ratio_ends(drawn: Vector, reference: Vector) -> tuple[float, float, float]:
-    """The low end, the median and the high end of nine draws in ten of a ratio."""
+    """The low end, the median and the high end of a ratio's 90 % interval."""
     low, middle, high = np.percentile(drawn / reference, [5, 50, 95])
     return float(low), float(middle), float(high)
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """Say how often the choice is the cheapest or fastest, and what is lost where it is not."""
+    """A sentence on how often the choice is the cheapest or fastest, and on the loss otherwise."""
     if len(chances.shares) == 1:
         return ""
     leads, loses = _LEADS[quantity]
@@ -104,7 +104,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
 
 
 def scenarios(share: float) -> str:
-    """A probability as people read it; what is not certain is not said to be."""
+    """A probability for readers; a share short of certainty never reads as certain."""
     percent = round(100 * share)
     if percent in {0, 100} and 0 < share < 1:
         return "over 99 of 100" if percent else "under 1 of 100"
@@ -112,21 +112,21 @@ def scenarios(share: float) -> str:
 
 
 def cost_draws(observed: Observation, time: Time, cost: Estimate) -> Vector:
-    """Draws of what an observation's work costs under a plan [DRAWS]."""
+    """Draws of the cost of an observation's work under a plan [DRAWS]."""
     return draws_along(observed, time, (cost.low, cost.mean, cost.high))
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws of what depends on an observation's time, as ``values_along`` has them [DRAWS]."""
+    """Draws of a quantity that depends on an observation's time, by ``values_along`` [DRAWS]."""
     return values_along(time_draws(observed, time), time, values)
 
 
 def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draws of what depends on a time, from its values at the low end, mean and high end [DRAWS].
+    """Draws of a quantity of a time, from its values at the low end, mean and high end [DRAWS].
 
-    ``drawn_times`` are logarithms in units of the mean. Between the ends a value goes as a power of
-    the time, as a bill by the second does. Beyond them it goes on so, but never falls with the time
-    nor grows faster than it.
+    ``drawn_times`` are logarithms in units of the mean. Between the ends the value is a power of
+    the time. Beyond the ends that power continues, limited to 0 to 1: no value falls with the time
+    or grows faster than it.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -161,7 +161,7 @@ def deviations(time: Time) -> tuple[float, float]:
 
 
 def seed_of_observation(observed: Observation) -> int:
-    """The same for all plans of an observation, another for each observation."""
+    """A seed that all plans of an observation share, and no other observation."""
     identity = (
         observed.workload.key,
         observed.machine,

@@ -1,7 +1,7 @@
-"""The phases of a decoder as they were timed: prompts that are read, and tokens that are added.
+"""The timed phases of a decoder: prompts that are read, and tokens that are added.
 
-Between the lengths that were measured times are interpolated, beyond them nothing is said. What
-requests cost that are put together from phases is left to ``tokens``.
+Times are interpolated between the measured lengths and never extrapolated. ``tokens`` computes the
+cost of requests from phases.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class PhaseTime:
 
     @property
     def joules_per_token(self) -> float | None:
-        """Energy by token read or written; None without a meter."""
+        """Energy per token, read or written; None without a meter."""
         return None if self.watts is None else self.watts / float(self.tokens_per_second)
 
     @property
     def tokens_per_second(self) -> Decimal:
-        """Tokens read or written, of all sequences together."""
+        """Tokens read or written a second, over all sequences."""
         return self.phase.new_tokens * self.sequences / self.step.mean
 
 
@@ -57,11 +57,11 @@ class TimedDecoder:
     phases: tuple[PhaseTime, ...]
 
     def prefill(self, prompt: Decimal) -> Time | None:
-        """The time to read one prompt; None where no longer and no shorter one was timed."""
+        """The time to read one prompt; None outside the timed lengths."""
         return self._between("prefill", prompt, 1)
 
     def decode(self, context: Decimal, sequences: int) -> Time | None:
-        """The time of one more token of all sequences, with so many tokens before it."""
+        """The time of one more token of all sequences, after ``context`` tokens."""
         return self._between("decode", context, sequences)
 
     @property
@@ -81,7 +81,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """The lengths of a phase that were timed of so many sequences, ascending, and the times."""
+        """The timed lengths of a phase with ``sequences``, ascending, and the times."""
         return tuple(
             sorted(
                 (
@@ -108,7 +108,7 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
-    """A time on the straight lines between lengths that were timed; of a symbol the formula."""
+    """A time interpolated between the timed lengths; a formula if ``tokens`` is symbolic."""
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
         line = fast + (tokens - low) * (slow - fast) / (high - low)
@@ -119,7 +119,7 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
     """Every decoder whose phases were timed on whole machines, in the order of the files.
 
-    Those of one model, or of all.
+    ``model`` None means all decoders.
     """
     plain = [
         stored

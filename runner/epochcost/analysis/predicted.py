@@ -1,8 +1,8 @@
-"""Times that nobody measured, predicted from what others published, as observations of their kind.
+"""Predict times without a measurement from published rates, as observations of their kind.
 
-For every machine whose GPUs or CPUs are known; for all others the reason is said. Where the runtime
-of today has no kernels, the time is that of other software, which is named. How a rate follows from
-rates of others is left to ``predict``.
+Every machine with known GPUs or CPUs has predictions; the others have a reason for none. If today's
+runtime has no kernels for a machine, the time is that of other software, which is named.
+``predict`` computes the rates.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words
 
-# The runtime that predictions are of: the package that this one installs for GPUs.
+# The runtime of predictions: the package that this one installs for GPUs.
 RUNTIME = next(
     requirement.partition(";")[0]
     for requirement in requires("epochcost") or ()
     if requirement.startswith("onnxruntime-gpu==")
 )
 _PAGE = "explanation/predictions.md"
-# A rate known to a factor of ten either way ranks nothing.
+# A rate with an interval of more than this factor ranks nothing.
 _VAGUEST = 100
 _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """Why nothing is predicted of a model, or for a machine: ``id`` is that of either."""
+    """The reason why a model, or a machine, has no prediction: ``id`` is that of either."""
 
     id: str
     reason: str
@@ -69,9 +69,9 @@ class NoTime:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Observations that nobody here timed, and the models and machines that have none.
+    """Predicted observations, and the models and machines without any.
 
-    They are of kind ``predicted``, or ``published`` where others timed that very work.
+    They are of kind ``predicted``, or ``published`` if others timed exactly that work.
     """
 
     observations: tuple[Observation, ...]
@@ -91,8 +91,8 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 class _Place:
     """A machine with its devices.
 
-    ``software`` is our runtime there, empty where none has kernels for it; ``doubt`` says why it is
-    not that of today.
+    ``software`` is our runtime there, empty if no version has kernels for it; ``doubt`` says why it
+    is an older version.
     """
 
     hardware: Hardware
@@ -105,7 +105,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """Published rates of GPUs or of CPUs, and how far such rates depart from each other."""
+    """Published rates of GPUs or of CPUs, and the scales of their departures from each other."""
 
     rates: tuple[Placed, ...]
     devices: Devices
@@ -114,7 +114,7 @@ class _Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A work on a machine; ``published`` is what others published of just that."""
+    """A work on a machine; ``published`` is a published rate of exactly that work, if any."""
 
     model: Model
     place: _Place
@@ -127,12 +127,11 @@ def predict_times(
 ) -> Predictions:
     """Training and inference of the models on every machine of the catalogue.
 
-    In our runtime and, on GPUs, in the program that others published which does most nearly the
-    same. In one precision, or each machine's usual one. At the largest batch size that the model's
-    spec names and that fits the memory; on CPUs inference also at the smallest, for requests one by
-    one: nearly all that others published of GPUs is of large batches. Where there are no
-    observations, nothing is said. Raises InputError for a table of observations that cannot be
-    read.
+    Each work runs in our runtime and, on GPUs, as the published program with the most similar
+    demands, in ``precision`` or each machine's usual one. The batch is the largest in the model's
+    spec that fits the memory. On CPUs, inference also runs at the smallest batch, for single
+    requests; published rates of GPUs are nearly all of large batches. Without tables of
+    observations, nothing is predicted. Raises InputError for a table that cannot be read.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -168,15 +167,15 @@ def predict_times(
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
-    """Why nothing is predicted of a model without kin."""
+    """The reason why a model has no similar published work."""
     if profile is None:
-        return "no graph that can be counted"
-    like = "recurrent model" if profile.recurrent_flops else "model of nearly its size"
-    return f"on {_KINDS[kind]}, no kin: too few published times of a {like} whose graph is known"
+        return "its graph is missing or cannot be counted"
+    like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
+    return f"on {_KINDS[kind]}: too few published times of a {like} with a known graph"
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of the models' graphs, by model id, of those that can be counted."""
+    """Profiles of the models' graphs, by model id; models that cannot be counted are left out."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)
@@ -186,7 +185,7 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 def _forecasts(
     inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
 ) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The forecasts, and on which machines an interval is too wide to be told."""
+    """The forecasts, and the machines on which an interval is too wide to be useful."""
     measured = [
         rate
         for place in {place.place.hardware.id: place.place for place in tasks}.values()
@@ -200,14 +199,14 @@ def _forecasts(
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > _VAGUEST * forecast.low:
-            vague[task.model.id, "not known to a factor of ten"].append(task.place.hardware.name)
+            vague[task.model.id, "uncertain by a factor of ten"].append(task.place.hardware.name)
         else:
             precise.append((task, forecast))
     return precise, _no_times(vague)
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """A value for each model and reason, naming its machines."""
+    """A reason for each model and message, with the names of its machines."""
     return [
         NoTime(model, f"on {', '.join(dict.fromkeys(machines))}: {reason}")
         for (model, reason), machines in reasons.items()
@@ -215,7 +214,7 @@ def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
 
 
 def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
-    """A machine as predictions need it, or why nothing is predicted for it."""
+    """A machine as predictions need it, or the reason why nothing is predicted for it."""
     if hardware.accelerators:
         return _accelerated(hardware, evidence)
     device = cpu_of(hardware)
@@ -248,7 +247,7 @@ def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
 
 
 def _runtime_name(software: str) -> str:
-    """The package as people call it."""
+    """The usual name of a package and its release."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"
 
@@ -260,7 +259,7 @@ def _questions(
     evidence: _Learnt,
     precision: Precision | None,
 ) -> tuple[list[_Task], list[NoTime]]:
-    """Training and inference, and on which machines neither has a time."""
+    """Training and inference of a model, and the machines on which neither has a time."""
     tasks: list[_Task] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     nearest = cache(partial(nearest_program, model.task, profile, evidence.rates))
@@ -298,7 +297,7 @@ def _questions(
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """The work in our runtime, and in the program of others."""
+    """The work in our runtime, and in a published program."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _Task(model, place, replace(work, batch=least_batch))
@@ -325,9 +324,9 @@ def _needed_bytes(
 ) -> float:
     """Memory that all devices of a machine need together.
 
-    Training keeps what the forward pass writes, about half of what it moves, in 16 bits if mixed,
-    and for each parameter its gradient and the optimizer's states, in four bytes. Inference keeps
-    its parameters on every device.
+    Training stores the outputs of the forward pass, about half of the bytes that it moves, in 16
+    bits if mixed, and four bytes for each parameter, gradient and state of the optimizer. Inference
+    stores its parameters on every device.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:
@@ -346,7 +345,7 @@ def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Obser
         evidence = Evidence(f"{published.source}: {published.file}", _PAGE)
     scale = published.per_second / forecast.per_second if published else 1.0
     rates = (scale * rate for rate in (forecast.high, forecast.per_second, forecast.low))
-    # Digits beyond these depend on what else was asked at once.
+    # Further digits depend on the other questions of the call.
     step = Time.from_floats(*(float(f"{batch / rate:.6g}") for rate in rates))
     return Observation(
         workload=Workload.of_model(task.model),

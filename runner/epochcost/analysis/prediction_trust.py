@@ -1,7 +1,7 @@
-"""How far predictions are off and what following them costs: one file, which the pages quote.
+"""Errors of predictions and the cost of following them: one file, which the pages quote.
 
-It takes a minute to compute, so it is kept as data with a digest of what it follows from; whatever
-quotes it can tell whether it is stale. The package ``predict`` withholds and forecasts.
+The figures take a minute to compute, so they are stored with a digest of everything that they
+depend on. Quoting pages can tell whether they are stale. ``predict`` withholds and forecasts rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRUST_FILE = "data/prediction-trust.json"
 COMMAND = "epochcost trust"
 _CODE = Path(predict.__file__).parent
 _DIGESTED = (".toml", ".csv", ".py")
-# Of one accelerator, evenly spread over its times.
+# Rows of an accelerator in the file, evenly spread over its times.
 _MOST_SHOWN = 8
 
 
@@ -67,7 +67,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Extra cost of the cheapest accelerator by predictions over the truly cheapest."""
+    """Extra cost of the predicted cheapest accelerator over the truly cheapest."""
 
     name: str
     predictions: Regret
@@ -76,10 +76,10 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """All figures; ``digest`` is of what they follow from but the prices, whose last day is given.
+    """All figures; ``digest`` covers their inputs except prices, whose last day is stored.
 
-    ``all`` is over every row, ``groups`` by what was withheld, ``classes`` by source and mode, and
-    by precision and mode, where accelerators were.
+    ``all`` covers every row, ``groups`` are by withheld name. ``classes`` are by source and mode
+    and by precision and mode, with accelerators withheld.
     """
 
     digest: str
@@ -98,7 +98,7 @@ _FILE = TypeAdapter(Trust)
 class Headline:
     """Half of ``rows`` predictions were within ``factor`` of the truth.
 
-    ``coverage`` is the share of their 90 % intervals that held it.
+    ``coverage`` is the share of their 90 % intervals that contained it.
     """
 
     rows: int
@@ -107,7 +107,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """The figures that other pages quote: over all rows with accelerators (or others) withheld."""
+    """The figures that other pages quote, over all rows with accelerators (or others) withheld."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -115,7 +115,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file of the docs folder; None without one. Raises ResultError on another form."""
+    """Read the file of the docs folder; None without one. Raises ResultError for another form."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -133,9 +133,9 @@ def as_text(trust: Trust) -> str:
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """Fault of figures that follow from older data or code; None if they are current.
+    """The fault of figures that depend on older data or code; None if they are current.
 
-    ``root`` is the folder with ``specs/``. Where ``docs`` has no figures, nothing is stale.
+    ``root`` is the folder with ``specs/``. If ``docs`` has no figures, nothing is stale.
     """
     path = docs / TRUST_FILE
     try:
@@ -149,7 +149,7 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """Digest of observations, devices and the code of predictions, whatever the prices."""
+    """Digest of observations, devices and the code of predictions, without prices."""
     content = hashlib.sha256()
     for folder in (root / "specs/devices", root / "specs/observations", _CODE):
         for path in sorted(folder.glob("*.*")):
@@ -159,7 +159,7 @@ def digest(root: Path) -> str:
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
-    """Withhold one thing after the other, saying which; None where nothing is learnt from.
+    """Withhold accelerators, models and sources in turn, with progress; None without rates.
 
     Raises InputError for a table of observations that cannot be read.
     """
@@ -235,7 +235,7 @@ def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str
 
 
 def _choices(catalogue: Catalogue, devices: Devices, rows: Sequence[Tried]) -> Iterator[Choices]:
-    """Among what is learnt from, and in each table of tuned programs by itself."""
+    """Regret among the rows that predictions learn from, and in each table of tuned programs."""
     hourly = hourly_prices(catalogue, devices)
     choices = [Choices("what predictions learn from", *regrets(rows, devices, hourly))]
     for table in catalogue.tables_of("examples"):

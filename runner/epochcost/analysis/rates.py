@@ -1,9 +1,9 @@
-"""Rates that predictions learn from beside the tables of GPUs: on CPUs, and our own on GPUs.
+"""Rates that predictions learn from, besides the tables of GPUs: on CPUs, and our own on GPUs.
 
-Machines without accelerators are so many vCPUs of one make. Rates on them are our own results,
-published timings of our models, and tables that name CPUs. A vCPU counts as any other, and in what
-makes differ is learnt from rates: of rented CPUs neither the clock under load nor the share of the
-memory's bandwidth is published. Models that were measured on a GPU machine sharpen its predictions.
+A machine without accelerators is described by its vCPUs and their make. Rates on such machines are
+our own results, published timings of our models, and tables that name CPUs. Makes differ only by
+rates: neither the clock under load nor the share of the memory's bandwidth is published for rented
+CPUs. Models that were measured on a GPU machine sharpen its predictions.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from epochcost.specs.study import Mode, Provider
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")
-# Of fewer makes nothing follows for another.
+# With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Some vCPUs of a make as a device. Its facts are their number and say nothing of the make."""
+    """A number of vCPUs of a make as a device; its facts depend on the number only."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
-    # Not validated: any text may be a make, and no spec has it for an id.
+    # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
         id=f"{stem}-{vcpus}",
         name=f"{make}, {vcpus} vCPUs",
@@ -52,9 +52,9 @@ def cpu_device(make: str, vcpus: int) -> Device:
 
 
 def cpu_of(hardware: Hardware) -> Device | str:
-    """The CPUs of a machine of the catalogue, or why nothing is predicted for it."""
+    """The CPUs of a machine of the catalogue, or the reason why nothing is predicted for it."""
     if hardware.detected:
-        return "its CPUs are read where it measures"
+        return "its CPUs are only known when it measures"
     if hardware.vcpus is None or hardware.cpu is None:
         return "its CPUs are not known"
     if re.search(r"\bArm\b", hardware.cpu):
@@ -63,7 +63,7 @@ def cpu_of(hardware: Hardware) -> Device | str:
 
 
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
-    """The models whose rates are learnt from, where their graphs can be counted."""
+    """The models with counted graphs whose rates are learnt from."""
     results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
     published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
     return frozenset((*(result.trial.model for result in results), *published))
@@ -72,7 +72,7 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """Rates of each work and machine in fp32, and the machines; none of too few makes.
+    """Rates of each work and machine in fp32, and the machines; empty if there are too few makes.
 
     ``profiles`` are by model id; ``software`` names the runtime of our own results. Raises
     InputError for a table that cannot be read.
@@ -98,7 +98,7 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Rates of plain trials on one ``device`` of a GPU machine, of models with kin.
+    """Rates of plain trials on one ``device`` of a GPU machine, of models with similar works.
 
     Trials on a machine that contradicts its spec are left out.
     """
@@ -113,7 +113,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Our latest sound results on CPUs or GPUs, of steps that compute all passes."""
+    """Our latest valid results on CPUs or GPUs, of steps that compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
@@ -123,7 +123,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Our latest sound results on all CPUs of a machine or some."""
+    """Our latest valid results on all or some CPUs of a machine."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
@@ -144,7 +144,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
-    """Training of our models that others timed on one machine of the catalogue."""
+    """Published training times of our models on one machine of the catalogue."""
     for source in catalogue.published.values():
         for timing in source.timings if source.model in catalogue.models else ():
             hardware = catalogue.hardware[timing.hardware]

@@ -1,7 +1,7 @@
-"""Declared replays: which work, saved how, over which trace, at what cost.
+"""Play declared replays: a training on spot machines over a recorded trace of prices.
 
-Reads from the catalogue and from known times what a replay needs. How jobs and policies act is left
-to `cost.replay`.
+This module takes the inputs of a replay from the catalogue and from known times. `cost.replay`
+simulates jobs and policies.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A declared replay, played: ``results`` of staying first, then of other policies.
+    """A played replay: ``results`` of staying first, then of other policies.
 
-    ``time`` is of the work, by the ``kind`` of evidence; ``state_gb`` are saved of it.
+    ``time`` is of the work, by the ``kind`` of evidence; each saved state has ``state_gb``.
     """
 
     spec: ReplayedJob
@@ -61,13 +61,13 @@ class Replayed:
 
     @property
     def home(self) -> int:
-        """The number of the zone that is best to stay in."""
+        """The number of the zone that is cheapest to stay in."""
         return self.market.zones.index(str(self.results[0].zone))
 
     def costs_by_start(self) -> Iterator[tuple[str, float, float]]:
         """Policy, start in seconds since 1970, and cost, of starts that end within the trace.
 
-        A policy whose costs are those of one before it is left out.
+        A policy with the same costs as an earlier one is left out.
         """
         starts = evenly_spaced_starts(self.market, self.job, _DRAWN_STARTS)
         drawn: list[Floats] = []
@@ -81,10 +81,10 @@ class Replayed:
                 yield result.policy, self.trace.start + float(starts[at]), float(outcome.cost[at])
 
     def break_even_per_hour(self) -> float | None:
-        """Interruptions an hour from which on staying costs more than on demand.
+        """Interruptions an hour above which staying costs more than on demand.
 
-        By the closed form at the mean price of the best zone, with the best interval at each rate;
-        None without a price on demand, or if spot is dearer however seldom it is interrupted.
+        By the closed form at the mean price of the best zone, with the best interval at each rate.
+        None without an on-demand price, or if spot is dearer even without interruptions.
         """
         on_demand = self.job.on_demand_cost
         if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:
@@ -105,11 +105,11 @@ class Replayed:
 
 
 def play(catalogue: Catalogue, observations: Iterable[Observation], spec: ReplayedJob) -> Replayed:
-    """Play a declared replay; raises InputError for an unsound trace or job."""
+    """Play a declared replay; raises InputError for an invalid trace or job."""
     trace = read_trace(catalogue.files[f"replays/{spec.id}"].parent / spec.trace)
     market = Market(trace)
     timed = _best_known(observations, spec)
-    assert timed.full is not None, "chosen as it has a time"
+    assert timed.full is not None, "only times of full trainings are chosen"
     state_gb = float(spec.state_gb or _state_gb(catalogue, catalogue.model(spec.model)))
     save = state_gb / float(spec.disk_gb_per_second)
     deadline = spec.deadline_hours
@@ -128,7 +128,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """The full training in the least time: measured before published before predicted."""
+    """The shortest full training, measured before published before predicted."""
     candidates = [
         observation
         for observation in observations
@@ -156,7 +156,7 @@ def _state_gb(catalogue: Catalogue, model: Model) -> float:
 
 
 def on_demand_per_hour(catalogue: Catalogue, hardware: str, currency: str) -> float | None:
-    """The least price of an hour of a machine on demand; None if none is known."""
+    """The lowest on-demand price of an hour of a machine; None without one."""
     machine = catalogue.machine(hardware)
     hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
     totals = [

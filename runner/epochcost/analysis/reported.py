@@ -1,7 +1,7 @@
-"""Cost of tokens in runs that a reader measured with another tool, at the price they pay.
+"""Cost of tokens in runs that a reader measured with another tool, at the reader's price.
 
-The bill of the whole run is shared by all tokens, by those that were read or by those that were
-written: three answers to what a million cost, of which no two add up.
+The bill of the whole run is divided by all tokens, by those read and by those written. These are
+three costs of a million tokens, and no two of them add up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOUR_SECONDS = 3600
 class ReportedRow:
     """A reported run with the cost of a million tokens, of a million read and of one written.
 
-    ``plan`` says who pays what; ``hour`` is the cost of all its machines or GPUs for an hour.
+    ``plan`` describes the price; ``hour`` is the cost of all its machines or GPUs for an hour.
     """
 
     record: ReportedRun
@@ -49,14 +49,14 @@ class ReportedRow:
 
     @property
     def place(self) -> str:
-        """The machines and the GPUs of theirs that served."""
+        """The machines and their GPUs that served."""
         machines, gpus = self.record.terms.machines, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
         return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"
 
     @property
     def software(self) -> str:
-        """What measured, what served and in which precision."""
+        """The tool, the serving software and the precision."""
         terms, run = self.record.terms, self.run
         served = (terms.software or run.software, terms.precision or run.precision)
         return ", ".join(filter(None, (run.tool, *served)))
@@ -113,7 +113,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read and written in so many seconds: by counts, else by the rates of the file."""
+    """Tokens read and written, and the seconds: by counts, else by the rates of the file."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0
@@ -124,16 +124,16 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
     if isinstance(hour, Unpriced):
         return hour
     if tokens <= 0:
-        return Unpriced("no such tokens")
+        return Unpriced("the run has no such tokens")
     with exact_arithmetic():
         amount = hour.mean * seconds * MILLION / (tokens * _HOUR_SECONDS)
     return Estimate(amount, amount, amount, hour.currency, hour.price_id, hour.assumed)
 
 
 def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
-    """A doubt where whole machines are paid and some of their GPUs did not serve."""
+    """A doubt if whole machines are paid and some of their GPUs did not serve."""
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
     paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
     gpus = record.terms.gpus
     if record.terms.gpu_hour is None and gpus is not None and gpus < paid:
-        yield f"{gpus} of {paid} GPUs served, and the price is of all"
+        yield f"{gpus} of {paid} GPUs served, but the price covers all"

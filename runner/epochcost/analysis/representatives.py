@@ -1,4 +1,4 @@
-"""Which stored result stands for a piece of work on a host, and what is doubtful about a result.
+"""Choose the stored result that represents a work on a host, and list doubts about a result.
 
 Times and costs of results belong to `observations`, `serving` and `tokens`.
 """
@@ -12,11 +12,13 @@ from epochcost.plan.work import Steps
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 
-_FED = "its weights were inputs: a server, which holds them, takes up to a third less"
+_FED = (
+    "weights were passed as inputs: a server that keeps them loaded needs up to a third less time"
+)
 
 
 def is_of_steps(result: Result) -> bool:
-    """Whether it is neither of LoadGen's scenarios nor of a decoder's phases."""
+    """Whether it timed steps, instead of LoadGen's scenarios or a decoder's phases."""
     return isinstance(result.trial.work, Steps)
 
 
@@ -26,11 +28,12 @@ def host_of(result: Result) -> tuple[str, str]:
 
 
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
-    """The result that stands for each configuration on each host: the latest.
+    """The latest result of each configuration on each host.
 
-    A trial's id changes with the runtime, the spec and this package, so an older version's result
-    of the same model, mode, provider, batch size, threads, load and variant gives way to the newer
-    one. Studies may ask the same of one version with other samples: then that of more rounds does.
+    A trial's id changes with the runtime, the spec and this package, so a newer version's result of
+    the same model, mode, provider, batch size, threads, load and variant replaces the older one.
+    Studies may repeat a trial of one version with another number of rounds: then the result with
+    more rounds is used.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -46,9 +49,9 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether a result is of another version than the later one, or was taken in no more rounds.
+    """Whether the later result has another version, or at least as many rounds.
 
-    Precision does not decide: of two intervals the narrower would hold the truth less often.
+    Precision does not decide: choosing the narrower interval would cover the truth less often.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more
@@ -64,7 +67,7 @@ def doubts_about(result: Result) -> tuple[str, ...]:
     """How the machine differs from the declared one, and why the result may not repeat."""
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
-        *(f"measured as is: {contradiction}" for contradiction in result.contradictions),
+        *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),
         *(f"unstable: {symptom.phrase}" for symptom in symptoms),
         *([_FED] if trial.mode == "inference" and not trial.stored_weights else ()),
     )

@@ -1,16 +1,16 @@
-"""Achieved operations per second beside what a machine could do at most: the roofline.
+"""Achieved operations per second against the most that a machine can do: the roofline.
 
-Of two kinds of roof, that of the spec is what a maker publishes; the other is what the very host
-did at most when a product of matrices and a copy of memory were timed on it. Other programs make
-such a time longer and never shorter, so its roof is that of the shortest.
+There are two kinds of roof. The spec states the maker's peaks; the measured roof is the fastest
+product of matrices and the fastest copy of memory on the same host. Other programs only slow such
+a benchmark down, so its shortest time counts.
 
-Operations are counted from the graph, times are measured or published. The bytes counted are those
-of parameters, optimizer state and gradients alone, tables that are looked up left out: the least
-that a step moves. A point therefore stands at or right of its true place, below the roof all the
-same (Williams, Waterman and Patterson 2009, "Roofline").
+Operations are counted from the graph; times are measured or published. Counted bytes are those of
+parameters, optimizer state and gradients, without lookup tables: the least that a step moves. A
+point therefore lies at or right of its true place, and still below the roof (Williams, Waterman and
+Patterson 2009, "Roofline").
 
-A step of decoding reads every weight once and the cache of each sequence. Those bytes over the
-fastest copy of memory on the very host are the least time of both parts; only the sum is timed.
+A decoding step reads every weight once and the cache of each sequence. Those bytes over the fastest
+copy of memory on the host give the shortest possible time of both; only their sum is timed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """The peaks of one device of a machine, all of its chips together; None: not in the spec."""
+    """The peaks of all chips of a machine's device together; None if the spec has none."""
 
     device: str
     peak_flops: float | None
@@ -54,7 +54,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """The highest rates that some threads of a host reached."""
+    """The highest rates of a host at some number of threads."""
 
     ceiling: Ceiling
     stored: StoredCeilings
@@ -74,8 +74,7 @@ class MeasuredRoof:
 class AchievedRate:
     """Operations and bytes a second of a timed work.
 
-    ``measured`` are the roofs of the host that did it, fewest threads first; none for a published
-    figure.
+    ``measured`` are the roofs of its host, fewest threads first; none for a published figure.
     """
 
     observed: Observation
@@ -86,24 +85,24 @@ class AchievedRate:
 
     @property
     def of_peak(self) -> float | None:
-        """The share of the peak operations; None where the spec has no peak."""
+        """The share of the peak operations; None if the spec has no peak."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
 
     @property
     def of_measured_peak(self) -> float | None:
-        """The share of the most operations of any threads; None where none were measured."""
+        """The share of the most operations at any number of threads; None if none were measured."""
         peaks = [roof.peak_flops for roof in self.measured]
         return self.flops_per_second / max(peaks) if peaks else None
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """The least share of the fastest copy of any threads; None where none was measured."""
+        """The least share of the fastest copy at any number of threads; None without one."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """The least share of the peak bandwidth; None where the spec has none."""
+        """The least share of the peak bandwidth; None if the spec has none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -111,7 +110,7 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """The best of each workload, mode and device, highest first; uncounted models are left out."""
+    """The best rate of each counted workload, mode and device, highest first."""
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
         observed = achieved.observed
@@ -165,7 +164,7 @@ def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[Mea
 
 
 def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
-    """Measured roofs of a machine's very host, fewest threads first."""
+    """Measured roofs of a machine's host, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
         measured
@@ -175,7 +174,7 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 
 
 def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
-    """Operations and least bytes of one step; None where frozen parameters spoil the count."""
+    """Operations and least bytes of one step; None if frozen parameters invalidate the count."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):
@@ -184,13 +183,13 @@ def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[flo
         return forward, weights
     if model.training is None:
         return None
-    # Read forward and backward, a gradient written, and the update as `step_parts` counts it.
+    # Weights are read twice, gradients written once, and the update as `step_parts` counts it.
     return PASSES_PER_STEP * forward, (6 + 2 * optimizer_states(model.training.optimizer)) * weights
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedStep:
-    """A timed step of decoding, and the least seconds that memory takes for its reads."""
+    """A timed step of decoding, and the least seconds for its reads from memory."""
 
     decoder: TimedDecoder
     timed: PhaseTime
@@ -199,12 +198,12 @@ class DecodedStep:
 
     @property
     def of_ceiling(self) -> float:
-        """The least time over the time that it took; above 1 where caches helped."""
+        """The least time over the measured time; above 1 if caches helped."""
         return (self.weight_seconds + self.cache_seconds) / float(self.timed.step.mean)
 
 
 def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
-    """Every decoding of a decoder on a host whose memory was measured; of others none."""
+    """Every decoding step of a decoder on a host with measured memory; none on other hosts."""
     model = inputs.catalogue.models[timed.model]
     counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
     roofs = roofs_of_host(inputs, timed.machine)
@@ -212,7 +211,7 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     if counted is None or model.decoder is None or weight is None or not roofs:
         return
     rate = max(roof.bytes_per_second for roof in roofs)
-    # Weights of few bits have half precision around them on a GPU.
+    # On a GPU, numbers besides weights of few bits have half precision.
     single = timed.precision == "fp32" or (
         timed.precision == "int4" and timed.machine.device == "cpu"
     )

@@ -1,8 +1,8 @@
 """Join timed workloads with price plans to rows, and choose among them.
 
-Everything that the site shows is read from rows: what is cheapest, what is fastest, what each
-timed workload costs today, how surely, and what is known of its accuracy. Figures of different
-machines are never pooled, and a missing price stays a state.
+The site reads everything from rows: the cheapest and the fastest machine, today's cost of each
+timed workload, its certainty and its accuracy. Figures of different machines are never pooled, and
+a missing price stays missing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ GOAL_WORDS: Mapping[Goal, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation under one price plan, with the cost of each goal that it is about.
+    """An observation under one price plan, with the cost of each of its goals.
 
-    ``current`` says that no newer price of the same plan is known; a superseded one stays in the
-    tables, dated, and ``answers`` nothing. ``price`` None: no price is known.
+    ``current`` is False if the plan has a newer price; such a row stays in the tables, dated, and
+    is no answer. ``price`` is None if no price is known.
     """
 
     observed: Observation
@@ -63,23 +63,23 @@ class Row:
 
     @property
     def answers(self) -> bool:
-        """Whether the row may be the answer to what is cheapest or fastest."""
+        """Whether the row may be the cheapest or fastest answer."""
         return self.current and self.observed.epochs_known
 
     @property
     def assumed(self) -> bool:
-        """Whether the price is an assumption and nobody's price list."""
+        """Whether the price is an assumption."""
         return self.price is not None and self.price.assumed
 
     @property
     def reservation(self) -> str:
-        """Why its cost is no answer while others are; empty where it may be one."""
+        """The reason why other rows are preferred as an answer; empty without one."""
         of_price = self.price.reservation if self.price else ""
         return self.observed.imprecise or of_price
 
     @property
     def mark(self) -> str:
-        """How sure the figure is, in the words that tables and legends use."""
+        """The certainty of the figure in the words of tables and legends."""
         return mark_of(self.observed.kind, self.price)
 
     @property
@@ -104,16 +104,16 @@ class Row:
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal, quantity: Quantity) -> Vector:
-        """Draws of what the goal costs, which is known, or of its time [DRAWS]."""
+        """Draws of the goal's cost, which must be known, or of its time [DRAWS]."""
         time, cost = self.time(goal), self.estimate(goal)
-        assert time is not None, "what has a cost has a time"
-        assert cost is not None, "draws are of a cost that is known"
+        assert time is not None, "a cost comes from a time"
+        assert cost is not None, "callers draw known costs only"
         value = cost if quantity == "cost" else time
         return draws_along(self.observed, time, (value.low, value.mean, value.high))
 
 
 def mark_of(kind: str, price: Price | None) -> str:
-    """How sure a figure of a kind under a price is."""
+    """The certainty of a figure of a kind under a price."""
     return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
@@ -122,7 +122,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
     # Once for each machine: there may be many thousand observations.
     current = {name: current_prices(catalogue.prices_of(name)) for name in catalogue.hardware}
     today = {price.id for prices in current.values() for price in prices}
-    # One context for all bills: each would set its own.
+    # One context for all bills, because setting one for each is slow.
     with exact_arithmetic():
         rows = [
             Row(
@@ -140,7 +140,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """Today's plans of the machine and, for a published figure, the one that its source paid."""
+    """Today's plans of the machine and, for a published figure, the plan that its source paid."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -166,7 +166,7 @@ def group_by(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A row as the answer to a goal, which it is about."""
+    """A row as the answer to one of its goals."""
 
     row: Row
     goal: Goal
@@ -183,17 +183,17 @@ class Choice:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """The rows of each stack apart, for their times do not compete; the better known first.
+    """The rows of each stack separately, as their times do not compete; the better known first.
 
-    That is the one whose cheapest answer has no reservation, says its precision, was measured, else
-    published, else is predicted more narrowly.
+    That is the stack whose cheapest answer has no reservation and a stated precision; then measured
+    before published before predicted, and narrow predictions before wide ones.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the stack whose answer is known best; empty where none is about the goal."""
+    """The rows of the stack with the best known answer; empty if no row has the goal."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -215,8 +215,8 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, floa
 class Answer:
     """The best ways to a goal in one stack, among current prices in one currency.
 
-    Rows with a reservation lead only where all have one. ``odds`` are those of the cheapest among
-    the rows that compete with it. ``machines`` counts the machines compared, ``unpriced`` the rows
+    Rows with a reservation lead only if all have one. ``odds`` are those of the cheapest among the
+    rows that compete with it. ``machines`` counts the machines compared, ``unpriced`` the rows
     without a price.
     """
 
@@ -229,10 +229,7 @@ class Answer:
 
 
 def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
-    """The answer for the rows of one workload; None where nothing was timed.
-
-    In the stack whose answer is known best.
-    """
+    """The answer for one workload in its best known stack; None if nothing was timed."""
     rows = better_known(rows, goal)
     timed = [Choice(row, goal) for row in rows if row.answers and row.time(goal)]
     if not timed:
@@ -256,9 +253,9 @@ def answer(rows: Sequence[Row], goal: Goal) -> Answer | None:
 def odds_of(
     choice: Row, rows: Iterable[Row], goal: Goal, quantity: Quantity = "cost"
 ) -> Odds[Machine]:
-    """The odds that a row costs or takes least of all machines, each at the best of its rows.
+    """The odds that a priced row costs or takes least of all machines, each at its best row.
 
-    Of the choice's machine no other row counts. ``choice`` has a cost.
+    Other rows of the choice's machine do not count.
     """
     draws: dict[Machine, Vector] = {}
     rivals = (row for row in rows if row.observed.machine != choice.observed.machine)
@@ -272,7 +269,7 @@ def odds_of(
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """Each machine's cheapest row for a goal, cheapest first, those with a reservation last.
 
-    Of rows of one stack, in the currency that most of them have.
+    Rows are of one stack, in the currency that most of them have.
     """
     best: dict[Machine, Row] = {}
     for candidate in sorted(_candidates(rows, goal), key=_surest_first):
@@ -281,7 +278,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort possible answers first, then those with a doubtful price only; the cheapest first."""
+    """Sort possible answers first, then rows whose price alone is doubtful; the cheapest first."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
@@ -298,7 +295,7 @@ def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
 
 
 def usual_currency(candidates: Iterable[Candidate[KeyT]]) -> str | None:
-    """The currency that most of them have; None of none."""
+    """The currency that most candidates have; None without candidates."""
     counts = Counter(candidate.cost.currency for candidate in candidates)
     return max(sorted(counts), key=counts.__getitem__, default=None)
 
@@ -309,7 +306,7 @@ def _fastest_first(choice: Choice) -> tuple[Decimal, Decimal]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row as a job that can be billed anew, with its cost and all that is uncertain about it."""
+    """A row as a job whose bill can be recomputed, with its cost and its uncertain inputs."""
 
     row: Row
     job: PricedJob
@@ -327,9 +324,8 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
     """The offers of one stack's rows that may answer, in the currency that most of them have.
 
-    The job is the goal, ``repetitions`` times over.
-    Those with a reservation are compared only where all have one.
-    A candidate's time is on the wall: with start-ups and what is expected of interruptions.
+    The job is the goal, ``repetitions`` times. Rows with a reservation compete only if all have
+    one. A candidate's time is wall time, with start-ups and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []
@@ -365,7 +361,7 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
 
 
 def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """The row as an offer; raises InputError, with the reason, where it has no cost."""
+    """The row as an offer; raises InputError with the reason if it has no cost."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
@@ -376,7 +372,7 @@ def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
-    """The accuracy that published rows of a workload give for batch sizes, the best of each."""
+    """Published accuracies of a workload by batch size, the best of each."""
     best: dict[int, Accuracy] = {}
     for source in catalogue.published.values():
         if workload not in {source.model, source.id}:

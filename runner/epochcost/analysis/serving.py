@@ -1,11 +1,10 @@
-"""Inference under LoadGen: measured at each scenario and rate, priced at the rate that it reached.
+"""Inference under LoadGen: measured at each scenario and rate, priced at the rate it reached.
 
-Kept apart from rows of full batches: a figure that waits for arrivals or a bound answers another
-question than the cheapest million. For decoders behind an engine, phases say what a machine could
-do; here requests came at random times, waited for one another and were put together by an engine.
-Latencies between the measured rates are interpolated, on the scale on which waiting grows: as one
-over what is left of the engine's capacity, as in queues of every kind. Beyond the highest rate
-nothing is said.
+Rows of full batches are kept apart: a figure with arrivals or a latency bound answers another
+question than the cheapest million. For decoders behind an engine, requests came at random times and
+the engine batched them; phases only say what a machine could do.
+Latencies between the measured rates are interpolated on a scale that grows like queues: with one
+over the remaining capacity of the engine. Above the highest rate there is no figure.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from epochcost.units import plain, seconds
 Percent = Literal[50, 90, 99]
 PERCENTILES: tuple[Percent, ...] = (50, 90, 99)
 _HOUR_SECONDS = 3600
-# Of what an engine answers when four requests come at once the highest rate was 0.80 to 1.06, 0.86
-# at the median (five decoders; benchmarks/served_prediction.py holds what follows to them).
+# The highest rate, relative to the rate of answers to four simultaneous requests, was 0.80 to 1.06
+# with a median of 0.86 (five decoders; checked by benchmarks/served_prediction.py).
 _HIGHEST_OF_CAPACITY = 0.9
-# The search tells the highest rate to so much (``measure.loadgen``).
+# The search finds the highest rate within this factor (``measure.loadgen``).
 _RATE_PRECISION = Decimal("1.05")
 
 
 @dataclass(frozen=True, slots=True)
 class ServingRow:
-    """A scenario on a machine under a price plan; ``run`` None: no rate kept the bound.
+    """A scenario on a machine under a price plan; ``run`` is None if no rate met the bound.
 
-    ``work`` is a million samples at the rate of the run, ``million`` its cost. ``runs`` are
-    all of the trial, ``bound_seconds`` the latency that a server has to keep.
+    ``work`` is a million samples at the rate of the run, ``million`` its cost. ``runs`` are all
+    runs of the trial, ``bound_seconds`` is the latency bound of a server.
     """
 
     model: str
@@ -72,24 +71,24 @@ class ServingRow:
 
     @property
     def assumed(self) -> bool:
-        """Whether the price is an assumption and nobody's price list."""
+        """Whether the price is an assumption."""
         return self.price is not None and self.price.assumed
 
     @property
     def current(self) -> bool:
-        """Superseded plans are not shown here."""
+        """Always true: superseded plans have no rows here."""
         return True
 
     @property
     def mark(self) -> str:
-        """How sure the figure is."""
+        """The certainty of the figure."""
         return mark_of("measured", self.price)
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """A row for each scenario, machine and current price plan, in the order of the files.
 
-    Of plain trials only: the whole machine is what has a price. Requests to decoders are priced by
+    Only plain trials, because prices are of whole machines. Requests to decoders are priced by
     their tokens (``served_decoders``).
     """
     loads = [
@@ -156,7 +155,7 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurement at one rate of requests, which is the rate of their answers.
 
-    A hundred that come at random times come a tenth faster or slower than they were asked to.
+    With a hundred random arrivals, it differs by a tenth from the demanded rate.
     """
 
     per_second: Decimal
@@ -166,11 +165,11 @@ class ServedRate:
     seconds: float
 
     def first_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the time to the first token; None of too few requests."""
+        """A percentile of the time to the first token; None for too few requests."""
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the time of each further token; None of too few requests."""
+        """A percentile of the time of each further token; None for too few requests."""
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:
@@ -178,12 +177,12 @@ class ServedRate:
 
     @property
     def tokens_per_request(self) -> float:
-        """Read and written."""
+        """Tokens read and written."""
         return (self.tokens.read + self.tokens.written) / self.requests
 
     @property
     def written_per_second(self) -> float:
-        """Tokens of answers."""
+        """Tokens of answers a second."""
         return self.tokens.written / self.seconds
 
 
@@ -191,8 +190,8 @@ class ServedRate:
 class ServedDecoder:
     """A decoder behind an engine on a machine in a precision.
 
-    ``rates`` ascend, the last being the highest that keeps the bounds; none where no rate does.
-    ``joules_per_token`` is what ``meters`` read over all that was asked, by token read or written.
+    ``rates`` ascend to the highest that meets the bounds; empty if none does. ``joules_per_token``
+    is the energy that ``meters`` read over the whole trial, by token read or written.
     """
 
     model: str
@@ -210,13 +209,13 @@ class ServedDecoder:
 
     @property
     def highest(self) -> ServedRate | None:
-        """The highest rate that keeps the bounds."""
+        """The highest rate that meets the bounds."""
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """Cost of a million tokens, read or written, at a rate on a machine kept all month.
+        """Cost of a million tokens, read or written, at a rate on a machine rented all month.
 
-        Of the highest rate between the bounds of its search.
+        The highest rate is uncertain by the bounds of its search.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -228,11 +227,11 @@ class ServedDecoder:
         return Estimate(low, mean, mean, self.price.currency, self.price.id, self.price.assumed)
 
     def first_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time to the first token at any rate between those measured; None beyond."""
+        """The time to the first token at a rate within the measured ones; None outside."""
         return self._at(per_second, [rate.first_seconds(percent) for rate in self.rates])
 
     def further_seconds(self, per_second: Decimal, percent: Percent) -> float | None:
-        """The time of each further token, as ``first_seconds`` gives the first's."""
+        """The time of each further token; None outside the measured rates."""
         return self._at(per_second, [rate.further_seconds(percent) for rate in self.rates])
 
     def _at(self, per_second: Decimal, times: Sequence[float | None]) -> float | None:
@@ -241,7 +240,7 @@ class ServedDecoder:
         return interpolated(points, float(per_second), self._busy)
 
     def _busy(self, per_second: float) -> float:
-        """A rate on the scale of the logarithm of one over the capacity that it leaves."""
+        """Scale of a rate on which latencies are interpolated: -log of the free capacity."""
         highest = float(self.rates[-1].per_second)
         return -math.log1p(-_HIGHEST_OF_CAPACITY * per_second / highest)
 
@@ -249,9 +248,9 @@ class ServedDecoder:
 def interpolated(
     points: list[tuple[float, float]], place: float, scale: Callable[[float], float]
 ) -> float | None:
-    """On straight lines between the logarithms of ascending points; None outside of them.
+    """Interpolate the logarithms of ascending points linearly; None outside of them.
 
-    ``scale`` is that of the places.
+    ``scale`` transforms the places first.
     """
     for (before, low), (after, high) in itertools.pairwise(points):
         if before <= place <= after:
@@ -262,7 +261,7 @@ def interpolated(
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Every decoder behind an engine on a whole machine, by its cheapest plan of today."""
+    """Every decoder behind an engine on a whole machine, under its cheapest plan of today."""
     requested = [
         stored for stored in inputs.stored if isinstance(stored.result.trial.work, Requests)
     ]
@@ -311,7 +310,7 @@ def _hour(machine: Machine, price: Price) -> Decimal:
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """The run that counts and the shares of its rate, the lowest first."""
+    """The run that counts and the runs at shares of its rate, the lowest first."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -1,8 +1,8 @@
-"""Capacity of every machine for a decoder by predicted times: what fits, how many, how fast.
+"""Predicted capacity of every machine for a decoder: copies, sequences and rates.
 
-A machine holds copies of the model, each on as many devices as answer most requests. A copy works
-on as many sequences as its memory has room for, beside the weights and a tenth that stays free. The
-times of the phases are those of ``predict.decoders``.
+A machine holds copies of the model, each on the number of devices that answers most requests. The
+memory of a copy, less weights and a free tenth, limits its sequences. ``predict.decoders`` gives
+the times of the phases.
 """
 
 from __future__ import annotations
@@ -36,23 +36,22 @@ from epochcost.units import seconds
 ValueT = TypeVar("ValueT", float, Vector)
 
 Precision = Literal["bf16", "fp8", "int8", "int4"]
-# Of the memory, what weights and cache may take.
+# Share of the memory for weights and cache.
 _USABLE = 0.9
 _CACHED_NUMBER_BYTES = 2
 _GIB = 2**30
 # Standard deviation of the logarithm by which a chip's rates at full load depart from times of
-# phases, beyond the ranges of these (benchmarks/full_load.py).
+# phases, in addition to their ranges (benchmarks/full_load.py).
 _AT_LOAD = 0.32
 TOO_SLOW = "too slow for the bounds"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A software that serves decoders, and where.
+    """A software that serves decoders, and the devices that it supports.
 
     ``capabilities`` are the least of NVIDIA's compute capabilities by precision, ``on_processors``
-    the precisions that it serves in without an accelerator; ``most_sequences`` are continued at
-    once.
+    the precisions without an accelerator. At most ``most_sequences`` are continued at once.
     """
 
     name: str
@@ -73,10 +72,10 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
     return MappingProxyType({name: Decimal(text) for name, text in capabilities.items()})
 
 
-# After docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix).
-# On older devices bf16 is fp16, and fp8 of the weights only. As many sequences at once as published
-# rates at full load fit best (benchmarks/full_load.py); of llama.cpp one stream was published.
-# What most people run first: the cheapest of several predictions would be the luckiest one.
+# From docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix). Older
+# devices run bf16 as fp16, and fp8 for weights only. The sequences fit published rates at full load
+# best (benchmarks/full_load.py); llama.cpp published one stream. A machine is predicted under the
+# first engine that it supports: the cheapest of several predictions would be the luckiest.
 ENGINES = (
     Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
@@ -88,12 +87,12 @@ class Forecaster(Protocol):
     """Forecasts of the seconds of phases."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[SecondsForecast]:
-        """The forecast of each question, in their order."""
+        """Forecast each question, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A machine that is no answer: why, in words that several machines share, and its detail."""
+    """A machine that is no answer: ``reason`` is common to several machines, ``detail`` its own."""
 
     machine: str
     reason: str
@@ -102,7 +101,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision; the cache of ``heads`` of keys and values can be split."""
+    """A decoder in a precision; devices can split the cache of its ``heads`` of keys and values."""
 
     name: str
     form: DecoderForm
@@ -111,7 +110,7 @@ class ServedModel:
 
     @classmethod
     def of(cls, name: str, decoder: Decoder, precision: Precision) -> ServedModel | None:
-        """The decoder of a model; None without hidden and parameters."""
+        """The decoder of a model; None if its spec lacks hidden or parameters."""
         form = form_of(decoder)
         heads = 1 if decoder.key_value_rank else decoder.key_value_heads
         return None if form is None else cls(name, form, precision, heads)
@@ -122,7 +121,7 @@ class ServedModel:
         return self.form.parameters * BITS[self.precision] / 8
 
     def cached_bytes(self, devices: int) -> float:
-        """Bytes of a token in the cache of so many devices, which share heads as far as they go."""
+        """Bytes of a token in the cache of ``devices``; devices beyond ``heads`` repeat heads."""
         held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * _CACHED_NUMBER_BYTES * held_by_all
 
@@ -155,7 +154,7 @@ class Layout:
         )
 
     def sequences(self, requests: Requests) -> Iterator[int]:
-        """Powers of two of sequences for whose tokens there is room."""
+        """Powers of two of sequences whose tokens fit."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         number = 1
         while number <= most:
@@ -165,7 +164,7 @@ class Layout:
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Tokens of each prompt that stay cached from earlier requests.
 
-        As many prompts wait for their next request as are in work, in memory of their own.
+        Each sequence in work has one more cached prompt that waits for its next request.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)
@@ -184,8 +183,8 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 class _Option:
     """A layout with ``sequences`` in work in each copy, and the forecasts of its phases.
 
-    ``alone`` is that of the tokens of one sequence. ``token`` of several contains the reading of
-    the prompts that come in the meantime, its own too.
+    ``alone`` is the time of a token of a single sequence. ``token`` of several sequences includes
+    the reading of all prompts, also its own.
     """
 
     layout: Layout
@@ -201,7 +200,7 @@ class _Option:
         return self.layout.place.count // self.layout.devices
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """The machine's seconds for a request, of any seconds of the phases."""
+        """The machine's seconds for a request, from the seconds of its phases."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.copies
         return self.output * token / (self.sequences * self.copies)
@@ -220,7 +219,7 @@ class _Option:
         return max(self.alone.seconds, whole / (self.output - 1))
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether it keeps the bounds."""
+        """Whether it meets the bounds."""
         first, token = requests.first_seconds, requests.token_seconds
         late = first is not None and self.first.seconds > first
         return not late and (token is None or self.between <= token)
@@ -252,7 +251,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """The end of a range in units of its mean, as far out as rates at full load depart."""
+    """Widen the end of a range, in units of its mean, by the spread of rates at full load."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 
@@ -298,26 +297,26 @@ def predicted_capacities(
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """The best capacity of each machine and engine within the bounds, and machines without one."""
-    asking = _Questions(model, requests)
-    asked: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
+    questions = _Questions(model, requests)
+    layouts_by_engine: dict[tuple[str, str], list[tuple[Layout, int, list[int]]]] = {}
     for layout in layouts:
-        numbered = asked.setdefault((layout.place.machine.name, layout.engine.name), [])
+        numbered = layouts_by_engine.setdefault((layout.place.machine.name, layout.engine.name), [])
         for sequences in layout.sequences(requests):
             cached = layout.cached_tokens(requests, sequences)
             phases: tuple[tuple[Kind, int], ...]
             phases = ("first", 1), ("token", 1), ("token", sequences)
-            numbers = [asking.number(layout, kind, many, cached) for kind, many in phases]
+            numbers = [questions.number(layout, kind, many, cached) for kind, many in phases]
             numbered.append((layout, sequences, numbers))
-    forecasts = forecaster.forecasts(asking.questions)
+    forecasts = forecaster.forecasts(questions.questions)
     capacities, refusals = [], []
-    for (machine, _), rows in asked.items():
+    for (machine, _), rows in layouts_by_engine.items():
         options = [
             _Option(layout, sequences, requests.output, *(forecasts[at] for at in numbers))
             for layout, sequences, numbers in rows
         ]
-        kept = [option for option in options if option.keeps(requests)]
-        if kept:
-            best = min(kept, key=lambda option: option.seconds)
+        sufficient = [option for option in options if option.keeps(requests)]
+        if sufficient:
+            best = min(sufficient, key=lambda option: option.seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
             refusals.append(Refusal(machine, TOO_SLOW, _at_best(options)))
@@ -327,15 +326,15 @@ def predicted_capacities(
 def _at_best(options: Sequence[_Option]) -> str:
     first = seconds(min(option.first.seconds for option in options))
     token = seconds(min(option.between for option in options))
-    return f"first token {first}, each more {token}"
+    return f"first token {first}, each further {token}"
 
 
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Ways to hold a model and one request, and machines without one, each with the reason.
+    """Layouts that hold a model and one request, and machines without one, with the reasons.
 
-    On each machine under the first of the engines that serves there.
+    Each machine uses the first of the engines that supports it.
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"
@@ -345,11 +344,11 @@ def fitting(
     for place in places:
         serving = [engine for engine in engines if engine.serves(place, model.precision)]
         options = [each for engine in serving[:1] for each in layouts_of(model, place, engine)]
-        held = [layout for layout in options if layout.room >= requests.tokens]
-        layouts += held
+        large = [layout for layout in options if layout.room >= requests.tokens]
+        layouts += large
         if not serving:
             refusals.append(Refusal(place.machine.name, unserved))
-        elif not held:
+        elif not large:
             has = f"has {memory_words(place.memory_bytes * place.count)}"
             refusals.append(Refusal(place.machine.name, too_large, has))
     return layouts, refusals

@@ -1,8 +1,7 @@
-"""The answer to requests for tokens: machines and APIs side by side, the cheapest first.
+"""The answer to requests for tokens: machines and APIs in one list, the cheapest first.
 
-Times of our own phases stand as measured, those of all other machines are predicted. What a rate of
-requests costs is computed in ``tokens``, what machines hold and how fast they are in
-``serving_capacity``.
+Times of our own phases are measured, those of all other machines are predicted. ``tokens`` computes
+the cost of a rate of requests, ``serving_capacity`` the capacity of machines.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from epochcost.predict.process import Vector
 from epochcost.results.kept import Keep
 from epochcost.units import seconds
 
-# Precisions of our own phases that stand beside predicted ones in 16 bits.
+# Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
 Software = Literal["vLLM", "TensorRT-LLM", "llama.cpp", "ONNX Runtime"]
 Way = ServingOffer | ApiOffer
@@ -71,10 +70,10 @@ _KEPT = Keep(
 
 @dataclass(frozen=True)
 class TokenAnswer:
-    """Requests to a model in a precision, and who answers them for how much.
+    """Requests to a model in a precision, and the machines and APIs that answer them, with costs.
 
     ``offers`` are every machine under every plan, ``apis`` every API, both cheapest first.
-    ``refused`` are machines that are no answer. ``served`` and ``reported`` were measured at load.
+    ``refused`` are machines that cannot answer. ``served`` and ``reported`` were measured at load.
     """
 
     model: str
@@ -111,7 +110,7 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """Odds of the first way among all without a reservation, by ``name_of``; None of none."""
+        """Odds of the first way among all without a reservation, by ``name_of``; None if none."""
         competing = [way for way in self.ways if not reservation_of(way)] or self.ways
         draws: dict[str, Vector] = {}
         for way in competing:
@@ -127,9 +126,9 @@ class TokenAnswer:
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
     def wins_from(self, api: ApiOffer) -> tuple[Decimal, ServingOffer] | None:
-        """The least requests a second from which a machine is cheaper than an API.
+        """The least requests a second at which a machine is cheaper than an API, and the machine.
 
-        And the machine; None where none is even when it is never idle.
+        None if the API is cheaper than every machine that is never idle.
         """
         rates = [
             (rate, offer)
@@ -148,7 +147,7 @@ def name_of(way: Way) -> str:
 
 
 def reservation_of(way: Way) -> str:
-    """Why a way is no answer while others are; empty where it may be one."""
+    """The reason why other ways are preferred as an answer; empty without one."""
     if isinstance(way, ApiOffer):
         return "no longer offered" if way.ended else ""
     return way.price.reservation
@@ -167,7 +166,8 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 class TokenMarket:
     """Machines and APIs of a project, for the requests of any of its decoders.
 
-    What several answers need is read once. ``forecaster`` replaces that of the project's tables.
+    Common inputs of several answers are read once. ``forecaster`` replaces that of the project's
+    tables.
     """
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
@@ -176,7 +176,7 @@ class TokenMarket:
 
     @cached_property
     def _forecasts(self) -> Forecaster:
-        """Forecasts by the tables of others."""
+        """Forecasts by published tables."""
         rows = sound_rows(token_rows(self._inputs.catalogue))
         return ServingForecaster(rows, self._inputs.cache)
 
@@ -187,12 +187,12 @@ class TokenMarket:
 
     @property
     def forecaster(self) -> Forecaster:
-        """Forecasts of phases on any device; needs the tables of others."""
+        """Forecasts of phases on any device; needs published tables."""
         return self._forecaster or self._forecasts
 
     @property
     def forecasts_tokens(self) -> bool:
-        """Whether there is anything to forecast tokens by."""
+        """Whether there are rows to forecast tokens from."""
         return self._forecaster is not None or bool(self._inputs.catalogue.tables_of("tokens"))
 
     @property
@@ -202,7 +202,7 @@ class TokenMarket:
 
     @cached_property
     def evidence(self) -> str:
-        """A digest of all that forecasts learn from."""
+        """A digest of all inputs of forecasts."""
         catalogue = self._inputs.catalogue
         digest = hashlib.sha256(repr((catalogue.devices, catalogue.models)).encode())
         tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
@@ -226,11 +226,11 @@ class TokenMarket:
         software: Software | None = None,
         devices: int | None = None,
     ) -> TokenAnswer:
-        """Everything that answers requests to a model in a precision, or in one software only.
+        """The answer to requests to a model in a precision, in one software or any.
 
-        ``devices`` are those of a machine at most. Our own phases stand beside 16 bits in 32 bits,
-        too. Raises InputError for a model that generates no tokens, for requests beyond its
-        context, and where nothing answers.
+        A machine has at most ``devices``. Our own phases in 32 bits are listed with 16 bits. Raises
+        InputError for a model that generates no tokens, for requests beyond its context, and if
+        nothing answers.
         """
         catalogue = self._inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -310,12 +310,12 @@ def token_answer(
     software: Software | None = None,
     devices: int | None = None,
 ) -> TokenAnswer:
-    """The answer of a market of one question; raises as ``TokenMarket.answer`` does."""
+    """The answer of a market for one question; raises as ``TokenMarket.answer`` does."""
     return TokenMarket(inputs).answer(name, requests, precision, software, devices)
 
 
 def _nothing(answer: TokenAnswer) -> str:
-    """Why nothing answers."""
+    """The reason why nothing answers, and a remedy."""
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
     reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
     return (
@@ -326,14 +326,14 @@ def _nothing(answer: TokenAnswer) -> str:
 
 
 def _refusal(timed: TimedDecoder, requests: Requests) -> Refusal:
-    """Why a machine whose phases were timed is no answer."""
+    """The reason why a machine with timed phases cannot answer."""
     where = f"{timed.machine.name} in {timed.precision}"
     reached = list(capacities(timed, requests))
     if reached:
         first = seconds(float(min(capacity.first.mean for capacity in reached)))
         token = seconds(float(min(capacity.token.mean for capacity in reached)))
-        return Refusal(where, TOO_SLOW, f"first token {first}, each more {token}")
+        return Refusal(where, TOO_SLOW, f"first token {first}, each further {token}")
     lengths = "; ".join(
         f"{name} of {low} to {high} tokens" for name, (low, high) in timed.lengths.items()
     )
-    return Refusal(where, "not timed for such lengths", f"timed are {lengths}")
+    return Refusal(where, "not timed at these lengths", f"timed: {lengths}")

@@ -1,10 +1,10 @@
 """Cost of tokens: requests to a decoder, on machines with a price and behind APIs.
 
-A request is a prompt that is read and an answer that is written token by token. The machine keeps
-some sequences in work: it reads each prompt by itself, and adds a token to all of them at once, as
-servers with continuous batching do (Yu et al., Orca, OSDI 2022). From the times of these phases
-follow how many requests a second it does at most, and how long a token takes there; what queues add
-is not in the phases. Phases that nobody measured are predicted in ``serving_capacity``.
+A request is a prompt that is read and an answer that is written token by token. The machine works
+on several sequences: it reads each prompt alone, and adds a token to all of them together, as
+servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give the
+most requests a second and the time of a token at that rate, without waiting in queues.
+``serving_capacity`` predicts phases that were not measured.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _HOUR_SECONDS = Decimal(3600)
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests a second, their lengths in tokens, and the bounds that answers must keep.
+    """Requests a second, their lengths in tokens, and the bounds on answers.
 
-    ``first_seconds`` bounds the time to the first token, ``token_seconds`` that between two.
-    ``cached_share`` of each prompt was read before: earlier turns, or the system's prompt.
+    ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two.
+    ``cached_share`` of each prompt is already cached, such as earlier turns or a system prompt.
     """
 
     per_second: Decimal
@@ -59,7 +59,7 @@ class Requests:
 class Deployment:
     """A decoder on a machine, in a precision and a software.
 
-    Each of its ``copies`` lies on ``tensor_parallel`` devices.
+    Each of its ``copies`` runs on ``tensor_parallel`` devices.
     """
 
     machine: Machine
@@ -77,11 +77,11 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The most that a machine does with ``sequences`` in work in each copy.
+    """The capacity of a machine with ``sequences`` in work in each copy.
 
-    ``first`` is the time to the first token where nothing waits, ``token`` that between two.
-    ``request`` is the machine's time for one request, its share of what is done at once for all,
-    and ``draws`` are those of its logarithm in units of its mean; None where it was measured.
+    ``first`` is the time to the first token without waiting, ``token`` the time between two.
+    ``request`` is the machine's time for one request, a share of the work for all sequences.
+    ``draws`` are of its logarithm in units of its mean; None if it was measured.
     """
 
     sequences: int
@@ -92,11 +92,11 @@ class Capacity:
 
     @property
     def per_second(self) -> Decimal:
-        """Requests a second at most."""
+        """Most requests a second."""
         return 1 / self.request.mean
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether it keeps the bounds."""
+        """Whether it meets the bounds."""
         first, token = requests.first_seconds, requests.token_seconds
         late = first is not None and self.first.mean > first
         return not late and (token is None or self.token.mean <= token)
@@ -105,8 +105,8 @@ class Capacity:
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     """The machine's capacity by number of sequences; none for lengths without a time.
 
-    A token of a sequence waits for the prompts of those that come while it is written: each of the
-    others brings one in the time of an answer.
+    A token waits for the prompts of new sequences: during an answer, each of the other sequences
+    is replaced once.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -126,29 +126,29 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def middle_of(prompt: Decimal, output: Decimal) -> Decimal:
-    """The tokens before the one in the middle of an answer, whose time stands for all."""
+    """The tokens before the middle of an answer, whose time is the mean of all."""
     return prompt + output / 2
 
 
 def written_seconds(step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """A machine's time for the tokens of one answer, a share of what is done for all at once."""
+    """A machine's time for the tokens of one answer, its share of the steps of all sequences."""
     return output * step / sequences
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """The time between two tokens, of which a step is one and the prompts of others the rest."""
+    """The time between two tokens: a step, and a share of the other sequences' prompts."""
     return step + prefill * (sequences - 1) / output
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The machines side by side that so many requests a second need."""
+    """The number of machines that ``per_second`` requests need."""
     return maximum(Decimal(1), ceiling(per_second * request_seconds))
 
 
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """Cost of a million tokens on machines that are kept, busy or not."""
+    """Cost of a million tokens on rented machines, busy or not."""
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 
@@ -158,12 +158,12 @@ def busy_per_million(hour: Decimal, request_seconds: Decimal, tokens: Decimal) -
 
 
 def break_even_rate(hour: Decimal, request_cost: Decimal) -> Decimal:
-    """The requests a second from which a machine costs less than they cost elsewhere."""
+    """The requests a second above which a machine costs less than ``request_cost`` for each."""
     return hour / _HOUR_SECONDS / request_cost
 
 
 def best_capacity(decoder: TimedDecoder, requests: Requests) -> Capacity | None:
-    """The capacity of most requests a second within the bounds; None if none keeps them."""
+    """The capacity of most requests a second within the bounds; None if none meets them."""
     sufficient = [each for each in capacities(decoder, requests) if each.keeps(requests)]
     return max(sufficient, key=lambda capacity: capacity.per_second, default=None)
 
@@ -174,7 +174,7 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 
 
 def _sum(first: Time, second: Time) -> Time:
-    """The low ends together and the high ends together: never too narrow."""
+    """Add the low ends and the high ends: never too narrow."""
     with exact_arithmetic():
         return Time(first.low + second.low, first.mean + second.mean, first.high + second.high)
 
@@ -183,9 +183,9 @@ def _sum(first: Time, second: Time) -> Time:
 class ServingOffer:
     """A machine under a plan for the requests in question.
 
-    ``machines`` run side by side, ``busy`` that share of the time; ``per_million`` is the cost of a
-    million tokens, read or written, and ``full`` that of a machine that is never idle. ``hour`` is
-    the cost of an hour of one machine.
+    ``machines`` run in parallel, ``busy`` that share of the time; ``per_million`` is the cost of a
+    million tokens, read or written, ``full`` that of a machine that is never idle. ``hour`` is the
+    cost of an hour of one machine.
     """
 
     deployment: Deployment
@@ -199,7 +199,7 @@ class ServingOffer:
 
     @property
     def mark(self) -> str:
-        """How sure the figure is."""
+        """The certainty of the figure."""
         return mark_of(self.deployment.kind, self.price)
 
 
@@ -237,7 +237,7 @@ def priced_offers(
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Sort by cost; of equal costs first the machine that is cheaper with more to do."""
+    """Sort by cost; of equal costs, the machine that is cheaper at full load first."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 
@@ -263,7 +263,7 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer, requests: Requests) -> Vector:
-    """Draws of the cost of a million tokens, which whole machines bear [DRAWS]."""
+    """Draws of the cost of a million tokens on whole machines [DRAWS]."""
     request = offer.capacity.request
     drawn = offer.capacity.draws
     if drawn is None:
@@ -282,8 +282,8 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that is kept for a month; None without a bill."""
-    # Long enough that minima and steps of a bill weigh nothing: no server is started per request.
+    """Cost of an hour of a machine that is rented for a month; None without a bill."""
+    # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda").cost(price)
     return None if isinstance(cost, Unpriced) else cost.mean / HOURS_PER_BILLED_MONTH
@@ -306,9 +306,9 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
-    """The requests a second from which one machine is cheaper than the API.
+    """The requests a second above which one machine is cheaper than the API.
 
-    None where it is not even at its capacity.
+    None if the API is cheaper even at the machine's capacity.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

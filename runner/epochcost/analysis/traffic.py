@@ -1,8 +1,8 @@
-"""Times of a decoder's phases on each kind of device, as few as give those of any traffic.
+"""Times of a decoder's phases on each kind of device, in the few numbers that any traffic needs.
 
-The law of ``predict.decoders`` is a sum: a token of c sequences takes a time that grows with c, a
-share of the cache that grows with c and the context, and what it waits for the prompts of others,
-which grows with a square of their length. So a few forecasts of each part are enough.
+The law of ``predict.decoders`` is a sum. A token of c sequences takes a time that grows with c, a
+share of the cache that grows with c and the context, and a wait for other prompts that grows with
+the square of their length. A few forecasts of each part determine it.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from epochcost.predict.decoders.serving import ServingQuestion
 from epochcost.results.kept import Keep
 
 PRECISION: Precision = "bf16"
-# Powers of two, as machines are tried; prompts through which a square is laid.
+# Powers of two, which capacities try; prompts that determine a quadratic.
 SEQUENCES = tuple(2**power for power in range(9))
 _PROMPTS = (1000, 4000, 16000)
-# Where two such requests are at once, what they wait for each other is told apart.
+# With room for two such requests, the wait for each other's prompt can be separated.
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
 _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTiming:
-    """Seconds of a decoder's phases on so many devices of one kind, in a software.
+    """Seconds of a decoder's phases on a number of devices of one kind, in a software.
 
-    ``step`` are those of a token by sequences without a cache, ``cached`` what a token in the cache
-    of a sequence adds. Prompts that are read in the meantime add ``once``, and each of them
-    ``read``, whose factors are of the prompt's length to the powers of 0, 1 and 2. To the first
-    token it takes the first number of ``first``, and the second for each second of ``read``.
-    ``spread`` are the ends of the time to the first token, of that of a token of one sequence and
-    of several in units of their means. All ``layouts`` have these times.
+    ``step`` is the time of a token by sequences without a cache, ``cached`` the addition for each
+    cached token of a sequence. Prompts that are read in between add ``once``, and each of them
+    ``read``, coefficients of the prompt's length to the powers 0, 1 and 2. The first token takes
+    the first number of ``first``, plus the second for each second of ``read``. ``spread`` are the
+    ends of ranges in units of their means: of the first token, and of a token of one and of several
+    sequences. All ``layouts`` have these times.
     """
 
     layouts: tuple[Layout, ...]
@@ -60,29 +60,31 @@ class DeviceTiming:
     spread: tuple[float, ...]
 
 
-# Of each group of layouts its seconds, and the ends of the first token's and of a token's time.
+# For each group of layouts its seconds, and the ends of the first token's and of a token's time.
 _Phases = tuple[tuple[float, ...], tuple[float, ...]]
 _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffic.py", "predict"))
 
 
 def predicted_timings(market: TokenMarket, name: str) -> Iterator[DeviceTiming]:
-    """The timings of a decoder; none of one without the numbers of its form."""
+    """The timings of a decoder; none if its spec lacks the numbers of its form."""
     model = ServedModel.of(name, market.inputs.catalogue.decoder(name), PRECISION)
     if model is None or not market.forecasts_tokens:
         return
     layouts, _ = fitting(model, market.places, ENGINES, _TWO)
     groups = [*group_by(layouts, _device).values()]
-    asked = [[*_questions(model, group[0])] for group in groups]
-    key = hashlib.sha256(repr((market.evidence, asked)).encode()).hexdigest()
-    kept = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, asked)])
-    for group, phases in zip(groups, kept, strict=True):
+    questions = [[*_questions(model, group[0])] for group in groups]
+    key = hashlib.sha256(repr((market.evidence, questions)).encode()).hexdigest()
+    forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
+    for group, phases in zip(groups, forecasts, strict=True):
         yield _timing(group, *phases)
 
 
-def _forecast(market: TokenMarket, asked: Sequence[Sequence[ServingQuestion]]) -> Iterator[_Phases]:
-    questions = [question for group in asked for question in group]
+def _forecast(
+    market: TokenMarket, groups: Sequence[Sequence[ServingQuestion]]
+) -> Iterator[_Phases]:
+    questions = [question for group in groups for question in group]
     forecasts = iter(market.forecaster.forecasts(questions) if questions else ())
-    for group in asked:
+    for group in groups:
         answers = [*islice(forecasts, len(group))]
         ends = answers[0], answers[_COUNTS[0]]
         spread = tuple(bound / end.seconds for end in ends for bound in (end.low, end.high))
@@ -90,13 +92,13 @@ def _forecast(market: TokenMarket, asked: Sequence[Sequence[ServingQuestion]]) -
 
 
 def _device(layout: Layout) -> tuple[object, ...]:
-    """What layouts of the same times and the same room have in common."""
+    """The key of layouts with the same times and the same room."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 
 
 def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """The questions whose answers are the times of a layout, in the order of ``_timing``."""
+    """The questions that give the times of a layout, in the order of ``_timing``."""
     first = ServingQuestion(
         form=model.form,
         model=model.name,
@@ -122,7 +124,7 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
 def _timing(
     layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Take the parts of a token's time from each other."""
+    """Separate the parts of a token's time by differences."""
     parts = iter(seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone

@@ -106,7 +106,7 @@ def show_agreements(results: Iterable[Result]) -> None:
 def show_doubts(results: Sequence[Result]) -> None:
     """List contradictions and instabilities; a remedy once for all results that need it."""
     for words in dict.fromkeys(chain.from_iterable(each.contradictions for each in results)):
-        say(f"measured as is: {words}", err=True)
+        say(f"differs from the spec: {words}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for instability in instabilities(result.measurement, result.environment):

@@ -270,7 +270,7 @@ def why_unwatched(result: Result) -> str | None:
 
 def review_remarks(result: Result) -> Iterator[str]:
     """Remarks for a reviewer on facts that may well be true."""
-    yield from (f"measured as is: {contradiction}" for contradiction in result.contradictions)
+    yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):
         yield f"unstable: {instability.phrase}"

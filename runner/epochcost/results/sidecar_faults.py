@@ -58,7 +58,7 @@ def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[t
     ``hosts`` are the machines, and their fingerprints, that have results.
     """
     for path, record in load_sidecars(root, Ceilings).records.items():
-        yield from ((f"measured as is: {each}", path) for each in record.contradictions)
+        yield from ((f"differs from the spec: {each}", path) for each in record.contradictions)
         if (record.hardware, record.environment.fingerprint) not in hosts:
             yield f"ceilings of {record.hardware} from a host without a result", path
 

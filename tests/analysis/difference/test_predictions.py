@@ -92,8 +92,8 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     assert not shown_costs(found.costs)
     assert {cost.causes[0].kind for cost in found.costs} == {"prediction"}
     (line,) = prediction_words(found)
-    assert line.startswith(f"{anew.jobs} costs predicted anew: median ")
-    assert f"{anew.jobs} costs predicted anew" in summary(found)
+    assert line.startswith(f"{anew.jobs} predicted costs change: median ")
+    assert f"{anew.jobs} predicted costs change" in summary(found)
     assert line.partition(":")[0] in comment_of(found).parts["predictions"].rows[0][0]
 
 

@@ -1,1 +1,1 @@
-"""Two revisions compared: changed costs with their causes, results, and the words for both."""
+"""Two revisions compared: changed costs with their causes, changed results, and their texts."""

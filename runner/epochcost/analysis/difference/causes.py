@@ -1,6 +1,6 @@
 """The causes of a changed cost: another time, another spec, another price.
 
-A measured time is called different only if `statistics` calls its change significant.
+A measured time counts as changed only if `statistics` calls the change significant.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from epochcost.statistics import Bounded
 from epochcost.statistics.interval import TimeChange, time_change
 from epochcost.units import plain
 
-# "spec": how much work there is, or what the machine is; "method": what measured it, and how.
-# "prediction": what a time that nobody took is predicted from.
+# "spec": the amount of work or the machine's facts; "method": how the work was measured.
+# "prediction": the data or code behind a predicted time.
 CauseKind = Literal["time", "method", "prediction", "spec", "price"]
 _BY_CHANCE = "measured again; the difference is within the noise"
-# Keys that change the bill of a measured time and not the work of a step.
+# Keys that change the bill of a measured time, but not the work of a step.
 _LENGTH_OF_TRAINING = ("training.examples_per_epoch", "training.epochs")
 _SIZE_OF_MACHINE = ("vcpus", "accelerators")
 _WHOLE_SPEC = ("",)
 _MOST_KEYS = 3
-# Keys by which a spec describes itself; they change no cost.
+# Descriptive keys of a spec, which change no cost.
 _DESCRIPTIVE = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of", "valid_until"})
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause of a change; ``text`` says by how much what changed."""
+    """A cause of a change; ``text`` names the changed quantity and by how much it changed."""
 
     kind: CauseKind
     text: str
@@ -48,10 +48,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under one plan before and after; None: the plan was not there.
+    """A job's cost under one plan before and after; None if the plan did not exist.
 
-    ``time`` compares the steps if the job was measured again. Without causes nothing but such a
-    time differs, and not significantly.
+    ``time`` compares the steps if the job was measured again. Without causes, only a measured time
+    differs, and not significantly.
     """
 
     before: Figure | None
@@ -61,14 +61,14 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """The later side that is there."""
+        """The later side, or the only one."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
 
     @property
     def amount(self) -> Decimal | None:
-        """After less before; None if either is no amount, or currencies differ."""
+        """After less before; None if a side has no amount, or currencies differ."""
         if self.before is None or self.after is None:
             return None
         old, new = self.before.cost, self.after.cost
@@ -77,19 +77,19 @@ class ChangedCost:
 
     @property
     def relative(self) -> float | None:
-        """The change as a share of the cost before; None without an amount, or if it was free."""
+        """The change as a share of the cost before; None without an amount or if it was free."""
         if self.amount is None or self.before is None or not self.before.cost:
             return None
         return float(self.amount / self.before.cost)
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether no side has a cost, so that only a time can be another."""
+        """Whether no side has a cost, so that only a time can have changed."""
         return all(side is None or side.cost is None for side in (self.before, self.after))
 
     @property
     def only_predicted(self) -> bool:
-        """Whether nothing but what predictions learn from changed it."""
+        """Whether only the data or code of predictions changed it."""
         return [cause.kind for cause in self.causes] == ["prediction"]
 
 
@@ -116,16 +116,16 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
     if again and causes and not timed:
         causes.insert(0, Cause("time", _BY_CHANCE))
     if not causes and not again:
-        causes.append(Cause("spec", "other keys of the specs"))
+        causes.append(Cause("spec", "other keys of the specs changed"))
     return ChangedCost(old, new, tuple(causes), time)
 
 
 def _timed(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None
 ) -> tuple[Cause, ...]:
-    """The cause of another time; nothing if the change is not significant."""
+    """The cause of a changed time; none if the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
-        return (Cause("prediction", "predicted anew"),)
+        return (Cause("prediction", "its data or code changed"),)
     if time is None or not time.significant:
         return ()
     method = changed_keys(results[0].trial, results[1].trial)
@@ -137,7 +137,7 @@ def _timed(
 
 
 def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
-    """Keys of the model or the machine that change the bill."""
+    """Changed keys of the model or the machine that change the bill."""
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
@@ -179,7 +179,7 @@ def _days(earlier: Price, later: Price) -> str:
 def price_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Prices of machines and of APIs that changed, came or went, if no changed cost shows them."""
+    """Prices of machines and APIs that changed, came or went, unless a changed cost shows them."""
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
     for name in sorted({*before.prices, *after.prices} - listed):
         yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))
@@ -206,9 +206,9 @@ def _step(result: Result) -> Bounded:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = _WHOLE_SPEC) -> str:
-    """Keys that differ as ``amount 0.9 → 0.8``, names and sources left out; empty if none does.
+    """Changed keys as ``amount 0.9 → 0.8``, names and sources left out; empty if none changed.
 
-    ``within``: prefixes of the keys to compare.
+    ``within`` are prefixes of the keys to compare.
     """
     if before == after:
         return ""
@@ -222,14 +222,14 @@ def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = 
     return ", ".join(changes[:_MOST_KEYS]) + (f" and {more} more" if more > 0 else "")
 
 
-# One spec is behind many costs.
+# Many costs depend on one spec.
 @lru_cache(maxsize=64)
 def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
     return dict(_leaves(spec.value.model_dump()))
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that holds no other, by its dotted key; empty tables and arrays have none."""
+    """Yield every scalar by its dotted key; empty tables and arrays yield nothing."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if path or key not in _DESCRIPTIVE:

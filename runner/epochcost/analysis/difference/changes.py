@@ -1,9 +1,9 @@
 """The changes between two revisions: costs with their causes, cheapest choices and results.
 
-Both sides are computed in full by this version of epochcost, and their published tables compared.
-A site is compared with the revision that was published before it: whoever publishes names that one,
-else it is the last tag or the parent commit. The site names its own in ``data/publication.json``,
-where the next publication reads it.
+This version of epochcost computes both sides in full and compares their published tables. A site is
+compared with the revision that was published before: the publisher names it, else it is the last
+tag or the parent commit. Each site stores its own revision in ``data/publication.json``, which the
+next publication reads.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The cheapest way to a goal before and after; None: nothing had a cost.
+    """The cheapest way to a goal before and after; None if nothing had a cost.
 
-    ``wins`` is the probability that it is the cheapest now; None of estimates, which have no draws.
+    ``wins`` is the probability that the new choice is the cheapest; None for estimates.
     """
 
     workload: str
@@ -49,11 +49,11 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes between two revisions; empty in every part if there are none.
+    """All changes between two revisions; every part is empty if there are none.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
-    sentences on prices that no cost shows. ``added`` and ``removed`` are jobs that are predicted
-    now and no longer.
+    sentences on prices that no changed cost shows. ``added`` and ``removed`` are jobs whose
+    prediction is new or gone.
     """
 
     before: str
@@ -69,14 +69,14 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes and nothing was left out."""
+        """Whether nothing changed and no file was left out."""
         return self == Difference(self.before, self.after)
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
     """Read, price and compare the files of two revisions; raises InputError on their faults.
 
-    ``cache`` as in `Inputs`; without one, both share what they compute of equal content.
+    ``cache`` as in `Inputs`; without one, both sides share computations on equal content.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -111,12 +111,12 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
 
 
 def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """The jobs that are predictions, a training once."""
+    """Predicted jobs, a training once."""
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
 def _order(change: ChangedCost) -> tuple[str, ...]:
-    """The key that sorts by workload, goal and machine, as a reader looks for them."""
+    """Sort by workload, goal and machine."""
     job = change.figure.job
     size = f"{job.batch_size or 0:09}"
     place = (job.hardware, job.host or "", size, str(job))
@@ -124,7 +124,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """The goals whose cheapest way is another than before, or that have one at last."""
+    """The goals with a new cheapest way, or with a first one."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
@@ -140,7 +140,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The cheapest way and the odds that it is that; an estimate if nothing was timed."""
+    """The cheapest way and its odds; an estimate if nothing was timed."""
     best = answer(rows, goal)
     if best and best.cheapest and best.odds:
         return _figure(best.cheapest.row, goal), best.odds.wins
@@ -155,7 +155,7 @@ def _figure(line: Line, goal: Goal) -> Figure:
 
 
 def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether machine, batch size or plan differ; a newer price of one plan makes no other."""
+    """Whether machine, batch size or plan differ; a newer price of the same plan does not count."""
     if was is None or now is None:
         return was is not now
     if _place(was.job) != _place(now.job):
@@ -171,7 +171,7 @@ def _place(job: Job) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Publication:
-    """``revision`` is the commit that the site is built from, None if that is not known.
+    """A site's commit and its predecessor: ``revision`` is None if the commit is unknown.
 
     ``since`` is the revision to compare with, empty if there is none; ``reason`` says why.
     """
@@ -186,9 +186,9 @@ class Publication:
         return json.dumps({"revision": self.revision}) + "\n"
 
     def changes(self, now: Revision) -> Difference | str:
-        """The changes since the last publication, or the reason why they are not known.
+        """The changes since the last publication, or the reason why they are unknown.
 
-        A site is not to fail for its past.
+        Faults of the earlier revision must not fail the build.
         """
         if not self.since or self.revision is None:
             return self.reason

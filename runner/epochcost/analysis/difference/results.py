@@ -1,7 +1,7 @@
-"""Result files that two revisions have added, removed or measured again, and which went stale.
+"""Result files that a revision added, removed, measured again or made stale.
 
-A result is stale once the ONNX file or the working part of the model's spec is another than the
-one that it was measured from.
+A result is stale if the ONNX file or the working part of the model's spec differs from the version
+that it measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file below the results folder, what it timed where, and why that may not repeat."""
+    """A file below the results folder, its workload and machine, and doubts about it."""
 
     path: str
     title: str
@@ -34,7 +34,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultChanges:
-    """Result files by what happened to them; ``stale`` ones were not so before."""
+    """Result files by kind of change; ``stale`` ones became stale between the revisions."""
 
     added: tuple[ResultFile, ...] = ()
     removed: tuple[ResultFile, ...] = ()
@@ -42,7 +42,7 @@ class ResultChanges:
     stale: tuple[ResultFile, ...] = ()
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists under the words that readers are shown, empty ones left out."""
+        """The non-empty lists under the words that readers see."""
         lists = {
             "added": self.added,
             "removed": self.removed,

@@ -31,7 +31,7 @@ _DOCS = "docs"
 _RESULTS = f"{_DOCS}/{RESULTS_URI}"
 _READ = ("specs", "models", _RESULTS, f"{_DOCS}/{RATIOS_FILE}")
 _REGULAR = ("100644", "100755")
-# Parts of a path that would lead out of the folder that it is written below.
+# Parts of a path that would leave the target folder.
 _OUTSIDE = ("", ".", "..")
 
 Files = Mapping[str, bytes]
@@ -41,8 +41,8 @@ Files = Mapping[str, bytes]
 class Revision:
     """A project's inputs and the lines of its published table.
 
-    ``label`` is what a reader calls the revision. ``rows`` are those of plain trials, cheapest
-    first, and ``estimated`` those of models that nobody timed, by id.
+    ``label`` is the revision's name for readers. ``rows`` are those of plain trials, cheapest
+    first, ``estimated`` those of models without a time, by id.
     """
 
     label: str
@@ -64,7 +64,7 @@ class Revision:
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every result by its address, which is a measured line's evidence."""
+        """Every result by its address, which is the evidence of a measured line."""
         return {result.uri: result for result in self.inputs.stored}
 
 
@@ -80,7 +80,7 @@ class Snapshot:
 def at_commit(project: Path, revision: str) -> Snapshot:
     """The project at a commit.
 
-    Raises InputError if the revision is none, and CapabilityError without git.
+    Raises InputError if no commit has that name, and CapabilityError without git.
     """
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
@@ -88,7 +88,7 @@ def at_commit(project: Path, revision: str) -> Snapshot:
 
 
 def in_working_tree(project: Path) -> Snapshot:
-    """The project as it stands: tracked files and new ones that git does not ignore."""
+    """The working tree: tracked files and new ones that git does not ignore."""
     return Snapshot(project, WORKING_TREE, _working_files(project))
 
 
@@ -125,7 +125,7 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
 
 def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
     """Output of git; raises CapabilityError without it, and InputError if it refuses."""
-    # No lock is taken, no index is refreshed and nothing is fetched, whatever else runs there.
+    # Nothing is locked, refreshed or fetched, whatever else runs in the repository.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
     try:
@@ -155,7 +155,7 @@ def commit_id(project: Path, revision: str) -> str:
     try:
         return _git(project, "rev-parse", *named).decode().strip()
     except InputError:
-        _git(project, "rev-parse", "--git-dir")  # names what is wrong where this is no checkout
+        _git(project, "rev-parse", "--git-dir")  # names the fault of a folder without a checkout
         raise InputError(
             f"{revision!r:.80}: expected a commit, branch or tag of this repository, found none of "
             "that name: in a shallow clone, `git fetch` it first"
@@ -169,7 +169,7 @@ def _committed_files(project: Path, commit: str) -> Files:
 
 
 def _working_files(project: Path) -> Files:
-    """The same of the working tree: tracked files and new ones that git does not ignore."""
+    """Files of the working tree: tracked ones and new ones that git does not ignore."""
     options = ("--cached", "--others", "--exclude-standard")
     listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
     paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})

@@ -1,7 +1,7 @@
 """The published tables of two revisions compared: the same job under the same plan on both sides.
 
-A line is found again by its job, whose keys are columns, and by its price plan, in which a newer
-price takes the older one's place. The module `causes` explains changes.
+Lines are matched by their job, whose keys are columns, and by their price plan; a newer price of a
+plan replaces the older one. The module `causes` explains changes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from epochcost.analysis.table.lines import Values, values_of
 from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price
 
-# Columns of the table that a job and its line have in common.
+# Columns of the table that a job and its line share.
 _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "variant", "scenario")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A piece of work on one machine, to one end, as columns of the table name it.
+    """A piece of work on one machine, to one goal, by columns of the table.
 
-    ``kind`` is measured, published, predicted or estimated. ``source`` tells figures that nobody
-    here measured from each other; empty for measured ones. ``threads`` 0: all cores. Estimates have
-    no batch size.
+    ``kind`` is measured, published, predicted or estimated. ``source`` distinguishes figures that
+    we did not measure; empty for measured ones. ``threads`` 0 means all cores. Estimates have no
+    batch size.
     """
 
     workload: str
@@ -47,13 +47,13 @@ class Job:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """The job whatever its goal."""
+        """The job for any goal."""
         return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The cost of a job under one price plan, with the line of the table that has it."""
+    """The cost of a job under one price plan, with its line of the table."""
 
     job: Job
     values: Values
@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """The interval of the cost, which is one point if none is known."""
+        """The interval of the cost; a single point without an interval."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None
@@ -77,12 +77,12 @@ class Figure:
 
     @property
     def time(self) -> object:
-        """The seconds of the job; None where the table has none."""
+        """The seconds of the job; None without a time in the table."""
         return self.values.get(f"{self.job.goal}_time_s")
 
     @property
     def price(self) -> str | None:
-        """Id of the price; None if none is known."""
+        """Id of the price; None without one."""
         return self.text("price") or None
 
     @property
@@ -96,7 +96,7 @@ class Figure:
         return self.text("figure").endswith("price assumed")
 
     def text(self, column: str) -> str:
-        """A value of the line; empty where it has none."""
+        """A value of the line, empty if it has none."""
         return str(self.values.get(column) or "")
 
 
@@ -107,7 +107,7 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs whose cost or time differ, and jobs of one side only.
 
-    A pair without a side is of a plan that the other revision does not have.
+    A pair with one side belongs to a plan that the other revision does not have.
     """
 
     changed: tuple[Pair, ...]
@@ -132,7 +132,7 @@ def compare_tables(before: Revision, after: Revision) -> TableDiff:
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Every cost of a table, and every job that has none for want of a price."""
+    """Every cost of a table, and every job without a cost because its price is unknown."""
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)
@@ -145,14 +145,14 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """The job that a line of the table is about, to one of its ends."""
+    """The job of a line for one of its goals."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
 
 
 def _source(values: Values, kind: str) -> str:
-    """The name of a figure that nobody here measured: its table or its software."""
+    """The source of a figure that we did not measure: its table or its software."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -168,10 +168,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """The plans of one job: those of equal id, then newer prices with those that they supersede.
+    """Pair the plans of one job: first those with equal ids, then newer prices with older ones.
 
-    A price that is known at last stands beside the job without one. Superseded prices stay in the
-    table where a source paid them, and are compared by their ids alone.
+    A first price is paired with the job without one. Superseded prices stay in the table if a
+    source paid them, and are compared by their ids alone.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,4 +1,4 @@
-"""The words of a comparison that the terminal, the comment and the page share."""
+"""The texts of a comparison that the terminal, the comment and the page share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from epochcost.analysis.odds import scenarios
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.units import money, money_range
 
-# Changes are ordered as they are shown: what one price does to many costs stands together.
+# Changes are sorted by their rounded size, so that effects of one price stay together.
 _DIGITS = 3
 _MOST_NAMED = 3
-# So many costs that are predicted anew are shown, if they change by so much.
+# At most this number of changed predictions is listed, of at least this relative change.
 _MOST_ANEW, _LEAST_ANEW = 20, 0.05
 HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 
 
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
-    """The largest changes first, without epochs beside their training and small predictions."""
+    """The largest changes first, without epochs of listed trainings and small predictions."""
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
     anew = sorted((cost for cost in ends if cost.only_predicted), key=_largest_first)
@@ -35,7 +35,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """The work of a cost and its prices, whatever the goal."""
+    """The work of a cost and its prices, for any goal."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -49,7 +49,7 @@ def _largest_first(cost: ChangedCost) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PredictedAnew:
-    """Jobs whose prediction alone changed; relative changes, ``largest`` that of ``job``."""
+    """Jobs of which only the prediction changed; ``largest`` is the relative change of ``job``."""
 
     jobs: int
     median: float
@@ -58,7 +58,7 @@ class PredictedAnew:
 
 
 def predicted_anew(costs: Iterable[ChangedCost]) -> PredictedAnew | None:
-    """The costs that only another prediction changed, in one value; None if there are none."""
+    """Summary of the costs that only another prediction changed; None if there are none."""
     changes = {
         cost.figure.job: cost.relative
         for cost in costs
@@ -80,18 +80,18 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
     ]
     if anew := predicted_anew(difference.costs):
         most = f"{anew.largest:+.1%} ({job_words(anew.job)}, on {machine_words(anew.job)})"
-        counted = _counted(anew.jobs, "cost")
-        sentences.insert(0, f"{counted} predicted anew: median {anew.median:+.1%}, most {most}")
+        counted = _counted(anew.jobs, "predicted cost changes", "predicted costs change")
+        sentences.insert(0, f"{counted}: median {anew.median:+.1%}, most {most}")
     return tuple(sentences)
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """How many are for each machine or each model, whichever are fewer."""
+    """The number of jobs of each machine, or of each model if there are fewer models."""
     machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
     fewer = min(machines, models, key=len)
     shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
     more = len(fewer) - _MOST_NAMED
-    return ", ".join(shares) + (f" and others for {more:,} more" if more > 0 else "")
+    return ", ".join(shares) + (f" and the rest for {more:,} others" if more > 0 else "")
 
 
 def summary(difference: Difference) -> str:
@@ -156,7 +156,7 @@ def job_words(job: Job) -> str:
 
 
 def machine_words(job: Job) -> str:
-    """The machine's id, the host of it that measured, and the device."""
+    """The machine's id, the host that measured, and the device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
 
@@ -170,7 +170,7 @@ def _plan_words(figure: Figure) -> str:
 
 
 def _cost_words(figure: Figure | None) -> str:
-    """The cost, of predictions and estimates its range; "unknown" without a known price."""
+    """The cost, or its range if predicted or estimated; "unknown" without a known price."""
     if figure is None:
         return "—"
     if figure.cost is None or figure.ends is None:
@@ -189,7 +189,7 @@ def _change_words(change: ChangedCost) -> str:
 
 
 def winner_words(winner: Winner) -> str:
-    """A sentence on who was cheapest and who is."""
+    """A sentence on the former and the new cheapest choice."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
@@ -212,7 +212,7 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences beside the costs, by the name of their part in a comment."""
+    """The sentences that accompany the costs, by the name of their part in a comment."""
     results = {
         f"results_{kind.replace(' ', '_')}": [result_words(file) for file in files]
         for kind, files in difference.results.by_kind().items()

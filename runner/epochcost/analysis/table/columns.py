@@ -1,6 +1,6 @@
 """The dictionary of the published table: each column's meaning, unit, type and gaps.
 
-`docs/reference/data-dictionary.md` is written from it. The values are made in `lines`.
+`docs/reference/data-dictionary.md` is generated from it. `lines` computes the values.
 """
 
 from __future__ import annotations
@@ -60,26 +60,26 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("mode", "training or inference"),
     Entry(
         "variant",
-        "what sets the trial apart from the plain one, such as its precision or its vCPUs",
-        "for plain trials, which other results of the site are made of",
+        "how the trial differs from the plain one, such as its precision or its vCPUs",
+        "for plain trials, on which the other results of the site are based",
     ),
     Entry("scenario", "scenario of MLPerf's LoadGen with its bound", _NOT_SERVED),
     Entry("batching", "how requests are gathered into batches", _NOT_SERVED),
     Entry("hardware", "id of the machine's kind"),
     Entry("host", "fingerprint of the measured host", _NOT_MEASURED),
-    Entry("machine", "the machine for people"),
+    Entry("machine", "name of the machine"),
     Entry("device", "cpu or cuda"),
     Entry("vcpus", "vCPUs that the work had", "where they are not known", "integer", "vCPUs"),
-    Entry("software", "what executed the work", "for estimates"),
+    Entry("software", "software that executed the work", "for estimates"),
     Entry(
         "stack",
-        "onnxruntime, or published for software of others; times of two do not compete",
-        "for estimates and what LoadGen drove",
+        "onnxruntime, or published for other software; times of two stacks do not compete",
+        "for estimates and scenarios of LoadGen",
     ),
     Entry(
         "precision",
-        "of most of the arithmetic: fp32, tf32, mixed, or that of a variant",
-        "for estimates, what LoadGen drove, and where a source does not say",
+        "precision of most of the arithmetic: fp32, tf32, mixed, or that of a variant",
+        "for estimates, scenarios of LoadGen, and where a source does not state it",
     ),
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
@@ -105,7 +105,7 @@ ENTRIES: tuple[Entry, ...] = (
     *(
         Entry(
             f"latency_p{percent}_s",
-            f"latency that {percent} % of the scenario's samples keep",
+            f"latency that {percent} % of the scenario's samples do not exceed",
             f"{_NOT_SERVED}, and where no rate kept the bound",
             "number",
             "seconds",
@@ -115,10 +115,10 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("price", "id of the price plan", "where no price is known"),
     Entry(
         "price_basis",
-        "how the price of a smaller machine was taken from that of the whole one",
-        "where the plan is of the very machine",
+        "how the price of a smaller machine was derived from that of the whole one",
+        "where the price is that of the machine itself",
     ),
-    Entry("provider", "who asks the price", "where no price is known"),
+    Entry("provider", "seller of the machine's time", "where no price is known"),
     Entry("plan", "on-demand, spot, reserved, owned or another plan", "where no price is known"),
     Entry("region", "where the price applies", "where no price is known, or it applies everywhere"),
     Entry("price_as_of", "day of the price", "where no price is known", "date"),
@@ -131,7 +131,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("unpriced_because", "why there is no cost", "where there is one"),
     Entry(
         "reservation",
-        "why the cost is no answer to what is cheapest: an assumed price, a spot plan of unknown "
+        "why the cost is not preferred as the cheapest: an assumed price, a spot plan of unknown "
         "interruptions, a commitment, or a machine that the runtime cannot run on",
         "where it may be the answer",
     ),
@@ -146,19 +146,19 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "step_energy_j",
-        "energy of a mean step, by the meters named",
-        "where no meter read",
+        "energy of a mean step, by the meters in the column meters",
+        "where no meter was read",
         "number",
         "joules",
     ),
     Entry(
         "energy_meters",
-        "which meters read while steps were timed; what they leave out is not counted",
-        "where no meter read",
+        "meters that read while steps were timed; parts that they do not read are not counted",
+        "where no meter was read",
     ),
     Entry(
         "peak_memory_bytes",
-        "most memory that the worker held: of the host, or of the GPU for cuda",
+        "peak memory of the worker: on the host, or on the GPU for cuda",
         "where it was not read",
         "integer",
         "bytes",
@@ -167,8 +167,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("stop_reason", "why the sampling ended", f"{_NOT_MEASURED} of steps"),
     Entry(
         "doubts",
-        "in what the machine is not the declared one, and why the result may not repeat",
-        "where nothing is known against the result",
+        "how the machine differs from the declared one, and why the result may not repeat",
+        "where there is no doubt",
     ),
     Entry("evidence", "the file or page of the site that the result comes from"),
 )
@@ -179,7 +179,7 @@ _INTRODUCTION = """\
 
 The columns of `data/figures.csv`, `data/figures.json` and `data/figures.parquet`, with every
 result of the site, one row per model, machine and price. Written by `make schemas`; how to use
-the files is told in [Using the data](../how-to/use-the-data.md).
+the files: [Using the data](../how-to/use-the-data.md).
 
 A value that is not known or does not apply is empty in CSV and null elsewhere, never zero. Numbers
 have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats.

@@ -1,6 +1,6 @@
 """The lines of the published table: timed work, variants, scenarios and estimates, each priced.
 
-The columns are described in `columns`.
+`columns` describes the columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class EstimatedLine:
-    """An estimate with the model that it is of."""
+    """An estimate with its model."""
 
     model: Model
     row: EstimatedRow
@@ -34,7 +34,7 @@ class EstimatedLine:
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """A variant of a trial with what its job costs under the machine's cheapest plan."""
+    """A variant of a trial with the cost of its job under the machine's cheapest plan."""
 
     observed: Observation
     job: JobCost
@@ -50,7 +50,7 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """A line per timed workload and price plan; variants are priced as their pages price them.
+    """A line per timed workload and price plan; variants have the prices of their pages.
 
     ``estimated`` is by the model's id.
     """
@@ -67,7 +67,7 @@ def published_lines(
 
 
 def values_of(line: Line) -> Values:
-    """The values of a line by column; columns that it says nothing about are left out."""
+    """The values of a line by column; empty columns are left out."""
     if isinstance(line, Row):
         return _of_row(line)
     if isinstance(line, VariantLine):
@@ -179,7 +179,7 @@ def _observed(observed: Observation) -> Values:
         **_time("epoch_time", observed.epoch),
         **_time("full_time", observed.full),
         **_time("million_time", observed.million),
-        # Where the very work was compared, not only a neighbouring batch size.
+        # Only a comparison of exactly this work, without a neighbouring batch size.
         "step_ratio": ratio.value if ratio and not ratio.where else None,
         "step_energy_j": observed.step_joules,
         "energy_meters": observed.meters,
@@ -227,7 +227,7 @@ def _time(name: str, time: Time | None) -> Values:
 
 
 def _ends(name: str, suffix: str, value: Time | Estimate) -> Values:
-    """A quantity and its ends; the ends of what has no interval are unknown."""
+    """A quantity and its ends; without an interval, the ends are unknown."""
     exact = value.low == value.high
     return {
         f"{name}_low{suffix}": None if exact else value.low,
