@@ -16,6 +16,7 @@ PAGES = {
     "add-a-machine.md": "In five minutes",
     "add-a-model.md": "In ten minutes",
     "add-a-result.md": "In fifteen minutes",
+    "measure-a-machine.md": "Steps",
 }
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
 
