@@ -1,8 +1,8 @@
-"""Gradients and training steps of ONNX graphs, in operators of stock ONNX Runtime.
+"""Gradients and training steps of ONNX graphs, built from operators of stock ONNX Runtime.
 
-``vjp_graph`` differentiates a model as written; ``training_step`` adds loss, optimizer and
-training mode; ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only, and
-loads them when a name is first used: ``onnxstep.errors`` costs a command line nothing.
+``vjp_graph`` differentiates a model as written. ``training_step`` adds loss, optimizer and training
+mode. ``evaluation_graph`` is the model with its loss. Needs onnx and numpy only; both are imported
+when a name is first used, so importing ``onnxstep.errors`` is cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onnxstep.update import Carried
     from onnxstep.vjp import vjp_graph
 
-# By the module that defines them, the names that this package offers.
+# The package's public names, by the module that defines them.
 _MODULES = {
     "adapters": ("ADAPTERS", "with_adapters"),
     "builder": ("Provider",),

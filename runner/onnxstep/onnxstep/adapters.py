@@ -1,9 +1,8 @@
-"""Low-rank adapters beside the products of a model (Hu et al. 2021, arXiv 2106.09685).
+"""Low-rank adapters (LoRA) of a model's products (Hu et al. 2021, arXiv 2106.09685).
 
-A product y = x W of a chosen weight becomes y + (x A) B · alpha / rank, with A [inner, rank] drawn
-as PyTorch's ``peft`` draws it and B [rank, features] zero. Trained alone (``wrt=ADAPTERS``), the
-weights stay as they are, in whatever form the file has them: floats, codes of MatMulNBits, or codes
-behind DequantizeLinear.
+A product y = x W of a chosen weight becomes y + (x A) B · alpha / rank. A [inner, rank] is drawn as
+in PyTorch's ``peft``, B [rank, features] is zero. With ``wrt=ADAPTERS`` the weights do not change,
+whether they are floats, codes of MatMulNBits or codes of DequantizeLinear.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _Product:
-    """A node whose second input is made of a stored weight alone, as [inner, features]."""
+    """A node whose second input is computed from one stored weight, as [inner, features]."""
 
     node: onnx.NodeProto
     weight: str
@@ -49,11 +48,11 @@ def with_adapters(
     patterns: Collection[str] = ("*",),
     seed: int = 0,
 ) -> onnx.ModelProto:
-    """The model with an adapter beside each MatMul, Gemm and MatMulNBits of a matching weight.
+    """Add an adapter to each MatMul, Gemm and MatMulNBits with a matching weight.
 
-    ``alpha`` is the rank unless given. Adapters are parameters, named as their weight with
-    ``.lora_A`` and ``.lora_B`` behind it. Raises ModelError for a rank below 1 and for a pattern
-    that matches no weight of a product.
+    ``alpha`` defaults to the rank. Adapters are parameters with the weight's name plus ``.lora_A``
+    or ``.lora_B``; ``seed`` draws them. Raises ModelError for a rank below 1 and for a pattern that
+    matches no weight of a product.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -61,15 +60,15 @@ def with_adapters(
     products = list(_products(adapted.graph))
     chosen = match_names("lora target", patterns, {product.weight for product in products})
     products = [product for product in products if product.weight in chosen]
-    beside = {product.node.output[0]: product for product in products}
+    adapted_products = {product.node.output[0]: product for product in products}
     nodes = [*adapted.graph.node]
     del adapted.graph.node[:]
     for node in nodes:
-        product = beside.get(node.output[0]) if node.output else None
+        product = adapted_products.get(node.output[0]) if node.output else None
         adapted.graph.node.append(node)
         if product is not None:
             scale = (rank if alpha is None else alpha) / rank
-            adapted.graph.node.extend(_beside(adapted.graph.node[-1], product, scale))
+            adapted.graph.node.extend(_adapter_nodes(adapted.graph.node[-1], product, scale))
     return _with_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 
@@ -109,8 +108,10 @@ def _floats(
         yield _Product(node, name, inner, features, kind or stored)
 
 
-def _beside(node: onnx.NodeProto, product: _Product, scale: float) -> Iterator[onnx.NodeProto]:
-    """The adapter's nodes; the product's own result is renamed."""
+def _adapter_nodes(
+    node: onnx.NodeProto, product: _Product, scale: float
+) -> Iterator[onnx.NodeProto]:
+    """Emit the adapter's nodes and rename the product's result."""
     y, name = node.output[0], f"{node.output[0]}/lora"
     node.output[0] = f"{y}/base"
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
@@ -127,7 +128,7 @@ def _beside(node: onnx.NodeProto, product: _Product, scale: float) -> Iterator[o
 def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add A and B: listed in a weightless file, with their values in another."""
+    """Add A and B: listed in a weightless file, stored in any other."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

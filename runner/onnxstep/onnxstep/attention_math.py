@@ -1,13 +1,11 @@
-"""Dot-product attention by heads, and its derivative: what every attention operator comes down to.
+"""Dot-product attention by heads, and its derivative, for all attention operators.
 
-With  s = q kᵀ · scale,  a = c tanh(s / c) where scores are capped,  p = softmax(a + bias)  and
-y = p v:   dv = pᵀ dy,   da = p (dy vᵀ - Σ dy y),   ds = da (1 - (a / c)²),
-dq = ds k · scale,  dk = dsᵀ q · scale. Only p is computed again; Σ dy y is a sum over the width of
-a head, not over the keys.
+With  s = q kᵀ · scale,  a = c tanh(s / c) for capped scores,  p = softmax(a + bias)  and y = p v:
+dv = pᵀ dy,   da = p (dy vᵀ - Σ dy y),   ds = da (1 - (a / c)²), dq = ds k · scale,  dk = dsᵀ q ·
+scale. Only p is recomputed; Σ dy y is a sum over the width of a head, not over the keys.
 
-A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos); with da', db'
-the cotangents of that,  d(cos) = Σ a da' + b db'  and  d(sin) = Σ a db' - b da'  over the heads.
-What the operators' inputs and attributes mean is left to the rules.
+A rotary embedding turns a pair (a, b) of q or k into (a cos - b sin, a sin + b cos). With its
+cotangents da', db':  d(cos) = Σ a da' + b db'  and  d(sin) = Σ a db' - b da'  over the heads.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from onnx import TensorProto
 from onnxstep.axes import cut_along
 from onnxstep.builder import Value, ascending
 
-# The stages of scores, as qk_matmul_output_mode counts them.
+# Stages of the scores, numbered as in qk_matmul_output_mode.
 BEFORE_CAP, AFTER_CAP, WITH_BIAS, WEIGHTS = range(4)
 NOTHING: Mapping[int, Value] = MappingProxyType({})
 
@@ -32,8 +30,8 @@ class Attention:
     """Operands of attention: H query heads share K key heads, H / K neighbours each.
 
     ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``bias`` (float, added to the
-    scores) and ``allowed`` (bool, where they count) broadcast to [B, H, L, S]. ``precision`` is the
-    element type of the softmax where it differs from that of q.
+    scores) and ``allowed`` (bool, True for scores that count) broadcast to [B, H, L, S].
+    ``precision`` is the softmax's element type if it differs from that of q.
     """
 
     q: Value
@@ -48,7 +46,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """The cotangents of ``Attention``'s tensors; that of the bias has the shape of the scores."""
+    """The cotangents of ``Attention``'s tensors; the bias's has the scores' shape."""
 
     q: Value
     k: Value
@@ -59,19 +57,19 @@ class AttentionCotangents:
 def attention_backward(
     of: Attention, y: Value, dy: Value, received: Mapping[int, Value] = NOTHING
 ) -> AttentionCotangents:
-    """The cotangents from that of the result ``y`` [B, H, L, F].
+    """The cotangents of the operands, from ``dy`` of the result ``y`` [B, H, L, F].
 
-    ``received`` are the cotangents [B, H, L, S] of the scores themselves, by stage. A query that
-    may attend to nothing yields zeros and receives none.
+    ``received`` are cotangents [B, H, L, S] of the scores, by stage. A query without any allowed
+    key yields zeros and receives none.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)
     unit = op.Tanh(scores * (1 / of.cap)) if of.cap else None
     p, blind = _weights(of, scores if unit is None else unit * of.cap)
-    dy = _seen(dy, blind)
+    dy = _without_blind(dy, blind)
     dp, along = _product(dy, of.v), dy * y
     if WEIGHTS in received:
-        dp = dp + _seen(received[WEIGHTS], blind)
+        dp = dp + _without_blind(received[WEIGHTS], blind)
         along = dp * p
     d_biased = p * (dp - op.ReduceSum(along, op.integers(-1), keepdims=1))
     d_biased = _plus(d_biased, received.get(WITH_BIAS))
@@ -90,8 +88,8 @@ def _plus(first: Value, second: Value | None) -> Value:
     return first if second is None else first + second
 
 
-def _seen(cotangent: Value, blind: Value | None) -> Value:
-    """A cotangent [..., L, n] without what belongs to queries that attend to nothing."""
+def _without_blind(cotangent: Value, blind: Value | None) -> Value:
+    """A cotangent [..., L, n] with zeros for queries without any allowed key."""
     if blind is None:
         return cotangent
     op = cotangent.op
@@ -101,10 +99,10 @@ def _seen(cotangent: Value, blind: Value | None) -> Value:
 def band_masks(
     like: Value, queries: int, keys: int, offset: int | Value, bounds: tuple[int, int]
 ) -> list[Value]:
-    """Masks [..., queries, keys]: a key counts for a query where it is not too far away.
+    """Masks [..., queries, keys] of the keys within a distance of each query.
 
-    Query i stands at i + ``offset`` (a number, or int64 [B, 1, 1, 1]); ``bounds`` say how far back
-    and how far ahead it looks, a negative number means without bound.
+    Query i is at position i + ``offset`` (a number, or int64 [B, 1, 1, 1]). ``bounds`` are the
+    distances backward and forward; a negative distance is unlimited.
     """
     op = like.op
     rows = op.constant(ascending(queries).reshape(-1, 1))
@@ -133,7 +131,7 @@ def merge_heads(x: Value) -> Value:
 
 
 def _weights(of: Attention, scores: Value) -> tuple[Value, Value | None]:
-    """P, and which queries [..., L, 1] attend to nothing; their rows of p are of no account."""
+    """P, and the mask [..., L, 1] of queries without any allowed key, whose p is meaningless."""
     op = scores.op
     bias = _total_bias(of)
     blind = None
@@ -197,10 +195,10 @@ _PAIR_AXIS = 4
 
 @dataclass(frozen=True)
 class RotaryLayout:
-    """Which elements a rotary embedding pairs: two halves, or neighbours if ``interleaved``.
+    """Pairing of a rotary embedding: two halves, or neighbours if ``interleaved``.
 
-    They are among the first ``width`` of each head (0 for all); ``heads`` counts for tensors
-    [B, L, heads · E] only.
+    Pairs are among the first ``width`` elements of each head (0: all). ``heads`` is used for
+    tensors [B, L, heads · E] only.
     """
 
     heads: int
@@ -210,7 +208,7 @@ class RotaryLayout:
     def cache_cotangents(
         self, x: Value, dy: Value, positions: Value | None, cache: Value
     ) -> tuple[Value, Value]:
-        """Cotangents of the cosines and sines, of the shape of ``cache``.
+        """Cotangents of the cosines and sines, in the shape of ``cache``.
 
         ``positions`` [B, L] are the rows of the cache [P, pairs] that were read; without them the
         cache is [B, L, pairs].
@@ -233,7 +231,7 @@ class RotaryLayout:
 
 
 def _at_positions(angles: Value, positions: Value | None, cache: Value) -> Value:
-    """[B, heads, L, pairs] summed over the heads, and into the rows of a cache that were read."""
+    """Sum [B, heads, L, pairs] over the heads, into the cache rows that were read."""
     op = angles.op
     summed = op.ReduceSum(angles, op.integers(1), keepdims=0)
     if positions is None:

@@ -1,6 +1,6 @@
-"""Linear maps along axes that several rules share: pad, cut, flip, dilate, transpose, multiply.
+"""Linear maps along axes, shared by rules: pad, cut, flip, dilate, transpose, multiply.
 
-Also values under shapes that only the run tells, which a runtime computes no earlier.
+Also values with shapes that a runtime learns late, so that it cannot compute them early.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZERO, _ALLOWS_ZERO = np.zeros(1, np.int64), 14
 
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
-    """Zeros before and after each axis of x; negative numbers of them cut off instead."""
+    """Zeros before and after each axis of x; negative numbers cut elements off."""
     stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
     zeros = [max(pad, 0) for pad in [*begins, *ends]]
@@ -45,7 +45,7 @@ def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
 
 
 def flip(x: Value, axes: Sequence[int]) -> Value:
-    """The order along ``axes`` reversed."""
+    """Reverse the order along ``axes``."""
     if not axes:
         return x
     integers, count = x.op.integers, len(axes)
@@ -60,10 +60,10 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
 
 
 def materialized_transpose(x: Value) -> Value:
-    """The last two axes swapped once.
+    """Swap the last two axes in memory, once.
 
-    Next to a product ONNX Runtime would take the transposition into it, and the product would read
-    across each time; the reshapes keep it from that.
+    ONNX Runtime would fuse a plain Transpose into a product, which then reads across memory each
+    time. The reshapes prevent this.
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
@@ -99,17 +99,17 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 
 
 def zero_after(trigger: Value) -> Value:
-    """An integer 0 [1] that is there once the trigger is; whatever it holds, NaN too, times 0."""
+    """An integer 0 [1] that depends on ``trigger``, whatever its value."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
 
 
 def late(x: Value, zero: Value) -> Value:
-    """The same memory under a shape that is only known once ``zero`` is there.
+    """X in a shape that is known only once ``zero`` is computed; shares memory with x.
 
-    So nothing that is computed of it equals an earlier computation, nor runs before then. From
-    opset 14 on ``allowzero`` keeps ONNX Runtime from fusing a late Reshape away.
+    Nodes that read it neither equal earlier nodes nor run before then. From opset 14 on
+    ``allowzero`` keeps ONNX Runtime from fusing the Reshape away.
     """
     shape = x.op.integers(*x.shape) + zero
     attributes: dict[str, Any] = {"allowzero": 1} if x.op.opset >= _ALLOWS_ZERO else {}

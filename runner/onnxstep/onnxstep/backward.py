@@ -1,6 +1,6 @@
 """Reverse-mode differentiation of a list of nodes: prune, walk backwards, accumulate.
 
-The algorithm only; what each operator's derivative is stands in ``rules``.
+The derivative of each operator is in ``rules``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxstep.registry import Node
 
 # numpy's ValueError for an array beyond any address space.
 _TOO_BIG = "array is too big"
-# What a rule meets that divides by, indexes with or unpacks what an operator does not allow.
+# Exceptions of a rule whose node has attributes or inputs that its operator does not allow.
 _MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _LONGEST = 300
 
@@ -29,15 +29,15 @@ def pull_back(
     op: Builder,
     nodes: Sequence[onnx.NodeProto],
     cotangents: Mapping[str, Value],
-    wanted: Iterable[str],
+    names: Iterable[str],
 ) -> dict[str, Value]:
-    """The cotangents of ``wanted`` values, given those of outputs; emits nodes through ``op``.
+    """Cotangents of the values ``names`` from those of outputs; emits nodes through ``op``.
 
-    ``nodes`` are the forward nodes in topological order. A wanted value that no given output
-    depends on is absent from the answer. Raises ModelError for an operator without a rule.
+    ``nodes`` are the forward nodes in topological order. A value is absent from the result if no
+    output with a cotangent depends on it. Raises ModelError for an operator without a rule.
     """
-    # In the order given: that of a set differs from process to process, and the graph with it.
-    ordered = tuple(dict.fromkeys(wanted))
+    # Ordered: the order of a set differs between processes and would change the graph.
+    ordered = tuple(dict.fromkeys(names))
     targets = frozenset(ordered)
     dependent = dependents(op, nodes, targets)
     sums = {name: [value] for name, value in cotangents.items()}
@@ -45,7 +45,7 @@ def pull_back(
         if dependent.isdisjoint(proto.output):
             continue
         named = list(proto.output)
-        while not named[-1]:  # as if the last outputs were not written: "" leaves them out too
+        while not named[-1]:  # a trailing "" is an omitted output
             named.pop()
         received = [_total(sums, name) for name in named if not name or op.values[name].is_float]
         if any(value is not None for value in received):
@@ -57,7 +57,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """The float values that ``sources`` reach through operators with a derivative."""
+    """Float values that depend on ``sources`` through operators with a derivative."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(
@@ -68,7 +68,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Add up what a value has received, once; it is then kept as a single contribution."""
+    """Sum the cotangents that a value has received, and store the sum as its only one."""
     received = sums.get(name)
     if not received:
         return None
@@ -84,10 +84,10 @@ def _node_cotangents(
     if not isinstance(answer, registry.Gradient):
         raise registry.undifferentiable(node, answer, nodes, targets)
     try:
-        given = answer.rule(node.op, node, *received)
-        cotangents = [given] if isinstance(given, Value) else list(given)
+        emitted = answer.rule(node.op, node, *received)
+        cotangents = [emitted] if isinstance(emitted, Value) else list(emitted)
         for name, value in zip(node.proto.input, cotangents, strict=False):
-            if value is not None and name in node.wanted:
+            if value is not None and name in node.dependent:
                 yield name, unbroadcast(value, node.op.values[name].shape)
     except ModelError as error:
         raise _of_node(node, error) from None
@@ -100,9 +100,9 @@ def _node_cotangents(
 
 
 def _misfit(node: Node, error: Exception) -> ModelError:
-    """The refusal of a node whose attributes or inputs the operator does not allow.
+    """Error for a node whose attributes or inputs its operator does not allow.
 
-    Runtimes may run it, and onnx checks few of them, so rules trust all.
+    onnx's checker accepts many such nodes, and rules do not check them.
     """
     attributes = node_attributes(node.proto).items()
     written = " ".join(", ".join(f"{key} {value!r}" for key, value in attributes).split())
@@ -115,10 +115,10 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
-    """The refusal of a rule, with the node that it was asked for and what can be done."""
+    """Add the node's label and a remedy to a rule's error."""
     reason = str(error)
     if node.label not in reason:
         reason = f"{node.label}: its gradient cannot be built: {reason}"
-    # Where a rule knows a remedy, it stands behind a semicolon.
+    # A rule that knows a remedy puts it after a semicolon.
     remedy = "freeze the parameters before it, or export it as other operators"
     return ModelError(reason if ";" in reason else f"{reason}; {remedy}")

@@ -1,11 +1,10 @@
 """Convolution on ONNX Runtime's blocked layout (NCHWc), with weights that change at every step.
 
-The runtime brings a convolution into this layout by itself only where the weights are constants,
-and in training they never are. Its operators can be written into a graph, though: tensors are
-reordered, convolved and reordered back. How many channels a block has (8 with AVX2, 16 with
-AVX-512) is known to the runtime alone; nothing here depends on it, not even the order of the
-weights. Which convolutions gain is measured by benchmarks/rules/convolution.py; the other forms of
-their gradients stand in ``rules.convolution``.
+The runtime uses this layout only for constant weights, which training does not have. A graph can
+contain its operators, though: tensors are reordered, convolved and reordered back. The block size
+(8 channels with AVX2, 16 with AVX-512) is known to the runtime only, and nothing here depends on
+it. benchmarks/rules/convolution.py measures which convolutions gain; ``rules.convolution`` has the
+other forms of the gradients.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from onnxstep.windows import Window, window
 
 DOMAIN = "com.microsoft.nchwc"
 _VERSION = 1
-# The largest block that a processor has: what divides by it divides by all.
+# The largest block of any processor, a multiple of all others.
 BLOCK = 16
 _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
-    """Whether images of this type can be convolved in blocks where the graph will run."""
+    """Whether the target provider convolves images of this type in blocks."""
     return op.blocked_convolutions and all(
         t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
     )
@@ -40,8 +39,8 @@ def convolve(
 ) -> Value | None:
     """X [N, C, H, W] convolved with w [M, C / group, kh, kw], plus the bias [M].
 
-    None where blocks do not fit or do not pay: one tap alone is a product of matrices, which the
-    plain layout does as fast. Of groups, those of one channel and one map are taken.
+    None if blocks do not fit or do not pay: a kernel of one element is a plain matrix product.
+    Depthwise groups are the only ones supported.
     """
     whole = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     groups = x.shape[1] == group * w.shape[1] and (group == 1 or group == x.shape[1] == w.shape[0])
@@ -56,7 +55,7 @@ def adjoint(
 ) -> Value | None:
     """The adjoint of ``convolve``, from dy [N, M, ...] to [N, C, *into]; None as there.
 
-    Where windows move by single steps it is a convolution too: with w turned around.
+    With strides of 1 it is a convolution with w flipped; other strides are not supported.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -72,7 +71,7 @@ def adjoint(
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
     """Cotangent of w [M, C / group, kh, kw] from x [N, C, ...] and dy [N, M, ...].
 
-    None where blocks do not fit. X convolved with dY, strides and dilations having changed places.
+    It is X convolved with dY, with strides and dilations swapped. None if blocks do not fit.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -80,7 +79,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Every channel of every image is a group of its own; then the sum over the images."""
+    """Treat every channel of every image as a group, then sum over the images."""
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
@@ -95,10 +94,9 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
 
 
 def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
-    """Batch and channels change places too.
+    """Swap batch and channels too.
 
-    Where the batch does not divide into blocks, images are cut into bands of rows: examples of
-    their own.
+    A batch that does not divide into blocks is extended: images are cut into bands of rows.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -119,7 +117,7 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
 
 
 def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Rows of x [C, N, H, W] from each start, so many, side by side as [C, bands · N, rows, W]."""
+    """Bands of rows (start, count) of x [C, N, H, W], joined as [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
@@ -146,10 +144,10 @@ def _in_blocks(x: Value) -> Value:
 
 
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
-    """Blocks of input channels innermost but one, blocks of output channels innermost.
+    """Reorder weights: blocks of input channels, then of output channels innermost.
 
-    To reorder a tensor is to move a block of its second axis to the end: first the input channels
-    of each output channel, unless it has one only, then the output channels before all that.
+    Reordering moves a block of the second axis to the end: first the input channels of each output
+    channel, unless there is only one, then the output channels.
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)

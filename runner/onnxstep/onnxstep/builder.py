@@ -1,8 +1,7 @@
-"""Building ONNX graphs in Python that reads like ONNX: every value knows its shape and type.
+"""Building ONNX graphs in Python: every value knows its shape and type.
 
-``op.Gemm(a, b, transB=1)`` appends a node, checks it by ONNX's own shape inference where it is
-built, and returns its output. Values also take ``+ - * /`` with each other and with numbers.
-Derivatives, losses and optimizers are left to the modules above.
+``op.Gemm(a, b, transB=1)`` appends a node, checks it with ONNX's shape inference and returns its
+output. Values also take ``+ - * /`` with values and numbers.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
-# What a derivative keeps of places and of 0/1 matrices; a graph with more would not fit a file.
+# Limit of constants such as indices and 0/1 matrices; larger ones do not fit into a file.
 _MAX_CONSTANT_ELEMENTS = 2**24
-# Shape and element type of one output, and of all outputs of a node; None: not known.
+# Shape and element type of one output, and of all outputs of a node; None: unknown.
 _Kind = tuple[tuple[int, ...], int]
 _Kinds = tuple[_Kind | None, ...]
-# ReduceMax, ReduceMean and their like; ReduceSum did it at 13, the oldest opset built for.
+# For ReduceMax, ReduceMean and similar; ReduceSum changed at 13, the oldest supported opset.
 _AXES_ARE_INPUTS = 18
 
 
@@ -57,7 +56,7 @@ class Value:
         return helper.tensor_dtype_to_np_dtype(self.elem_type)
 
     def cast(self, elem_type: int) -> Value:
-        """The value in another element type; itself where it has that type already."""
+        """The value in another element type; itself if the type is the same."""
         return self if self.elem_type == elem_type else self.op.Cast(self, to=elem_type)
 
     @property
@@ -93,10 +92,10 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        """The other operand; a lone number has the rank of a tensor that ends in an axis of one.
+        """Convert an operand; a scalar gets the rank of a tensor that ends in an axis of one.
 
-        ONNX Runtime's CPU kernels take such a tensor one element at a time beside a number of rank
-        0: benchmarks/rules/scalar.py.
+        ONNX Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0:
+        benchmarks/rules/scalar.py.
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -107,16 +106,15 @@ class Value:
 
 
 class Saved:
-    """Activations that a pass saves of a forward node; the node's rule knows which they are."""
+    """Activations of a forward node that a pass saves for the node's rule."""
 
 
 class Builder:
     """A graph under construction: nodes, constants and the shape and type of every value.
 
-    ``provider`` is the execution provider that the graph is built for, where a rule has a faster
-    form that only one of them can run; None asks for the form that runs on any.
-    ``blocked_convolutions`` says that the CPU provider there has kernels for images in blocks of
-    channels, as ONNX Runtime's builds for x86-64 have.
+    ``provider`` is the execution provider that the graph is built for; rules may use operators that
+    only this provider runs. None keeps the graph portable. ``blocked_convolutions``: the CPU
+    provider has kernels for images in blocks of channels, as ONNX Runtime's x86-64 builds do.
     """
 
     def __init__(
@@ -141,11 +139,11 @@ class Builder:
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
-        # By the first output of a forward node, what a pass has saved for the node's rule.
+        # Saved activations, by the first output of the forward node.
         self.saved: dict[str, Saved] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
-        """The emitter of an operator of ONNX's default domain with one output."""
+        """Emitter of a one-output operator of ONNX's default domain."""
         if not op_type[0].isupper():
             raise AttributeError(op_type)
 
@@ -166,10 +164,10 @@ class Builder:
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node with fresh output names; raises ModelError when ONNX refuses it.
+        """Append a node with fresh output names; raises ModelError if ONNX refuses it.
 
-        Numbers of fp16 are added up in float32 where they are scattered, but on CUDA: ONNX
-        Runtime's CPU provider has no other kernel.
+        Scattered additions of fp16 run in float32 unless the provider is CUDA: the CPU provider has
+        no fp16 kernel.
         """
         if self._adds_fp16(inputs, attributes or {}):
             wide = [v and (v.cast(TensorProto.FLOAT) if _is_fp16(v) else v) for v in inputs]
@@ -189,22 +187,19 @@ class Builder:
         return adds and any(_is_fp16(value) for value in inputs)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
-        """Append a node without outputs whose one output has a shape that only its caller knows.
-
-        Its element type is that of ``like``.
-        """
+        """Append a node without output names; its output has this shape and ``like``'s type."""
         node.output.append(self.fresh(node.op_type))
         self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
         return self.append(node)[0]
 
     def append(self, node: onnx.NodeProto) -> tuple[Value, ...]:
-        """Append a ready node whose inputs are known values; its outputs become values."""
+        """Append a node whose inputs are known; return its outputs as values."""
         self.declare_outputs(node)
         self.nodes.append(node)
         return tuple(self.values[name] for name in node.output if name)
 
     def declare_outputs(self, node: onnx.NodeProto) -> None:
-        """Infer the shape and type of those outputs of a node that are not known yet."""
+        """Infer the shape and type of a node's undeclared outputs."""
         missing = [place for place, name in enumerate(node.output) if name not in self.values]
         if not any(node.output[place] for place in missing):
             return
@@ -214,7 +209,7 @@ class Builder:
                 self._learn(node.output[place], kinds[place])
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Make a value known: a graph input, or what a node of the given graph yields."""
+        """Add a value: a graph input, or a node's output in the source graph."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
@@ -228,7 +223,7 @@ class Builder:
         return value
 
     def input(self, name: str, shape: Sequence[int], elem_type: int) -> Value:
-        """A new graph input; raises ModelError when the name is taken."""
+        """A new graph input; raises ModelError if the name is taken."""
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
         return self.declare(name, helper.make_tensor_type_proto(elem_type, list(shape)))
@@ -263,18 +258,18 @@ class Builder:
         return self.Expand(number, self.integers(*shape)) if shape else number
 
     def integers(self, *numbers: int) -> Value:
-        """A rank-1 int64 constant, known however long: axes, shapes, starts and ends."""
+        """A rank-1 int64 constant of any length: axes, shapes, starts and ends."""
         array = np.array(numbers, dtype=np.int64)
         value = self.constant(array)
         self._constants[value.name] = array
         return value
 
     def rename(self, value: Value, name: str) -> Value:
-        """Give a value the name that a caller of the graph shall see.
+        """Give a value its public name; raises ModelError if the name is taken.
 
-        The node that yields it is relabelled when the graph is closed, which costs nothing at run
-        time; a value that has such a name already (an input, an output of the given model) is
-        copied instead. Raises ModelError when the name is taken.
+        The node is relabelled when the graph is closed, which costs nothing at run time. A value
+        that has a public name already (an input, an output of the source model) gets an Identity
+        instead.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -285,7 +280,7 @@ class Builder:
         return self.values[name]
 
     def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """A reduction over ``axes``, spelled as the opset has it: axes became an input at 18."""
+        """Emit a reduction over ``axes``, which are an attribute before opset 18."""
         keeps_dims = int(keepdims)
         if not axes:
             return x
@@ -293,12 +288,12 @@ class Builder:
             return self.emit(op_type, [x, self.integers(*axes)], {"keepdims": keeps_dims})[0]
         return self.emit(op_type, [x], {"keepdims": keeps_dims, "axes": list(axes)})[0]
 
-    def known(self, value: Value | None) -> NDArray[Any] | None:
-        """The array behind a small constant, or None where it is only known at run time."""
+    def array_of(self, value: Value | None) -> NDArray[Any] | None:
+        """The array of a small constant; None for a value computed at run time."""
         return None if value is None else self._constants.get(value.name)
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
-        """Remember what a Constant node yields."""
+        """Remember the array of a Constant node."""
         if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 
@@ -326,13 +321,13 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The version since which the node's operator has its meaning."""
+        """The operator version of the node at this graph's opset."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version
 
     def _kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and type of each output; equal nodes, of which a graph has many, are asked once."""
+        """Shape and type of each output; inferred once for equal nodes."""
         key = (
             node.domain,
             node.op_type,
@@ -346,7 +341,7 @@ class Builder:
         return self._inferred[key]
 
     def _identity(self, name: str) -> Hashable:
-        """All that the inference of shapes knows of an input."""
+        """Cache key of an input: everything that shape inference reads of it."""
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)
@@ -372,13 +367,13 @@ class Builder:
 
 
 def ascending(count: int) -> NDArray[np.int64]:
-    """The numbers from 0 to below a count that a model says; ModelError where they are too many."""
+    """The numbers 0 to count - 1 as int64; ModelError if they are too many."""
     require_room(count)
     return np.arange(count, dtype=np.int64)
 
 
 def require_room(*shape: int) -> None:
-    """Raise ModelError before a constant is made that is larger than any use."""
+    """Raise ModelError for a constant that is too large."""
     if math.prod(shape) > _MAX_CONSTANT_ELEMENTS:
         raise ModelError(
             f"expected constants of at most 2**24 elements, got one of the shape {list(shape)}"
@@ -390,7 +385,7 @@ def _is_fp16(value: Value | None) -> bool:
 
 
 def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """Shape and element type; None where the shape is not static."""
+    """Shape and element type; None for a shape that is not static."""
     shape = static_shape(type_proto)
     return (
         None if type_proto is None or shape is None else (shape, type_proto.tensor_type.elem_type)

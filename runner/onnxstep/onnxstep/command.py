@@ -1,4 +1,4 @@
-"""The command `onnxstep`: a model's training step as one ONNX file, its first values beside it."""
+"""The command `onnxstep`: write a model's training step and its first values to files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from onnxstep.trained_set import LeftOut
 
 _INTERRUPTED_CODE = 130
 _NO_BF16_ON_CPUS = (
-    "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernel of a product, and opens no "
-    "session for such a graph; for a GPU add --provider cuda"
+    "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernels for matrix products and "
+    "cannot run such a graph; for a GPU add --provider cuda"
 )
 
 
@@ -73,7 +73,7 @@ _CHOSEN = {
     "--loss": "softmax_cross_entropy (default), sigmoid_cross_entropy, nll, mse, l1, huber or "
     "own_output",
     "--optimizer": "sgd (default), momentum, nesterov, rmsprop, adagrad, adadelta, adam or adamw",
-    "--output": "the output that the loss is taken of",
+    "--output": "the output that the loss is computed from",
 }
 _PATTERN = ", or a pattern such as '*.bias'"
 _REPEATABLE = {
@@ -83,12 +83,12 @@ _REPEATABLE = {
     "--train": f"a constant or buffer of the file to train, too{_PATTERN}",
     "--lora-targets": "with --lora-rank: a weight that gets an adapter"
     f"{_PATTERN} (default: every weight of a product)",
-    "--carry": "an input that is an output in the next step: h0=hn",
+    "--carry": "an input and the output that feeds it in the next step: h0=hn",
 }
 _LISTED = {
-    "--precision": (("fp32", "fp16", "bf16"), "what it computes in; weights and update stay fp32"),
+    "--precision": (("fp32", "fp16", "bf16"), "type of the arithmetic; weights stay fp32"),
     "--rematerialise": (("none", "sqrt"), "sqrt: recompute activations, for less memory"),
-    "--format": (("text", "json"), "for a person or for a program"),
+    "--format": (("text", "json"), "form of the printed report"),
 }
 
 
@@ -107,14 +107,14 @@ def _parser() -> argparse.ArgumentParser:
         add(name, action="append", default=[], help=f"{text}; repeatable")
     for name, (choices, text) in _LISTED.items():
         add(name, choices=choices, default=choices[0], help=text)
-    add("--provider", choices=("cpu", "cuda"), help="where it will run (default: anywhere)")
-    text = "with --provider cpu: it is an x86-64, which convolves faster in blocks"
+    add("--provider", choices=("cpu", "cuda"), help="where the step will run (default: anywhere)")
+    text = "with --provider cpu: faster convolutions of x86-64 processors"
     add("--blocked-convolutions", action="store_true", help=text)
-    text = "train adapters of this rank beside the weights, and else only what --wrt names"
+    text = "train low-rank adapters (LoRA) of this rank, and otherwise only parameters of --wrt"
     add("--lora-rank", type=int, metavar="RANK", help=text)
-    add("--lora-alpha", type=float, help="adapters count ALPHA / RANK times (default: once)")
-    add("--clip-norm", type=float, help="bound of the gradients' global norm")
-    add("--seed", type=int, help="makes Dropout and first values repeatable")
+    add("--lora-alpha", type=float, help="scale adapters by ALPHA / RANK (default: 1)")
+    add("--clip-norm", type=float, help="upper bound of the gradients' global 2-norm")
+    add("--seed", type=int, help="seed of Dropout and of drawn first values")
     return parser
 
 
@@ -189,7 +189,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """A written step, its source, and the arithmetic of its forward pass."""
+    """A written step, its source, and the FLOPs of its forward pass."""
 
     step: TrainingStep
     forward_flops: int
@@ -205,7 +205,7 @@ class _Report:
         return peak_activation_bytes(self.step.model)
 
     def values(self) -> Mapping[str, Any]:
-        """The report for a program."""
+        """The report as JSON values."""
         step = self.step
         carried = [
             {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
@@ -227,7 +227,7 @@ class _Report:
         }
 
     def text(self) -> str:
-        """The report for a person."""
+        """The report as text."""
         step, to = self.step, self.destination
         fed = filter(None, [*step.inputs, step.target, step.learning_rate])
         lines = [
@@ -253,7 +253,7 @@ class _Report:
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """How much is not trained, and for which reasons; nothing if all is trained."""
+    """Numbers and reasons of untrained tensors; no lines if all are trained."""
     if left_out:
         numbers = sum(tensor.size for tensor in left_out)
         yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"

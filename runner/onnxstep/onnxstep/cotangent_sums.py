@@ -1,9 +1,8 @@
-"""How cotangents add up: broadcasting undone, contributions summed, rows added to a table.
+"""Sums of cotangents: undone broadcasting, added contributions, rows added to a table.
 
-All rules leave the first two to their caller. A table of which rows are read receives the sum of
-their cotangents, each at its place. Where it receives a gradient from elsewhere too, as an
-embedding does that is also the last layer's weight, the rows are added to that one, and no table of
-zeros is made. Before opset 16, where scatters do not add up, ``rules.indexing`` has another form.
+A table whose rows are read receives their cotangents at the places of the rows. If it also receives
+another gradient, like an embedding that is tied to the last layer, the rows are added to that one
+without a table of zeros. Scatters cannot add before opset 16: see ``rules.indexing``.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from dataclasses import dataclass
 
 from onnxstep.builder import Builder, Value
 
-# ONNX Runtime's CPU kernel of ScatterElements works in place, that of ScatterND copies the table
-# first; but it takes an index for each element: benchmarks/rules/scatter.py. So few places of a
-# table it pays for.
+# ONNX Runtime's CPU kernel of ScatterND copies the table; ScatterElements works in place but needs
+# an index for each element. It is faster if at most 1 / 32 of the rows receive something:
+# benchmarks/rules/scatter.py.
 _FEW = 32
 
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """Rows [*places.shape[:-1], ...] added at ``places`` [..., 1] to zeros of a table's shape."""
+    """Zeros of a table's shape with rows [*places.shape[:-1], ...] added at ``places`` [..., 1]."""
 
     places: Value
     rows: Value
@@ -50,7 +49,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def add_cotangents(first: Value, second: Value) -> Value:
-    """The sum of two cotangents of one value; scattered rows are added to the other in place."""
+    """The sum of two cotangents of one value; scattered rows are added in place."""
     if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
         first, second = second, first
     return _add_rows(first, second) if isinstance(second, ScatteredRows) else first + second
@@ -66,7 +65,7 @@ def scatter_rows(
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """A table that receives a gradient anyway, with the rows added at their places."""
+    """Add scattered rows to a table that receives another gradient too."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

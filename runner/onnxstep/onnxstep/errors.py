@@ -1,11 +1,11 @@
-"""The errors that a person is meant to read, and the exit code each one ends a command with.
+"""Errors that users see, and the exit code of a command that ends with one.
+
+A message says where the problem is, what was expected, what was there and what to do.
 
 Error:
     ├── InputError             exit 1   values of arguments are wrong
     │   └── ModelError         exit 1   an ONNX file that cannot be read, bound or differentiated
-    └── CapabilityError        exit 3   this machine or this package lacks what the work needs
-
-A message says where, what was expected, what was got and what to do.
+    └── CapabilityError        exit 3   this machine or this package lacks something the work needs
 
 """
 
@@ -23,7 +23,7 @@ class Error(Exception):
     exit_code: ClassVar[int] = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuild from the parts: an error reaches another process whole, whatever its message."""
+        """Pickle the constructor's arguments, so that subclasses survive another process."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -36,10 +36,10 @@ class ModelError(InputError):
 
 
 class ModelWarning(UserWarning):
-    """A file leaves something in doubt, or was repaired; commands print it and go on."""
+    """A file is ambiguous, or was repaired; commands print the warning and go on."""
 
 
 class CapabilityError(Error):
-    """Something that the work needs is missing: a library, a right, memory, room on the disk."""
+    """A requirement is missing: a library, a permission, memory or disk space."""
 
     exit_code = 3

@@ -1,7 +1,6 @@
-"""A model's graph opened for differentiation, every value known, and closed as a model again.
+"""Opening a model's graph for differentiation, and closing it as a model again.
 
-The nodes are copies, in the order of the file; what is done with them is left to ``passes``,
-``vjp`` and ``step``.
+Nodes are copied in the order of the file. ``passes``, ``vjp`` and ``step`` transform them.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from onnxstep.graphs.nodes import (
 )
 from onnxstep.update import Transition
 
-# onnx stamps its newest IR version, which an ONNX Runtime released before it refuses.
+# onnx writes its newest IR version, which older releases of ONNX Runtime refuse.
 NEWEST_IR_VERSION = 10
-# Of a batch of images and their axes; places of scales and sizes among the inputs of Resize.
+# Rank and spatial axes of a batch of images; input indices of scales and sizes in Resize.
 _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 
 
@@ -34,9 +33,8 @@ _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 class Forward:
     """A model's graph inside a Builder: values by name, nodes in topological order.
 
-    ``op.nodes`` are those that run, ``nodes`` those that are differentiated: a pass may let other
-    operators run in place of a node, whose derivative stays that of the node. ``moves`` are the
-    values that a pass carries from step to step.
+    ``op.nodes`` are executed, ``nodes`` are differentiated. They differ if a pass runs other
+    operators instead of a node. ``moves`` are values that a pass carries from step to step.
     """
 
     op: Builder
@@ -47,7 +45,7 @@ class Forward:
     moves: tuple[Transition, ...] = ()
 
     def value(self, name: str) -> Value:
-        """A value of the graph by name; raises ModelError with the graph's outputs otherwise."""
+        """A value of the graph by name; raises ModelError listing the outputs if unknown."""
         if name not in self.op.values:
             outputs = ", ".join(value.name for value in self.outputs)
             raise ModelError(f"no value is named {name!r}; the graph's outputs are {outputs}")
@@ -61,16 +59,17 @@ def open_model(
     *,
     blocked_convolutions: bool = False,
 ) -> Forward:
-    """A copy of a model inside a Builder; the model is as ``passes.prepare`` leaves it.
+    """Copy a model, as ``passes.prepare`` returns it, into a Builder.
 
-    ``provider`` and ``blocked_convolutions`` say where the graph will run, as in ``Builder``.
+    ``provider`` and ``blocked_convolutions``: as in ``Builder``. Raises ModelError for an output
+    that no node computes.
     """
     graph, ir_version = model.graph, min(model.ir_version, NEWEST_IR_VERSION)
     op = builder(model.opset_import, ir_version, provider, blocked_convolutions)
     for tensor in graph.initializer:
         op.add_initializer(tensor)
     inputs = tuple(op.declare(i.name, i.type) for i in graph.input if i.name not in op.values)
-    # A file may declare values whose nodes are gone, under dimensions that nobody binds.
+    # A file may declare values of removed nodes, with dimensions that stay unbound.
     outputs_of_nodes = {name for node in graph.node for name in node.output}
     for info in [*graph.value_info, *graph.output]:
         if info.name in outputs_of_nodes and info.name not in op.values:
@@ -90,7 +89,7 @@ def open_model(
 def close_model(
     forward: Forward, inputs: Sequence[Value], outputs: Sequence[Value], name: str
 ) -> onnx.ModelProto:
-    """A checked ModelProto of the Builder's graph, without what no output needs."""
+    """A checked ModelProto of the Builder's graph, without nodes that no output needs."""
     op = forward.op
     nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
     used = {name for node in nodes for name in reads(node)} | {v.name for v in outputs}
@@ -116,9 +115,9 @@ def close_model(
 
 
 def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give every node a name of its own, after its output where it has none.
+    """Give every node a unique name, derived from its output if it has none.
 
-    ONNX Runtime names what it fuses after the nodes, and up to 1.20 refuses two of one name.
+    ONNX Runtime names fused nodes after their parts, and up to 1.20 refuses duplicate names.
     """
     used: set[str] = set()
     for node in nodes:
@@ -144,10 +143,10 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
 
 
 def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
-    """Append the product of a matrix and a vector as that with a matrix of one column.
+    """Append a matrix-vector product as a product with a matrix of one column.
 
     ONNX Runtime 1.31 computes the former wrongly if the matrix comes from a Transpose, or if its
-    optimizer moves one there.
+    optimizer moves a Transpose there.
     """
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
@@ -160,16 +159,18 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 
 
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
-    """Whether ONNX Runtime refuses a Resize of images once its optimizer took a Transpose through.
+    """Whether ONNX Runtime would move a Transpose through this Resize and fail.
 
-    Up to 1.31 it does so on the CPU with whatever has four dimensions, but its cubic kernel demands
-    the channels first, and ``axes`` stay those of before.
+    Up to 1.31 its optimizer does so on the CPU for every tensor of rank 4. But its cubic kernel
+    expects the channels first, and the optimizer does not permute ``axes``.
     """
     if node.op_type != "Resize" or node.domain:
         return False
     attributes = node_attributes(node)
     into, out = op.values[node.input[0]].shape, op.values[node.output[0]].shape
-    constant = any(name and op.known(op.values[name]) is not None for name in node.input[_SCALES:])
+    constant = any(
+        name and op.array_of(op.values[name]) is not None for name in node.input[_SCALES:]
+    )
     if len(into) != _IMAGE_RANK or into[:2] != out[:2] or not constant:
         return False
     if "axes" in attributes:
@@ -178,7 +179,10 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
 
 
 def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a Resize of [N, C, H, W] as one of [N · C, 1, H, W]: no Transpose passes a Reshape."""
+    """Append a Resize of [N, C, H, W] as one of [N · C, 1, H, W].
+
+    No Transpose moves through a Reshape.
+    """
     x, y = op.values[node.input[0]], op.values[node.output[0]]
     planes = (x.shape[0] * x.shape[1], 1)
     inner = copied(node)
@@ -186,7 +190,7 @@ def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
     inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
     inner.output[0] = op.fresh("Resize")
     if len(node.input) > _SIZES and not any(entry.name == "axes" for entry in node.attribute):
-        sizes = op.known(op.values[node.input[_SIZES]])
+        sizes = op.array_of(op.values[node.input[_SIZES]])
         inner.input[_SIZES] = op.integers(*planes, *(y.shape if sizes is None else sizes)[2:]).name
     op.append(inner)
     whole = op.integers(*y.shape)
@@ -200,7 +204,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """The intermediate values, declared so that readers of the graph need not infer shapes."""
+    """Type information of intermediate values, so that readers need not infer shapes."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 
@@ -211,9 +215,9 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
-    """A copy that yields these of the model's outputs, without what only the others need.
+    """Copy a model with these outputs only, and without nodes that no output needs.
 
-    Inputs stay, so that what is fed does not depend on what is asked for.
+    All inputs stay, so feeds do not depend on the chosen outputs.
     """
     copy = copied(model)
     graph = copy.graph
@@ -227,7 +231,7 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
 
 
 def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:
-    """The nodes with values renamed as ``labels`` says; unaffected nodes are not copied."""
+    """Rename values in nodes as ``labels`` says; unaffected nodes are not copied."""
     return [_relabel(node, labels) for node in nodes]
 
 

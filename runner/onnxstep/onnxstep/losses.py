@@ -1,8 +1,8 @@
 """Losses: a scalar to minimise, and its cotangent at the model's output, both in closed form.
 
-Meanings and settings are PyTorch's (torch.nn losses with ``reduction="mean"``). Class scores stand
-on the last axis of the output. Class indices that are fed are not checked while a step runs: where
-PyTorch raises, ONNX counts those from -classes to -1 from the last class on.
+Definitions and settings are those of PyTorch's torch.nn losses with ``reduction="mean"``. The last
+axis of the output holds class scores. A running step does not check class indices: PyTorch raises
+for negative ones, ONNX counts -classes to -1 from the last class.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from onnx import TensorProto
 from onnxstep.builder import Builder, Value, ascending
 from onnxstep.errors import ModelError
 
-# ScatterElements adds from this opset on; before it the addition goes through a one-hot mask.
+# First opset whose ScatterElements can add; older ones need a one-hot mask.
 _SCATTER_ADDS = 16
 
 
 def classes_of(scores: Value) -> int:
-    """The length of the class axis, the last; raises ModelError where scores have no such axis."""
+    """Length of the class axis, the last one; raises ModelError for scores without it."""
     if not scores.is_float or scores.rank < 2:
         raise ModelError(
             f"expected float class scores [..., classes]; output {scores.name!r} has shape "
@@ -40,7 +40,7 @@ def pick(scores: Value, classes: Value) -> Value:
 
 
 def as_column(values: Value) -> Value:
-    """[...] as [..., 1], to stand beside scores; a scalar stays one."""
+    """[...] as [..., 1], to broadcast over classes; a scalar stays a scalar."""
     return values.op.Unsqueeze(values, values.op.integers(-1)) if values.rank else values
 
 
@@ -74,10 +74,10 @@ class Loss:
 
 
 class LossFunction(Protocol):
-    """A loss: the target it demands for an output, and how it is built from both."""
+    """A loss: its target for an output, and the nodes that compute it."""
 
     def target_of(self, output: Value) -> Target | None:
-        """The target; None where there is nothing to compare. Raises ModelError on a bad output."""
+        """The target, None if there is none; raises ModelError on an unsuitable output."""
         ...
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
@@ -89,10 +89,10 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
 
-    ``weights`` (one for each class) weigh positions by their target's class, positions whose target
-    is ``ignore_index`` count nothing, and ``label_smoothing`` spreads that share of the target
-    evenly over the classes. With p = softmax(z) the derivative at a position of weight s is
-    ``s (p - onehot)``.
+    ``weights`` (one for each class) weigh positions by their target's class. Positions whose target
+    is ``ignore_index`` do not count. ``label_smoothing`` spreads that share of the target evenly
+    over the classes. With p = softmax(z) the derivative at a position of weight s is ``s (p -
+    onehot)``.
     """
 
     weights: tuple[float, ...] | None = None
@@ -109,7 +109,7 @@ class SoftmaxCrossEntropy:
         return Target(output.shape[:-1], TensorProto.INT64)
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit it by LogSoftmax, which does not overflow where a logarithm of Softmax would."""
+        """Emit the loss with LogSoftmax, which does not overflow."""
         assert target is not None
         log_p = op.LogSoftmax(output, axis=-1)
         classes, share, even = self._shares(op, output, target)
@@ -123,7 +123,10 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Safe classes; each position's weight, and 1 if it counts, over the sum of weights."""
+        """Valid class indices, weight shares and count shares of positions.
+
+        A share is divided by the sum of all weights.
+        """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
             return target, share, share
@@ -137,7 +140,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The share of the target that is spread over all classes."""
+        """The part of the loss that label smoothing spreads over all classes."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -154,9 +157,9 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class _Smooth:
-    """The part of a loss by ``label``, what each class is given; its derivative is slope p - label.
+    """Smoothed part of the loss; ``label`` [..., classes] is each class's share of the target.
 
-    The slope is the label's sum over the classes.
+    The derivative is slope · p - label, with ``slope`` the label's sum over the classes.
     """
 
     value: Value
@@ -166,7 +169,7 @@ class _Smooth:
 
 @dataclass(frozen=True)
 class NegativeLogLikelihood:
-    """Mean over positions of ``-y[t]``, y [..., classes] being log-probabilities, t [...] int64."""
+    """Mean over positions of ``-y[t]``: y [..., classes] log-probabilities, t [...] int64."""
 
     def target_of(self, output: Value) -> Target:
         """Class indices, one for each position."""
@@ -183,7 +186,7 @@ class NegativeLogLikelihood:
 
 
 class _Elementwise:
-    """A loss that compares each element of the output with a number of its own."""
+    """A loss that compares each element of the output with a number."""
 
     def target_of(self, output: Value) -> Target:
         """A number for each element, of the output's shape and type."""
@@ -194,13 +197,13 @@ class _Elementwise:
 class SigmoidCrossEntropy(_Elementwise):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and y in [0, 1].
 
-    ``positive_weight`` w weighs the positive part: (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    ``positive_weight`` w weighs the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z).
     """
 
     positive_weight: float = 1.0
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Emit it by Softplus, which does not overflow where a logarithm of Sigmoid would."""
+        """Emit the loss with Softplus, which does not overflow."""
         assert target is not None
         scale = 1 / output.size
         if self.positive_weight == 1.0:
@@ -256,10 +259,10 @@ class Huber(_Elementwise):
 
 @dataclass(frozen=True)
 class OwnOutput:
-    """The model's own output, one number, is the loss: its derivative is 1."""
+    """The loss is the model's output, a single number, whose derivative is 1."""
 
     def target_of(self, output: Value) -> None:
-        """None: nothing is compared. Raises ModelError unless the output is one number."""
+        """Return None; raises ModelError unless the output is one number."""
         if output.size != 1:
             raise ModelError(
                 f"loss own_output: expected one number; output {output.name!r} has shape "

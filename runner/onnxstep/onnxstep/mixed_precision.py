@@ -1,10 +1,9 @@
-"""Mixed precision: what a rule emits computes in the half type of its inputs, sums in float32.
+"""Mixed precision: rules compute in the half type of their inputs, and sum in float32.
 
-The forward pass is rewritten by ``graphs.precision``; ``MixedBuilder`` does the same for each node
-of the backward pass as it is emitted. Dynamic loss scaling keeps gradients of fp16 from vanishing
-and from overflowing for long: the loss is multiplied by a scale before it is differentiated, the
-gradients are divided by it, and a step whose gradients are not all finite changes nothing but the
-scale, which is carried from step to step as optimizer state is.
+``graphs.precision`` rewrites the forward pass; ``MixedBuilder`` does the same for each emitted node
+of the backward pass. Dynamic loss scaling keeps fp16 gradients from vanishing or overflowing: the
+loss is multiplied by a scale before differentiation and the gradients are divided by it. If a
+gradient is not finite, the step changes only the scale, which is carried like optimizer state.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from onnxstep.graphs.precision import WIDE_IN_TRAINING, allowed_inputs
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.update import Transition
 
-# What a step computes in; its weights, its loss and its update are float32 in each.
+# Type of the arithmetic; weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
 TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
     {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
@@ -32,10 +31,11 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 
 
 class MixedBuilder(Builder):
-    """A Builder that emits in float32, between casts, what does not belong in half precision.
+    """A Builder that emits operators in float32, between casts, if half is unsuitable.
 
-    That is what ``autocast.WIDE_IN_TRAINING`` names, and what ONNX knows no half form of. A cast
-    back to float32 of what was computed in it is that value itself: such a gradient is not rounded.
+    That is the case for ``precision.WIDE_IN_TRAINING`` and for operators without a half form in
+    ONNX. A value cast from float32 to half and back is the float32 value, so such gradients are not
+    rounded.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -49,7 +49,7 @@ class MixedBuilder(Builder):
         attributes: Mapping[str, Any] | None = None,
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Append a node, and the casts around it; see ``Builder.emit``."""
+        """Append a node and the casts around it; see ``Builder.emit``."""
         settings = dict(attributes or {})
         halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
         if op_type == "Cast" and inputs[0] is not None:
@@ -77,7 +77,7 @@ class MixedBuilder(Builder):
         )
 
     def _cast(self, value: Value, elem_type: int) -> Value:
-        """A value in another type, each once."""
+        """A value in another type; each cast is emitted once."""
         if value.elem_type == elem_type:
             return value
         key = value.name, elem_type
@@ -92,15 +92,16 @@ class MixedBuilder(Builder):
 SCALE = "loss_scale"
 GOOD_STEPS = "loss_scale.good_steps"
 _FLOAT = TensorProto.FLOAT
-# The largest power of two in float32: twice that is infinite.
+# The largest power of two in float32; its double overflows.
 _LARGEST = 2.0**127
 
 
 @dataclass(frozen=True)
 class LossScaling:
-    """How the scale moves; the defaults are those of PyTorch's ``torch.amp.GradScaler``.
+    """Dynamic loss scaling; the defaults are those of PyTorch's ``torch.amp.GradScaler``.
 
-    A bad step multiplies it by ``backoff``, ``growth_interval`` good ones in a row by ``growth``.
+    A step with infinite gradients multiplies the scale by ``backoff``. ``growth_interval`` finite
+    steps in a row multiply it by ``growth``.
     """
 
     initial: float = 2.0**16
@@ -110,9 +111,9 @@ class LossScaling:
 
 
 def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
-    """The scale of a step's loss; None where none is needed: fp32 and bf16 have range enough.
+    """The loss scale of a step; None for fp32 and bf16, unless ``scaling`` is set.
 
-    ``scaling`` None is PyTorch's for fp16.
+    ``scaling`` None means PyTorch's defaults for fp16.
     """
     if precision != "fp16" and scaling is None:
         return None
@@ -120,7 +121,7 @@ def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None
 
 
 class Scale:
-    """The scale of one step, a float32 scalar that is carried, and what hangs on it."""
+    """The loss scale of a step, a carried float32 scalar, and operations with it."""
 
     def __init__(self, op: Builder, scaling: LossScaling) -> None:
         self._op, self._scaling = op, scaling
@@ -128,16 +129,16 @@ class Scale:
         self._good_steps = op.input(GOOD_STEPS, (), _FLOAT)
 
     def scaled(self, cotangents: Mapping[str, Value]) -> dict[str, Value]:
-        """Cotangents of the scaled loss; in their own types, which are half in a half file."""
+        """Cotangents of the scaled loss, in their own types."""
         return {name: _times(value, self.before) for name, value in cotangents.items()}
 
     def unscaled(self, gradients: Mapping[str, Value]) -> dict[str, Value]:
-        """Gradients of the loss itself, from those of the scaled loss."""
+        """Gradients of the unscaled loss."""
         inverse = 1.0 / self.before
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """The next scale and the count of good steps; ``finite``: this step was one."""
+        """The next scale and count of finite steps; ``finite``: this step's gradients are."""
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0
         grows = op.Equal(count, op.scalar(scaling.growth_interval, _FLOAT))
@@ -155,10 +156,10 @@ def _times(value: Value, factor: Value) -> Value:
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
-    """Whether every number of the gradients is finite: a bool scalar.
+    """Whether all numbers of the gradients are finite: a bool scalar at run time.
 
-    The sum of all squares is below infinity just then (it does not overflow by itself below 1e19),
-    and a norm for clipping takes the same squares.
+    The sum of all squares is infinite or NaN otherwise; finite numbers overflow it only beyond
+    1e19. Clipping needs the same squares.
     """
     squares = [
         op.Reshape(op.ReduceSumSquare(g.cast(_FLOAT), keepdims=0), op.integers(1))

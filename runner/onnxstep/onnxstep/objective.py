@@ -1,6 +1,6 @@
 """The loss of a step: a weighted sum of terms, each of one output, and its cotangents.
 
-What a single loss is stands in ``losses``; differentiation is left to ``step``.
+Single losses are defined in ``losses``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Term:
 class Objective:
     """The minimised scalar ``value`` and its derivative by each output in it.
 
-    ``targets`` has the graph input that each term compares with, None where it compares nothing.
+    ``targets`` has the target input of each term, None for a term without a target.
     """
 
     value: Value
@@ -41,15 +41,15 @@ class Objective:
     targets: tuple[Value | None, ...]
 
     @property
-    def given(self) -> list[Value]:
-        """The graph inputs that the loss adds to the model's own."""
+    def target_inputs(self) -> list[Value]:
+        """The graph inputs that hold targets."""
         return [target for target in self.targets if target is not None]
 
 
 def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> tuple[Term, ...]:
-    """The terms that a caller asks for: one loss of ``output``, or a list of terms.
+    """The terms of a loss: one loss of ``output``, or a list of terms.
 
-    Raises ModelError for no term at all, and for a list beside an ``output``.
+    Raises ModelError for an empty list, and for a list together with an ``output``.
     """
     if isinstance(loss, Sequence) and not isinstance(loss, str):
         if not loss or output is not None:
@@ -64,21 +64,21 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
 def keep_term_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """The model without what serves neither a term nor a ``carried`` output.
+    """Remove model parts that serve neither a term nor a ``carried`` output.
 
-    A model that lacks such an output stays whole, so that an error can name what it has.
+    A model that lacks such an output stays whole, so that an error can list its outputs.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""
-    wanted = {term.output or only for term in terms} | set(carried)
+    output_names = {term.output or only for term in terms} | set(carried)
     outputs = {value.name for value in model.graph.output}
-    return keep_outputs(model, wanted) if wanted <= outputs else model
+    return keep_outputs(model, output_names) if output_names <= outputs else model
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
-    """The sum of the terms; the first compares with ``target``, the second with ``target_2``, ….
+    """Sum the terms; their target inputs are ``target``, ``target_2``, ….
 
-    Raises ModelError for an unknown loss or output, and where a loss does not fit its output.
+    Raises ModelError for an unknown loss or output, and if a loss does not fit its output.
     """
     built = [_built(forward, term, index) for index, term in enumerate(terms)]
     by_output: dict[str, list[Value]] = {}
@@ -94,11 +94,11 @@ def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
 def _built(forward: Forward, term: Term, index: int) -> tuple[Value, Value | None, Loss]:
     output = _output(forward, term.output)
     rule = choose("loss", LOSSES, term.loss) if isinstance(term.loss, str) else term.loss
-    wanted = rule.target_of(output)
+    target_form = rule.target_of(output)
     target = None
-    if wanted is not None:
+    if target_form is not None:
         name = "target" if index == 0 else f"target_{index + 1}"
-        target = forward.op.input(name, wanted.shape, wanted.elem_type)
+        target = forward.op.input(name, target_form.shape, target_form.elem_type)
     loss = rule.build(forward.op, output, target)
     if term.weight == 1.0:
         return output, target, loss

@@ -1,7 +1,7 @@
-"""Optimizers: how a parameter and its states move along a gradient, as ONNX nodes.
+"""Optimizers: update rules of a parameter and its states, as ONNX nodes.
 
-Formulas, defaults and the meaning of each setting are PyTorch's (torch.optim documentation).
-``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
+Formulas, defaults and settings are those of PyTorch's torch.optim. ``weight_decay`` adds
+weight_decay · w to the gradient, except in AdamW.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Update:
 
 @dataclass(frozen=True)
 class Pace:
-    """Learning rate and count of a step, which all parameters share.
+    """Learning rate and step count, which all parameters share.
 
-    ``rate`` is a scalar of the parameter's type; ``count`` a float64 scalar, 1 at the first step,
-    for the optimizers that ask for it.
+    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar, 1 at the first
+    step, for rules with ``counts_steps``.
     """
 
     rate: Value
@@ -38,25 +38,25 @@ class Pace:
 
 
 class Optimizer:
-    """An update rule: how a parameter and its states follow from a gradient."""
+    """An update rule: computes a parameter and its states from a gradient."""
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The names of what it keeps for each parameter, each of the parameter's shape."""
+        """Names of the states of each parameter; a state has the parameter's shape."""
         return ()
 
     @property
     def initial_state(self) -> float:
-        """Value of every element of the states before the first step."""
+        """First value of every element of the states."""
         return 0.0
 
     @property
     def counts_steps(self) -> bool:
-        """Whether it needs the number of the step."""
+        """Whether the rule needs the step count."""
         return False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the next parameter and states; the class says by which formulas."""
+        """Emit the next parameter and states, by the formulas of the class."""
         raise NotImplementedError
 
     def undecayed(self) -> Self:
@@ -99,9 +99,9 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
-    With ``momentum`` v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 has epsilon within the
-    root, starts s at one and lets v hold the rate: with the same settings its steps are others.
-    The states are s / (1 - rho) and v · √(1 - rho): a pass over memory less.
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon is
+    under the root, s starts at 1, and v includes the rate. The stored states are s / (1 - rho) and
+    v · √(1 - rho), which saves a pass over memory.
     """
 
     rho: float = 0.99
@@ -111,7 +111,7 @@ class RmsProp(Optimizer):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The mean of squares, and the velocity where there is momentum."""
+        """The mean of squares, and the velocity if momentum is not 0."""
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
@@ -128,7 +128,7 @@ class RmsProp(Optimizer):
 
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
-    """s' = s + g², from ``initial_accumulator`` on; w' = w - rate · g / (√s' + epsilon)."""
+    """s' = s + g², starting at ``initial_accumulator``; w' = w - rate · g / (√s' + epsilon)."""
 
     epsilon: float = 1e-10
     initial_accumulator: float = 0.0
@@ -149,10 +149,10 @@ class Adagrad(Optimizer):
 
 @dataclass(frozen=True)
 class Adadelta(Optimizer):
-    """Steps by the ratio of the running root mean squares of steps and gradients.
+    """Step sizes are ratios of the running root mean squares of steps and gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
-    u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
+    rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9
@@ -172,11 +172,11 @@ class Adadelta(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both corrected for their start at zero.
+    """m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g², both bias-corrected.
 
-    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is
-    AdamW: the decay shrinks the parameter by rate · weight_decay and leaves the gradient alone.
-    The states are m / (1 - β₁) and v / (1 - β₂): two passes over memory less.
+    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t. ``decoupled`` is AdamW:
+    the decay shrinks the parameter by rate · weight_decay and does not change the gradient. The
+    stored states are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
     """
 
     beta1: float = 0.9
@@ -192,7 +192,7 @@ class Adam(Optimizer):
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)
-        # √v' / c + epsilon over m' / c₁ is taken through c: a pass over memory less.
+        # m' / c₁ and √v' / c + epsilon are both multiplied by c: one pass over memory less.
         c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
@@ -204,8 +204,8 @@ class Adam(Optimizer):
 
 
 def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
-    """1 - betaᵗ, taken in float64: in float32 the difference would lose most of its digits."""
-    assert pace.count is not None, "an optimizer that counts steps is given the count"
+    """1 - betaᵗ, computed in float64: float32 would lose most of the difference's digits."""
+    assert pace.count is not None, "an optimizer that counts steps needs the count"
     power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
     return op.Cast(1.0 - power, to=elem_type)
 

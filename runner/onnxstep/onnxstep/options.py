@@ -16,29 +16,30 @@ from onnxstep.passes.recompute import Rematerialisation
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """How a model is trained, and where its step will run.
+    """Settings of a training step: loss, optimizer, trained parameters and target provider.
 
-    ``output`` is what the loss is taken of (default: the only float output); several losses are a
-    list of terms. Names of parameters take shell patterns in ``freeze``, ``wrt`` and
-    ``no_weight_decay``: parameters that stay as they are (and running statistics, which their
-    BatchNormalization then normalizes by), the only ones that are trained, and constants or
-    buffers of the file to train too, and parameters that the optimizer does not decay.
+    ``output`` is the output that the loss is computed from (default: the only float output).
+    Several losses are a list of terms. ``optimizer`` is a name or an Optimizer.
 
-    ``dimensions`` binds symbolic dimensions, ``seed`` makes Dropout repeatable, ``clip_norm``
-    bounds the global norm of the gradients before they are decayed. With ``micro_batches`` above
-    one the gradients of so many runs are averaged before each update. ``carry`` maps inputs to the
-    outputs that they are in the next step, such as a recurrent state, which starts at zeros; no
-    gradient flows from one step to another.
+    The following take parameter names or shell patterns. ``freeze``: parameters that do not change;
+    a BatchNormalization whose running statistics are frozen normalizes with them. ``wrt``: train
+    these only, constants and buffers of the file included. ``no_weight_decay``: parameters without
+    decay.
 
-    ``provider`` allows forms that only that execution provider runs; without it any can.
-    ``blocked_convolutions`` says that the CPU provider convolves images in blocks of channels, as
-    ONNX Runtime's builds for x86-64 do.
+    ``dimensions`` binds symbolic dimensions. ``seed`` makes Dropout repeatable. ``clip_norm``
+    bounds the global 2-norm of the gradients before weight decay. ``micro_batches`` above 1
+    averages the gradients of that many runs before each update. ``carry`` maps an input to the
+    output that feeds it in the next step, such as a recurrent state; it starts at zeros, and no
+    gradient flows between steps.
 
-    ``precision`` fp16 or bf16 computes in half precision what ``graphs.precision`` does not keep
-    in float32; weights, loss, gradients' sums and update are float32, and the loss of fp16 is
-    scaled as ``loss_scaling`` says (default: as PyTorch's GradScaler does). ``rematerialise``
-    "sqrt" keeps only some values of the forward pass and computes the others again in the backward
-    pass: less memory for more time.
+    ``provider`` allows operators that only this execution provider runs; None allows portable ones
+    only. ``blocked_convolutions``: the CPU provider convolves images in blocks of channels, as ONNX
+    Runtime's x86-64 builds do.
+
+    ``precision`` fp16 or bf16 computes in half precision, except operators that
+    ``graphs.precision`` keeps in float32. Weights, loss, gradient sums and update are float32.
+    ``loss_scaling`` applies to fp16 (default: as PyTorch's GradScaler). ``rematerialise`` "sqrt"
+    saves memory: it stores part of the activations and recomputes the others in the backward pass.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

@@ -1,9 +1,8 @@
 """Common parts of LSTM, GRU and RNN: directions, layouts, lengths, products batched over time.
 
-A rule sees one direction at a time, its steps in the order in which they are processed and its
-tensors as rows [T·B, ...]: a reverse direction is flipped before and after, and where sequences
-have lengths of their own each is flipped within its length. Beyond the end of a sequence nothing is
-received, so the cotangents of the steps there are zeros without any mask in the sweep.
+A rule sees one direction at a time, with steps in processing order and tensors as rows [T·B, ...].
+A reverse direction is flipped before and after, each sequence within its length. Steps beyond a
+sequence's end receive zero cotangents, so the sweep needs no mask.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node
 
-# From this opset on Split demands either the sizes or the number of parts.
+# First opset whose Split requires the sizes or the number of parts.
 _SPLIT_COUNTS = 18
 _MOST_STEPS = 4096
 _DEFAULT_ACTIVATIONS = {
@@ -28,7 +27,7 @@ _DEFAULT_ACTIVATIONS = {
     "GRU": ("Sigmoid", "Tanh"),
     "RNN": ("Tanh",),
 }
-# The derivative times a factor, from the function's value y and the product p = factor · y.
+# Derivative times factor, from the function's value y and the product p = factor · y.
 _SLOPES: dict[str, Callable[[Value, Value, Value], Value]] = {
     "Sigmoid": lambda _, y, p: p - p * y,
     "Tanh": lambda factor, y, p: factor - p * y,
@@ -40,7 +39,7 @@ _SLOPES: dict[str, Callable[[Value, Value, Value], Value]] = {
 
 @dataclass(frozen=True)
 class Activation:
-    """A function of a gate whose derivative its own value tells."""
+    """An activation function whose derivative follows from its value."""
 
     name: str
 
@@ -49,15 +48,15 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative where the function's value is ``y``.
+        """``factor`` times the derivative at function value ``y``.
 
-        ``product`` is factor · y where it is known already.
+        ``product`` is factor · y if it is computed already.
         """
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
 class DirectionInputs(NamedTuple):
-    """Inputs of a direction: x [T·B, I], weights, the biases added up [G·H], states."""
+    """Inputs of a direction: x [T·B, I], weights, summed biases [G·H], first states."""
 
     x: Value
     w: Value
@@ -69,13 +68,13 @@ class DirectionInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of a recurrent node, T steps of B sequences with H hidden units and G gates.
+    """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
-    ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` of x Wᵀ and of h Rᵀ [G·H] or none,
-    ``h`` and ``h_before`` [T·B, H] the hidden states after and before each step, ``c0`` [B, H],
-    ``peepholes`` three of [H]; ``coupled`` forget gates are 1 - i, and
-    ``clip`` bounds what goes into gates. ``dh`` and ``dc`` are what the
-    states after each step receive from outside, T values of [B, H] or None.
+    ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` of x Wᵀ and of h Rᵀ [G·H], or none.
+    ``h`` and ``h_before`` [T·B, H] are the hidden states after and before each step. ``c0`` [B, H],
+    three ``peepholes`` [H]. ``coupled`` forget gates are 1 - i. ``clip`` bounds the gates'
+    arguments. ``dh`` and ``dc`` are cotangents of the states from outside, T values of [B, H] or
+    None.
     """
 
     op: Builder
@@ -99,21 +98,21 @@ class Direction:
         return split(rows, self.steps, axis=0)
 
     def over_steps(self, values: Sequence[Value]) -> Value:
-        """T values of [B, n], the last step first, as [T·B, n] in the order of the steps."""
+        """T values of [B, n], the last step first, as [T·B, n] in step order."""
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """Cotangent that the hidden state after a step receives from outside, zeros for none."""
+        """Outside cotangent of the hidden state after a step, zeros for none."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """The cotangents that the sweep of a direction yields.
+    """The cotangents of a direction's inputs.
 
-    ``z`` [T·B, G·H] is that of x Wᵀ; the others belong to the weights [G·H, I] and [G·H, H], the
-    biases [G·H], the initial states [B, H] and the peepholes [3·H].
+    ``z`` [T·B, G·H] belongs to x Wᵀ, the others to the weights [G·H, I] and [G·H, H], the biases
+    [G·H], the initial states [B, H] and the peepholes [3·H].
     """
 
     z: Value
@@ -130,9 +129,8 @@ def through_time(
 ) -> Cotangents:
     """The cotangents of X, W, R, B, sequence_lens, initial_h, initial_c and P.
 
-    ``received`` are those of Y, Y_h and Y_c; ``sweep`` goes back through the steps of a direction.
-    Raises ModelError for clipped gates, but those of an LSTM, and for activations whose value does
-    not tell their slope.
+    ``received`` are those of Y, Y_h and Y_c. ``sweep`` goes back through the steps of a direction.
+    Raises ModelError for clipped gates of GRU and RNN, and for activations without a slope here.
     """
     if node.attribute("clip") and node.proto.op_type != "LSTM":
         raise ModelError(f"{node.label}: clipped gates are not differentiated; export without clip")
@@ -180,7 +178,7 @@ def sum_rows(x: Value) -> Value:
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
     """The sum of x Wᵀ over the columns x [rows, n] and weights W [m, n], plus the bias [m].
 
-    One product: a column of ones carries the bias, and in ``weight_cotangents`` its cotangent.
+    It is one product, with a column of ones for the bias.
     """
     op = columns[0].op
     if bias is not None:
@@ -211,9 +209,9 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Refuse a recurrence whose state has another width than its gates.
+    """Refuse a recurrence whose state and gates differ in width.
 
-    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` so; ONNX has no such LSTM.
+    PyTorch's dynamo exporter writes an LSTM with ``proj_size`` in this form; ONNX has no such LSTM.
     """
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
@@ -226,7 +224,7 @@ def _demand_square(node: Node) -> None:
 
 
 class Directions:
-    """A recurrent node's tensors by direction, and the way back to their layout."""
+    """A recurrent node's tensors by direction, and back to the node's layout."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._op = node, node.op
@@ -245,7 +243,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """A direction in the order of processing; ``dy``, ... are received by Y, Y_h and Y_c."""
+        """One direction in processing order; ``dy``, ... are cotangents of Y, Y_h and Y_c."""
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -270,7 +268,7 @@ class Directions:
             dc=self._received(index, None, dy_c),
         )
 
-    def given(self, index: int) -> DirectionInputs:
+    def inputs_of(self, index: int) -> DirectionInputs:
         """Inputs of a direction of a node with whole sequences."""
         w, r = (_selected(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._weights(index, 3)
@@ -290,12 +288,12 @@ class Directions:
         return self._time_first(self._flipped(index, self._op.Reshape(rows, shape)))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
-        """Weights of each direction along a new first axis; None where there are none."""
+        """Stack weights of each direction along a new first axis; None without weights."""
         op = self._op
         return concat([op.Unsqueeze(v, op.integers(0)) for v in values], axis=0) if values else None
 
     def states(self, values: Sequence[Value]) -> Value | None:
-        """States [B, H] of each direction as initial_h and initial_c have them."""
+        """Stack states [B, H] of each direction in the layout of initial_h and initial_c."""
         stacked = self.stacked(values)
         return None if stacked is None else self._time_first(stacked)
 
@@ -315,7 +313,7 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Cotangents of a state from outside after each step, in the order of processing."""
+        """Outside cotangents of a state after each step, in processing order."""
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:
@@ -329,7 +327,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Cotangents of steps: none beyond a sequence's end, ``last`` [B, H] at its end."""
+        """Cotangents of steps: zero beyond a sequence's end, plus ``last`` [B, H] at its end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
@@ -344,8 +342,8 @@ class Directions:
         return op.Cast(op.Unsqueeze(chosen, op.integers(-1)), to=like.elem_type)
 
     def _own_lengths(self, lengths: Value | None) -> Value | None:
-        """The lengths [B] as int64; None where every sequence is known to be as long as X."""
-        constant = self._op.known(lengths)
+        """The lengths [B] as int64; None if every sequence is as long as X."""
+        constant = self._op.array_of(lengths)
         if lengths is None or (constant is not None and bool(np.all(constant == self.steps))):
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
@@ -355,18 +353,18 @@ class Directions:
         return self._time_first(_selected(y, 2 if self._batch_first else 1, index))
 
     def ordered(self, index: int, y: Value) -> Value:
-        """Y, or its cotangent, of one direction as [T, B, H] in the order of processing."""
+        """Y, or its cotangent, of one direction as [T, B, H] in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
-        """[T, B, n] as [T·B, n] in the order of processing."""
+        """[T, B, n] as [T·B, n] in processing order."""
         return self._as_rows(self._flipped(index, value))
 
     def _as_rows(self, value: Value) -> Value:
         return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
 
     def _flipped(self, index: int, value: Value) -> Value:
-        """Between time's order and the order of processing, for [T, B, n]."""
+        """Convert [T, B, n] between time order and processing order."""
         if index == 0 and self._node.attribute("direction") != "reverse":
             return value
         if self._lengths is None:
@@ -378,14 +376,14 @@ class Directions:
         return None if value is None else _selected(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:
-        """A state [B, H] of one direction, zeros where it is left out."""
+        """A state [B, H] of one direction, zeros if omitted."""
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)
         return _selected(value, 1 if self._batch_first else 0, index)
 
     def _time_first(self, value: Value) -> Value:
-        """The first two axes swapped where the batch comes first, and back."""
+        """Swap the first two axes if the batch comes first, and back."""
         if not self._batch_first:
             return value
         return self._op.Transpose(value, perm=[1, 0, *range(2, value.rank)])

@@ -1,8 +1,7 @@
 """Table of operators' derivatives: a rule, zero by nature, or refused with a reason.
 
-Keys are domain, operator and the version since which the operator has its meaning: a rule answers
-only for the versions that it names, so a new version is refused until somebody has read it. A rule
-sees the forward node as a ``Node``.
+Keys are domain, operator and the version that last changed the operator's meaning. A rule answers
+only for the versions it lists, so a new version is refused until somebody has reviewed it.
 """
 
 from __future__ import annotations
@@ -23,42 +22,42 @@ from onnxstep.graphs.nodes import reads
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the forward graph; ``wanted`` holds the names that need a cotangent."""
+    """A node of the forward graph; ``dependent`` has the names that need a cotangent."""
 
     op: Builder
     proto: onnx.NodeProto
-    wanted: frozenset[str]
+    dependent: frozenset[str]
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
-        """The inputs in order, None where an optional one is left out."""
+        """The inputs in order, None for an omitted optional one."""
         return tuple(self.op.values[name] if name else None for name in self.proto.input)
 
     def input(self, index: int) -> Value:
-        """An input that the operator demands; ModelError where it is left out."""
+        """A required input; raises ModelError if it is missing."""
         value = self.optional_input(index)
         if value is None:
             raise ModelError(f"{self.label}: input {index} is missing")
         return value
 
     def optional_input(self, index: int) -> Value | None:
-        """An input, or None where it is left out."""
+        """An input, or None if it is omitted."""
         name = self.proto.input[index] if index < len(self.proto.input) else ""
         return self.op.values[name] if name else None
 
-    def constant(self, index: int, what: str) -> NDArray[Any] | None:
-        """The array behind an optional input that the derivative must know beforehand.
+    def constant(self, index: int, subject: str) -> NDArray[Any] | None:
+        """The array of an optional input that the derivative must know while it is built.
 
-        None where it is left out; raises ModelError where it is only known at run time.
+        None if omitted; raises ModelError, naming the ``subject``, if it is computed at run time.
         """
         value = self.optional_input(index)
         if value is None:
             return None
-        value_array = self.op.known(value)
+        value_array = self.op.array_of(value)
         if value_array is None:
             raise ModelError(
-                f"{self.label}: expected {what} as a constant; {value.name!r} is computed at run "
-                "time; fold the constants of the model, or export it with fixed shapes"
+                f"{self.label}: expected {subject} as a constant; {value.name!r} is computed at "
+                "run time; fold the constants of the model, or export it with fixed shapes"
             )
         return value_array
 
@@ -73,7 +72,7 @@ class Node:
         return self.output(0)
 
     def output(self, index: int) -> Value:
-        """An output; an optional one that the graph leaves out is added to the node."""
+        """An output; an omitted optional one is added to the node."""
         while len(self.proto.output) <= index:
             self.proto.output.append("")
         if not self.proto.output[index]:
@@ -83,12 +82,12 @@ class Node:
 
     def wants(self, index: int) -> bool:
         """Whether an input needs a cotangent; rules may skip the others."""
-        return index < len(self.proto.input) and self.proto.input[index] in self.wanted
+        return index < len(self.proto.input) and self.proto.input[index] in self.dependent
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute, else the default of the operator's schema, else ``default``.
 
-        onnx has no schema of contributed operators.
+        ONNX Runtime's contributed operators have no schema.
         """
         for entry in self.proto.attribute:
             if entry.name == name:
@@ -102,7 +101,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """How a message names the node."""
+        """The node's name and operator, for messages."""
         return f"node {self.proto.name or self.proto.output[0]!r} ({self.proto.op_type})"
 
 
@@ -120,9 +119,9 @@ Cotangents = Value | Sequence[Value | None]
 class Rule(Protocol):
     """A vector-Jacobian product: cotangents of the outputs in, cotangents of the inputs out.
 
-    ``dy`` holds the cotangents of the float outputs, None where the loss does not depend on one;
-    at least one is a value. A result may still have the broadcast
-    shape: it is summed to the input's shape by the caller, once, for all rules.
+    ``dy`` holds the cotangents of the float outputs, None if the loss does not depend on one; at
+    least one is a value. A result may have the broadcast shape: the caller sums it to the input's
+    shape.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
@@ -132,7 +131,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Gradient:
-    """The derivative is what this rule emits."""
+    """The derivative that this rule emits."""
 
     rule: Rule
 
@@ -144,14 +143,14 @@ class Zero:
 
 @dataclass(frozen=True)
 class Refused:
-    """No derivative is given, for this reason."""
+    """No derivative, for this reason."""
 
     reason: str
 
 
 Answer = Gradient | Zero | Refused
 Key = tuple[str, str, int]
-# How many values of a long path an error names at either end.
+# Values that an error names at each end of a long path.
 _PATH_END = 4
 _HOW_TO_ADD_A_RULE = "onnxstep's docs/adding-an-operator.md"
 _ANSWERS: dict[Key, Answer] = {}
@@ -188,7 +187,7 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """Why the operator is refused, in whichever version; None where it is not."""
+    """The operator's reason of refusal in any version; None if it is not refused."""
     return next(
         (
             answer_of_operator.reason
@@ -200,7 +199,7 @@ def refusal(domain: str, op_type: str) -> str | None:
 
 
 def registered() -> dict[Key, Answer]:
-    """The whole table, for the documentation and the tests."""
+    """The whole table."""
     return dict(_ANSWERS)
 
 
@@ -214,9 +213,9 @@ def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer)
 def undifferentiable(
     node: Node, answer_of_node: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> ModelError:
-    """The error for a node without a rule: operator, version, reason, and the path it lies on.
+    """Error for a node without a rule: operator, version, reason, and its path.
 
-    ``nodes`` are all of the graph; one of ``targets`` is where the path begins.
+    ``nodes`` are all nodes of the graph; the path begins at one of ``targets``.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
     reason = (
@@ -226,13 +225,13 @@ def undifferentiable(
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"
         f"{proto.op_type} (version {version}) cannot be differentiated: {reason}; "
-        f"it lies on the path {path} -> loss. Freeze what lies before it, export the model without "
-        f"it, or add a rule: {_HOW_TO_ADD_A_RULE}"
+        f"it lies on the path {path} -> loss. Freeze the parameters before it, export the model "
+        f"without it, or add a rule: {_HOW_TO_ADD_A_RULE}"
     )
 
 
 def _shortened(path: list[str]) -> list[str]:
-    """The ends of a long path: where the parameter is, and where the operator is."""
+    """Both ends of a long path."""
     left_out = len(path) - 2 * _PATH_END
     if left_out <= 1:
         return path
@@ -240,13 +239,13 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """The names from a wanted value to the node's output, by the first dependent input of each."""
+    """The names from a target to the node's output, along each node's first dependent input."""
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto
     while current is not None:
         captured = sorted(set(reads(current)) - set(current.input))
-        name = next(name for name in [*current.input, *captured] if name in node.wanted)
+        name = next(name for name in [*current.input, *captured] if name in node.dependent)
         path.append(name)
         current = None if name in targets else producers.get(name)
     return path[::-1]

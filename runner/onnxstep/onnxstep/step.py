@@ -1,7 +1,7 @@
 """A whole training step as one ONNX graph: forward, loss, backward and update.
 
-Parameters and optimizer state are graph inputs and outputs, so that a caller can bind them on the
-device and never copy them. Nothing is executed here.
+Parameters and optimizer state are graph inputs and outputs, so a caller can keep them on the device
+without copies. This module only builds graphs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from onnxstep.update import (
     updates,
 )
 
-# What the graph of a step needs of its opset.
+# Oldest opset in which each way to save memory can be written.
 _OLDEST_OPSETS: Mapping[Rematerialisation, int] = {
     "none": upgrade.OLDEST_OPSET,
     "sqrt": recompute.OLDEST_OPSET,
@@ -68,10 +68,10 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph for the micro-batches before the last: it adds to the gradient sums.
+    """A graph for all micro-batches but the last: it adds gradients to their sums.
 
-    Running statistics move too. Its inputs are those of the step without learning rate and
-    optimizer state; the scale of the loss, where there is one, it reads and leaves as it is.
+    It also updates running statistics. Its inputs are those of the step without the learning rate
+    and the optimizer state. It reads the loss scale, if there is one, and does not change it.
     """
 
     model: onnx.ModelProto
@@ -81,12 +81,12 @@ class Accumulation:
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """The step's graph and the names by which it is fed and read.
+    """A step's graph and the names of its inputs and outputs.
 
-    ``inputs`` are the model's data inputs, ``frozen`` the parameters that are fed and stay as they
-    are, ``targets`` what each term of the loss compares with (None: nothing), ``learning_rate`` a
-    float32 scalar input, ``loss`` the scalar output. ``trained_set`` says what of the model is
-    trained, what is not, and why. ``accumulation`` runs first, once for each micro-batch but the
+    ``inputs`` are the model's data inputs. ``frozen`` are parameters that are fed and do not
+    change. ``targets`` has the target input of each loss term, None for a term without a target.
+    ``learning_rate`` is a float32 scalar input, ``loss`` the scalar output. ``trained_set`` lists
+    trained and untrained tensors with reasons. Run ``accumulation`` for each micro-batch but the
     last.
     """
 
@@ -102,7 +102,7 @@ class TrainingStep:
 
     @property
     def target(self) -> str | None:
-        """Input that the first term of the loss compares with."""
+        """Target input of the first loss term."""
         return self.targets[0]
 
     @property
@@ -112,15 +112,15 @@ class TrainingStep:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of what else is carried: running statistics, optimizer states and sums."""
+        """Names of the carried running statistics, optimizer states and sums."""
         return tuple(c.input for c in self.carried if c.role == "state")
 
 
 @dataclass(frozen=True)
 class _Tensors:
-    """Roles of the stored or listed tensors of a model in a step, by name."""
+    """A model's stored or listed tensors, by their role in a step."""
 
-    held: tuple[Parameter, ...]
+    declared: tuple[Parameter, ...]
     untrained: Mapping[str, str]
     statistics: tuple[str, ...]
     frozen: frozenset[str]
@@ -129,7 +129,7 @@ class _Tensors:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters."""
-        return tuple(parameter.name for parameter in self.held)
+        return tuple(parameter.name for parameter in self.declared)
 
     @property
     def masters(self) -> frozenset[str]:
@@ -148,12 +148,12 @@ def _tensors(
     wrt: Collection[str] = (),
     no_weight_decay: Collection[str] = (),
 ) -> _Tensors:
-    held, reasons = parameters(model), untrained(model)
-    trainable = [parameter.name for parameter in held]
+    declared, reasons = parameters(model), untrained(model)
+    trainable = [parameter.name for parameter in declared]
     statistics = tuple(statistic.name for statistic in state(model))
     excluded = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
     return _Tensors(
-        held,
+        declared,
         reasons,
         statistics,
         frozen=match_names("freeze", freeze, [*trainable, *statistics, *reasons]) | excluded,
@@ -165,7 +165,7 @@ def _tensors(
 class _Pulled:
     """A model inside one Builder with its loss and the gradient of each trained parameter.
 
-    Gradients are of the loss itself, whatever ``scale`` it was differentiated at.
+    Gradients are those of the unscaled loss.
     """
 
     forward: Forward
@@ -175,23 +175,23 @@ class _Pulled:
     scale: Scale | None
 
     @property
-    def compared(self) -> list[Value]:
-        """The graph inputs that the loss compares with."""
+    def target_inputs(self) -> list[Value]:
+        """The graph inputs that hold targets."""
         return [target for target in self.targets if target is not None]
 
     @property
-    def given(self) -> list[Value]:
-        """The graph inputs that no step changes: data and what is frozen."""
+    def fixed_inputs(self) -> list[Value]:
+        """The graph inputs that no step changes: data and frozen tensors."""
         moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
         return [value for value in self.forward.inputs if value.name not in moving]
 
 
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
-    """Differentiate a model into a training step; ``first_values`` has what it begins with.
+    """Differentiate a model into a training step; ``first_values`` has its first inputs.
 
-    A parameter that does not reach the output is not trained. Warns with ModelWarning where the
-    file leaves in doubt what its author trains. Raises ModelError for unknown names and for what
-    cannot be differentiated.
+    A parameter that does not reach the output is not trained. Warns with ModelWarning if the file
+    does not say clearly which tensors its author trains. Raises ModelError for unknown names and
+    for operators that cannot be differentiated.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
@@ -205,14 +205,16 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     sums = accumulate(op, pulled.gradients) if options.micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
     moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
-    held, reasons = tensors.held, tensors.untrained
-    account = trained_set(model, held, reasons, pulled.gradients, tensors.frozen)
+    declared, reasons = tensors.declared, tensors.untrained
+    account = trained_set(model, declared, reasons, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(value.name for value in pulled.given if value.name not in tensors.masters),
-        frozen=tuple(value.name for value in pulled.given if value.name in tensors.masters),
+        inputs=tuple(
+            value.name for value in pulled.fixed_inputs if value.name not in tensors.masters
+        ),
+        frozen=tuple(value.name for value in pulled.fixed_inputs if value.name in tensors.masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
@@ -223,7 +225,7 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
 
 
 def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> Forward:
-    """The forward pass as the step runs it."""
+    """Prepare and open the model for a training step."""
     half = TYPE_OF_PRECISION.get(options.precision)
     rounded = partial(in_mixed_precision, elem_type=half, masters=tensors.masters) if half else None
     ready = prepare(
@@ -246,9 +248,9 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
 def first_values(
     step: TrainingStep, model: onnx.ModelProto, seed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """First values of everything that a step of ``model`` carries or reads frozen, by input.
+    """First values of all carried and frozen tensors of a step of ``model``, by input name.
 
-    Parameters are those of the file, or drawn by ``seed`` where the file lists them.
+    Parameters come from the file; a weightless file's are drawn with ``seed``.
     """
     weights = materialise(model, seed)
     values = {name: weights[name] for name in step.frozen}
@@ -268,12 +270,13 @@ def evaluation_graph(
     batch_statistics: bool = False,
     freeze: Collection[str] = (),
 ) -> onnx.ModelProto:
-    """The model in inference form with its loss, for held-out batches.
+    """Build the model in inference form with its loss, for held-out batches.
 
-    Inputs are the model's own, the step's targets, and whatever a step carries: weights held in the
-    file become inputs, so that trained values can be fed. Outputs are the model's own and ``loss``.
-    With ``batch_statistics`` BatchNormalization goes by the batch that it is given, except where
-    ``freeze`` names its running statistics: these need some hundred steps to be worth anything.
+    Inputs are the model's inputs, the targets, and the parameters and running statistics, so that
+    trained values can be fed. Outputs are the model's outputs and ``loss``. With
+    ``batch_statistics`` BatchNormalization uses each batch's statistics, except layers whose
+    running statistics ``freeze`` names. Running statistics need some hundred steps to be useful.
+    Raises ModelError like ``training_step``.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -282,9 +285,11 @@ def evaluation_graph(
         forward = lower(forward, tensors.statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
-    names_held = [entry.name for entry in (*parameters(model), *state(model))]
-    weights = [forward.value(name) for name in names_held if name not in names(forward.inputs)]
-    return close_model(forward, [*forward.inputs, *built.given, *weights], outputs, "evaluation")
+    carried_names = [entry.name for entry in (*parameters(model), *state(model))]
+    weights = [forward.value(name) for name in carried_names if name not in names(forward.inputs)]
+    return close_model(
+        forward, [*forward.inputs, *built.target_inputs, *weights], outputs, "evaluation"
+    )
 
 
 def _pull(
@@ -294,7 +299,7 @@ def _pull(
     micro_batches: int,
     scale: Scale | None,
 ) -> _Pulled:
-    """The loss and its gradients; a micro-batch counts for its share of the update."""
+    """Differentiate the loss; each micro-batch contributes its share of the gradients."""
     op, shares = forward.op, _shares(built, micro_batches)
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
@@ -328,7 +333,7 @@ def _transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The carried values of a whole step: parameters and states, scale, sums, what passes carry."""
+    """Carried values of a whole step: parameters, states, loss scale, sums, passes' values."""
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None
@@ -343,7 +348,7 @@ def _carrying(forward: Forward, carry: Mapping[str, str]) -> Forward:
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Inputs that are an output in the next step; raises ModelError where the two do not fit."""
+    """Pair each carried input with its output; ModelError if shapes or types differ."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))
@@ -361,7 +366,7 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
 def _closed(
     pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Transition], name: str
 ) -> onnx.ModelProto:
-    inputs = [*pulled.given, *pulled.compared, *extra, *(move.before for move in moves)]
+    inputs = [*pulled.fixed_inputs, *pulled.target_inputs, *extra, *(move.before for move in moves)]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 

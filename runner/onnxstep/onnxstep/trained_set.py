@@ -1,4 +1,4 @@
-"""Account of what a step trains, leaves as it is, and why; and the doubts about the file."""
+"""Report of the tensors that a step trains and does not train, with reasons and doubts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TrainedSet:
-    """The names of the trained parameters; the rest with its reasons; doubts as sentences."""
+    """Names of the trained parameters, untrained tensors with reasons, doubts as sentences."""
 
     trained: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -32,21 +32,20 @@ class TrainedSet:
 
 def trained_set(
     model: onnx.ModelProto,
-    held: Iterable[Parameter],
+    listed: Iterable[Parameter],
     untrained: Mapping[str, str],
     trained: Collection[str],
     frozen: Collection[str],
 ) -> TrainedSet:
-    """The account of a step that trains some of the parameters, and whose caller froze others.
+    """Report a step's ``trained`` parameters, and all others as ``frozen`` or unused.
 
-    ``held`` are all ``parameters`` of the model, ``untrained`` is what the function of this name
-    says of it: both follow its whole graph, so that a caller asks once. A scale of codes counts as
-    the weights that they stand for.
+    ``listed`` and ``untrained`` are the model's ``parameters`` and ``untrained``, computed once by
+    the caller. The scales of a quantized weight count as its stored codes.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)
     left_out = [LeftOut(name, sizes[name], reason) for name, reason in untrained.items()]
-    for parameter in held:
+    for parameter in listed:
         if parameter.name not in trained:
             reason = "frozen" if parameter.name in frozen else "the loss does not depend on it"
             left_out.append(LeftOut(parameter.name, math.prod(parameter.shape), reason))

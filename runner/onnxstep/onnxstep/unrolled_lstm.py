@@ -1,10 +1,9 @@
-"""LSTM layers unrolled over time, so that the gates are saved for the backward pass.
+"""LSTM layers unrolled over time, so that gates are saved for the backward pass.
 
-The runtime's LSTM tells its states alone, and to compute gates again from them takes the arithmetic
-of the forward pass. Unrolled, a step of time is a product and a few small operators, which pays on
-the CPU (benchmarks/rules/kept_gates.py); on CUDA they would be as many kernels, and the operator
-stays. Gates have ONNX's names and order: i, o, f, and the candidate c. The equations of the
-backward pass are those of ``rules.recurrent``.
+The runtime's LSTM returns only its states, and recomputing gates costs as much as the forward pass.
+An unrolled step is a product and a few small operators, which is faster on the CPU
+(benchmarks/rules/kept_gates.py) but would be too many kernels on CUDA. Gates have ONNX's names and
+order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class LstmActivations(Saved):
-    """Saved values of an unrolled LSTM's steps, in the order of processing.
+    """Saved values of an unrolled LSTM, steps in processing order.
 
-    ``given`` is what went into each direction; the others are values of ``layout``: ``h0`` the
-    first hidden state, and the steps.
+    ``inputs`` has those of each direction. ``h0`` is the first hidden state; it and the steps
+    are values of ``layout``.
     """
 
     layout: TimeLayout
-    given: Sequence[DirectionInputs]
+    inputs: Sequence[DirectionInputs]
     h0: Value
     steps: list[Step] = field(default_factory=list)
 
@@ -56,7 +55,7 @@ class LstmActivations(Saved):
 
 
 def is_plain(node: Node) -> bool:
-    """Whether the node has what nearly all have: whole sequences, the usual activations."""
+    """Whether the LSTM has whole sequences, usual activations and no rare options."""
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
@@ -66,7 +65,7 @@ def is_plain(node: Node) -> bool:
 
 
 def unroll(node: Node) -> None:
-    """Emit the forward pass step by step under the node's own output names, and save it."""
+    """Emit the forward pass step by step, under the node's output names, and save it."""
     op, view = node.op, Directions(node)
     saved, last_cell = _forward_steps(view, TimeLayout(op, view.steps, view.directions))
     op.saved[node.y.name], layout = saved, saved.layout
@@ -80,19 +79,19 @@ def unroll(node: Node) -> None:
 
 
 def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
-    """H' = o tanh(C'), C' = f C + i c, with the gates and the candidate of W x + R h + b.
+    """H' = o tanh(C'), C' = f C + i c, with gates and candidate from W x + R h + b.
 
-    Gates and candidates are products apart, which the runtime makes one kernel with the sigmoid
-    and the tangent. Returns the last cell state too.
+    Gates and candidates are separate products, so the runtime fuses each with its activation.
+    Returns the last cell state too.
     """
     op = layout.op
-    inputs_given = [view.given(index) for index in range(view.directions)]
+    direction_inputs = [view.inputs_of(index) for index in range(view.directions)]
     h, cell = (
         layout.from_states(states)
-        for states in zip(*((g.h0, g.c0) for g in inputs_given), strict=True)
+        for states in zip(*((g.h0, g.c0) for g in direction_inputs), strict=True)
     )
-    saved = LstmActivations(layout, inputs_given, h)
-    parts = list(zip(*map(_apart, inputs_given), strict=True))
+    saved = LstmActivations(layout, direction_inputs, h)
+    parts = list(zip(*map(_gates_and_candidate, direction_inputs), strict=True))
     of_gates, of_candidate = (layout.stacked([run.r for run in part]) for part in parts)
     inputs = (layout.each([_inputs(run) for run in part]) for part in parts)
     for gates_z, candidate_z in zip(*inputs, strict=True):
@@ -106,8 +105,8 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
     return saved, cell
 
 
-def _apart(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
-    """A direction with the weights of its gates alone, and with those of its candidate alone."""
+def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
+    """Split a direction's weights into those of the gates and those of the candidate."""
     op, hidden = run.w.op, run.r.shape[1]
     sizes = op.integers(3 * hidden, hidden)
     cut = [
@@ -126,16 +125,16 @@ def _inputs(run: DirectionInputs) -> Value:
     return op.Gemm(run.w, run.x, op.Unsqueeze(run.bias, op.integers(1)), transB=1)
 
 
-# The axis of units, or of gates above each other, in the values of a step and of all steps.
+# Axis of the units, or of stacked gates, in a value of one step or of all steps.
 UNITS = -2
 
 
 @dataclass(frozen=True)
 class TimeLayout:
-    """T steps of D directions and B sequences.
+    """Layout of T steps, D directions and B sequences.
 
-    The value of a step is [n, B], or [2, n, B] for both directions, the first in the order of time
-    and the second against it. All steps are rows [n, T·B] for each direction.
+    The value of a step is [n, B], or [2, n, B] for two directions: the first in time order, the
+    second reversed. All steps are rows [n, T·B] for each direction.
     """
 
     op: Builder
@@ -143,17 +142,17 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """All steps [n, T·B] of each direction, cut into T values of a step."""
+        """Cut all steps [n, T·B] of each direction into T values of a step."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """T values of a step, joined into [n, T·B] for each direction."""
+        """Join T values of a step into [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
 
     def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
-        """Weights [m, n] or [2, m, n] by the value of a step, plus that of another."""
+        """Weights [m, n] or [2, m, n] times the value of a step, plus ``added``."""
         op = self.op
         if added is None:
             return op.MatMul(weights, value)
@@ -173,7 +172,7 @@ class TimeLayout:
         return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]
 
     def stacked(self, values: Sequence[Value]) -> Value:
-        """Values [m, n] of each direction as one."""
+        """Stack values [m, n] of each direction."""
         op = self.op
         if len(values) == 1:
             return values[0]
@@ -188,7 +187,7 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
     view, layout, op = Directions(node), saved.layout, node.op
     dz, dh0, dc0 = _backward_steps(view, saved, *received)
     by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
-    pairs = list(zip(by_direction, saved.given, strict=True))
+    pairs = list(zip(by_direction, saved.inputs, strict=True))
     dx = [
         view.sequence(index, d.op.Gemm(d, run.w, transA=1)) for index, (d, run) in enumerate(pairs)
     ]
@@ -212,7 +211,7 @@ def _backward_steps(
 ) -> tuple[Sequence[Value], Value, Value]:
     """The cotangents of all W x + R h + b, and of the first states."""
     layout, op = saved.layout, saved.h0.op
-    right = materialized_transpose(layout.stacked([run.r for run in saved.given]))
+    right = materialized_transpose(layout.stacked([run.r for run in saved.inputs]))
     outside = _received(view, layout, dy)
     dh = _sum(outside[-1], _last(view, layout, dy_h))
     dh = op.zeros(saved.h0.shape, saved.h0.elem_type) if dh is None else dh
@@ -226,9 +225,9 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Cotangents of W x + R h + b and of the cell state before, from those of a step's states.
+    """Cotangents of W x + R h + b and of the previous cell state.
 
-    Slopes of a few sequences in the order in which they are needed, so that they stay in a cache.
+    Slopes are computed in the order of use, so that they stay in the cache.
     """
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h
@@ -246,7 +245,7 @@ def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, 
 
 
 def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequence[Value | None]:
-    """Cotangents that the hidden state after each step receives from outside."""
+    """Outside cotangents of the hidden state after each step."""
     if dy is None:
         return [None] * layout.steps
     ordered = [view.ordered(index, dy) for index in range(view.directions)]
@@ -254,7 +253,7 @@ def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequenc
 
 
 def _time_in_rows(sequence: Value) -> Value:
-    """A sequence [T, B, n] as [n, T·B]: units in rows, one column for each step and example."""
+    """A sequence [T, B, n] as [n, T·B]."""
     op, (steps, batch, width) = sequence.op, sequence.shape
     rows = op.Reshape(sequence, op.integers(steps * batch, width))
     return op.Transpose(rows, perm=[1, 0])

@@ -13,9 +13,9 @@ from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.optimizers import Optimizer, Pace
 
 Role = Literal["parameter", "state"]
-# A first value: what ``graphs.parameters.materialise`` draws, or one number for every element.
+# A first value: that of ``graphs.parameters.materialise``, or one number for every element.
 First = Literal["model"] | float
-# torch.nn.utils.clip_grad_norm_ adds it to the norm before it divides.
+# torch.nn.utils.clip_grad_norm_ adds this to the norm before it divides.
 _NORM_GUARD = 1e-6
 
 
@@ -23,8 +23,8 @@ _NORM_GUARD = 1e-6
 class Carried:
     """A value that lives across steps: this step's output is the next step's input.
 
-    ``initial``: parameters and running statistics start as the model says
-    (``graphs.parameters.materialise``), every other state filled with a number.
+    ``initial`` "model": parameters and running statistics start with the model's values
+    (``graphs.parameters.materialise``). A number fills every other state.
     """
 
     input: str
@@ -36,7 +36,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """Value that every element starts as if the model has none."""
+        """First value of every element if the model has none."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -64,10 +64,10 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """The moves of each parameter and its states, and of the step count where it is asked for.
+    """Emit the update of each parameter and its states, and the step count if the rule needs it.
 
-    The weights of ``undecayed`` parameters are not decayed. Where ``finite`` is given, a bool
-    scalar, and false, everything stays as it was.
+    The weights of ``undecayed`` parameters do not decay. ``finite`` is a bool scalar: if it is
+    false at run time, no value changes.
     """
     count = None
     if optimizer.counts_steps:
@@ -102,11 +102,11 @@ def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
 def clip_by_global_norm(
     op: Builder, gradients: Mapping[str, Value], max_norm: float | None
 ) -> Mapping[str, Value]:
-    """Gradients scaled down together where their global 2-norm exceeds ``max_norm``."""
+    """Scale all gradients down together if their global 2-norm exceeds ``max_norm``."""
     if max_norm is None:
         return gradients
     kinds = {gradient.elem_type for gradient in gradients.values()}
-    # Squares of half numbers overflow, and a sum takes one type.
+    # Squares of half numbers overflow, and all inputs of Sum must have one type.
     kind = kinds.pop() if len(kinds) == 1 and kinds.isdisjoint(HALF_TYPES) else TensorProto.FLOAT
     squares = [
         op.Reshape(op.ReduceSumSquare(g.cast(kind), keepdims=0), op.integers(1))
@@ -128,7 +128,7 @@ def _summed(op: Builder, name: str, gradient: Value) -> Transition:
 
 
 def reset_to_zero(op: Builder, total: Transition) -> Transition:
-    """The sum set back to zero, after the last micro-batch."""
+    """Set the sum back to zero, after the last micro-batch."""
     before = total.before
     zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
     return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")

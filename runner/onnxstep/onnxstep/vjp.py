@@ -1,4 +1,4 @@
-"""The vector-Jacobian product of a model as an ONNX graph of its own."""
+"""The vector-Jacobian product of a model, as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from onnxstep.passes import prepare
 def vjp_graph(
     model: onnx.ModelProto, wrt: Sequence[str], dimensions: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """The model, differentiated exactly as written.
+    """Build the model with gradients, differentiated exactly as written.
 
-    To the model's inputs and outputs come, for each float output ``y``, an input ``y_cotangent``
-    of the same shape and, for each float input or initializer in ``wrt`` (names, or shell patterns
-    of them), an output ``<name>_gradient`` of that value's shape; zeros where nothing depends on
-    it. ``dimensions`` binds symbolic dimensions. Raises ModelError for unknown names, unbound
-    dimensions and operators that cannot be differentiated (naming node, operator, version and
-    path).
+    Each float output ``y`` gets an input ``y_cotangent`` of the same shape. Each float input or
+    initializer in ``wrt`` (names or shell patterns) gets an output ``<name>_gradient`` of its
+    shape, zeros if no output depends on it. ``dimensions`` binds symbolic dimensions. Raises
+    ModelError for unknown names, unbound dimensions and operators that cannot be differentiated
+    (naming node, operator, version and path).
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
@@ -54,7 +53,7 @@ def vjp_graph(
 
 
 def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """The float inputs and initializers that shell patterns match; names stand for themselves."""
+    """Resolve names and shell patterns to float inputs and initializers."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -1,4 +1,4 @@
-"""Sliding windows of convolution and pooling: their geometry, and convolving with them."""
+"""Sliding windows of convolution and pooling: geometry, and convolutions with them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onnxstep.builder import Value, require_room
 from onnxstep.errors import ModelError
 from onnxstep.registry import Node
 
-# Elements of one window. Rules count and name them; files that ask for more are damaged.
+# Limit of the elements of a window; files with larger ones are damaged.
 _MOST_TAPS = 2**22
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window over the spatial axes; ``begins`` and ``ends`` are pads, all in elements."""
+    """A window over the spatial axes; ``begins`` and ``ends`` are pads; all in elements."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -38,13 +38,13 @@ class Window:
         return flat and self.kernel == self.strides
 
     def extent(self, axis: int) -> int:
-        """The elements that a window spans along a spatial axis."""
+        """The number of elements that a window spans along a spatial axis."""
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
         """Fit ``ends`` so that ``out`` windows cover ``into`` elements exactly.
 
-        Negative where the last elements are in no window.
+        An end is negative if the last elements are in no window.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
@@ -54,7 +54,7 @@ class Window:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes of Conv, ConvTranspose and pooling; pads are not negative."""
+        """Attributes of Conv, ConvTranspose and pooling; negative pads become 0."""
         return {
             "kernel_shape": self.kernel,
             "strides": self.strides,
@@ -72,7 +72,7 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
 
 
 def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, 1, *kernel] that cut out each element of a window by itself."""
+    """Kernels [channels · taps, 1, *kernel] that each select one element of a window."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
     unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
@@ -111,10 +111,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution: it slides over y, and x holds its positions.
+    """The window of a transposed convolution, which slides over y at the positions of x.
 
-    With ``output_shape`` or SAME the pads are whatever makes the shapes meet; the larger half comes
-    first, but last for SAME_UPPER.
+    With ``output_shape`` or SAME the pads follow from the shapes. The larger half comes first,
+    except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
@@ -147,7 +147,7 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """An attribute of the window; shape inference does not check all of them."""
+    """A list attribute of the window; shape inference does not check all lengths."""
     numbers = tuple(node.attribute(name) or [default] * count)
     if len(numbers) != count:
         raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(numbers)}")

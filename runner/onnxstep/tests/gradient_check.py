@@ -1,9 +1,9 @@
-"""One checker of gradients for all operators: a random projection against a finite difference.
+"""Check of gradients for all operators: a random projection against a finite difference.
 
 For f with inputs x, a random direction v of x and random cotangents u of the outputs, the chain
 rule demands  v · VJP(u) = d/dt u · f(x + t v)  at t = 0. The right side is a central difference in
-float64 on onnx's reference evaluator; the left side is the graph that `vjp_graph` builds, run in
-float64 on the reference evaluator and in float32 on ONNX Runtime, which is what users run.
+float64 on onnx's reference evaluator. The left side is the graph of `vjp_graph`, run in float64 on
+the reference evaluator and in float32 on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ STEP = 1e-5
 
 @dataclass(frozen=True)
 class Case:
-    """One operator applied to inputs of given shapes; float inputs are differentiated.
+    """An operator with inputs of given shapes; float inputs are differentiated.
 
-    ``shapes`` maps each differentiated input to its shape; ``held`` are constant inputs, in the
-    place that ``inputs`` gives them. ``low`` and ``high`` keep inputs away from kinks and poles.
-    ``reference_flaw`` says why the backward graph cannot be judged on the reference evaluator.
-    ``exact_opset`` is that of the float64 model, where only a newer operator takes doubles.
-    ``output_shape`` is that of the first output where it depends on data.
-    ``runtime_flaw`` says why ONNX Runtime cannot run the form.
-    ``outputs`` counts the outputs, or names them where some are left out ("").
+    ``shapes`` maps each differentiated input to its shape. ``constants`` are constant inputs.
+    ``inputs`` is the order of both if it differs. ``low`` and ``high`` keep inputs away from kinks
+    and poles. ``reference_flaw`` says why the reference evaluator cannot run the backward graph,
+    ``runtime_flaw`` why ONNX Runtime cannot. ``exact_opset`` is the float64 model's, if only a
+    newer operator supports doubles. ``output_shape`` is the first output's if it depends on data.
+    ``outputs`` counts the outputs, or names them if some are omitted ("").
     """
 
     op_type: str
     shapes: Mapping[str, tuple[int, ...]]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    held: Mapping[str, Array] = field(default_factory=dict)
+    constants: Mapping[str, Array] = field(default_factory=dict)
     inputs: Sequence[str] = ()
     outputs: int | Sequence[str] = 1
     low: float = -1.0
@@ -84,8 +83,8 @@ class ExactEvaluator(ReferenceEvaluator):
 def model_of(
     case: Case, elem_type: int = TensorProto.DOUBLE, opset: int | None = None
 ) -> onnx.ModelProto:
-    """The case as a model of one node; held floats take the element type of the inputs."""
-    names = list(case.inputs) or [*case.shapes, *case.held]
+    """The case as a model of one node; float constants take the element type of the inputs."""
+    names = list(case.inputs) or [*case.shapes, *case.constants]
     outputs = (
         [f"y{index}" for index in range(case.outputs)]
         if isinstance(case.outputs, int)
@@ -99,7 +98,7 @@ def model_of(
             for name, shape in case.shapes.items()
         ],
         [_declared(name, case.output_shape, elem_type) for name in outputs if name],
-        [_tensor(name, array, elem_type) for name, array in case.held.items()],
+        [_tensor(name, array, elem_type) for name, array in case.constants.items()],
     )
     imports = {"": opset or case.opset} | ({case.domain: 1} if case.domain else {})
     model = helper.make_model(
@@ -123,7 +122,7 @@ def _tensor(name: str, array: Array, elem_type: int) -> onnx.TensorProto:
 
 
 def draw(case: Case, seed: int) -> dict[str, Array]:
-    """Inputs at random, all elements well apart, so that no maximum is near a tie."""
+    """Random inputs whose elements are well apart, so that no maximum is near a tie."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, shape in case.shapes.items():
@@ -170,7 +169,7 @@ def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Ar
 
 
 def _run_float32(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
-    """What the case yields, and the gradients of its inputs."""
+    """The outputs of the case and the gradients of its inputs."""
     backward = vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes))
     session = onnxruntime.InferenceSession(
         backward.SerializeToString(), providers=["CPUExecutionProvider"]

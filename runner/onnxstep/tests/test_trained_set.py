@@ -36,7 +36,9 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
     """It has a category of its own, so that a caller can turn it off or into an error."""
-    with pytest.warns(ModelWarning, match=r"trained apart again: 1\.norm\.weight") as caught:
+    with pytest.warns(
+        ModelWarning, match=r"each is trained apart again: 1\.norm\.weight"
+    ) as caught:
         step = training_step(merged(), StepOptions(loss="mse"))
     assert [str(warning.message) for warning in caught] == [*step.trained_set.doubts]
     assert caught[0].filename == __file__

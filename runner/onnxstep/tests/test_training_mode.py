@@ -237,7 +237,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
         ),
         (
             ("(x, s, b, m, v)", "(x, s, m, m, v)"),
-            "'m' is fed as data, or used",
+            "'m' is fed as data, or other nodes",
         ),
     ],
 )

@@ -1,7 +1,6 @@
-"""Symbolic dimensions become numbers, and every tensor of the graph gets its static shape.
+"""Replace symbolic dimensions by numbers and give every tensor of the graph a static shape.
 
-``bind_dimensions`` is what stands between a file and everything that needs shapes: gradients,
-buffers, counts.
+Gradients, buffers and counts need the shapes that ``bind_dimensions`` sets.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from onnxstep.graphs.tensors import (
 
 # Half a gibibyte in float32.
 MAX_CONSTANT_ELEMENTS = 2**27
-# Some seconds of a runtime, and what weights of few bits need to become floats.
+# Some seconds of a runtime; enough to unpack quantized weights.
 _MAX_CONSTANT_WORK, _MAX_WORK_PER_STORED = 2**30, 16
 
 
 class UnknownShapeError(ModelError):
-    """A value's shape is not known before the run; says of which operator, for those who know it.
+    """The shape of a value depends on data, or its operator is unknown.
 
-    ``domain`` is "" for ONNX's own.
+    ``domain`` and ``op_type`` name the operator; "" is ONNX's own domain.
     """
 
     def __init__(self, message: str, domain: str, op_type: str) -> None:
@@ -51,9 +50,9 @@ class UnknownShapeError(ModelError):
 
 
 def symbolic_dimensions(model: onnx.ModelProto) -> tuple[str, ...]:
-    """The names of the inputs' symbolic dimensions, in graph order, each once.
+    """Names of the inputs' symbolic dimensions, in graph order, each once.
 
-    A dimension that has neither name nor size is called ``input[axis]``.
+    A dimension with neither name nor size is called ``input[axis]``.
     """
     return tuple(dict.fromkeys(name for name, _dim in _open_input_dimensions(model)))
 
@@ -64,15 +63,14 @@ def bind_dimensions(
     varying: Collection[str] = (),
     unrolled_nodes: int = 0,
 ) -> onnx.ModelProto:
-    """A copy of the model in which every tensor of the main graph has a static shape.
+    """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` gives each of ``symbolic_dimensions(model)`` its size; ``varying`` names stored
-    tensors that are no constants, whatever they look like. Loops and readers of sequences are
-    written out as long as loops make at most ``unrolled_nodes``. Raises ModelError for an unknown
-    name, a size that is no positive integer, a dimension left without a size, shapes that
-    contradict each other, and a tensor whose shape depends on data. A size of 0 empties inputs
-    beside others, as the cache of a decoder that reads a text from its beginning: they become
-    constants.
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
+    tensors that must not be treated as constants. Loops and readers of sequences are unrolled if
+    loops make at most ``unrolled_nodes`` nodes. Raises ModelError for an unknown name, a size that
+    is not a positive integer, an unbound dimension, contradicting shapes, and a tensor whose shape
+    depends on data. A size of 0 is allowed for an input that other inputs make optional, such as
+    the cache of a decoder without a past: such inputs become constants.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -125,7 +123,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
 
 
 def _store_empty(graph: onnx.GraphProto) -> None:
-    """Inputs without elements as initializers: there is nothing to feed."""
+    """Turn inputs without elements into initializers: they need no feed."""
     for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
         kind = value.type.tensor_type.elem_type
         shape = static_shape(value.type) or ()
@@ -145,9 +143,9 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
-    """Write the sizes wherever their dimensions are named, in nested graphs too.
+    """Write the sizes of named dimensions, in nested graphs too.
 
-    Other names, such as ``floor(height/2 - 1/2) + 1``, go: what they stand for is inferred.
+    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed and inferred again.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
@@ -161,9 +159,9 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _keep_live(graph: onnx.GraphProto) -> None:
-    """Drop nodes that no output needs, and what is declared of values that no node yields.
+    """Drop nodes that no output needs, and declarations of values that no node computes.
 
-    Nobody can bind the sizes of the latter, and exporters and cuts of a graph leave both.
+    Exporters and graph cutters leave both, and their symbolic sizes could not be bound.
     """
     nodes = live_nodes(graph.node, [value.name for value in graph.output])
     del graph.node[:]
@@ -173,9 +171,9 @@ def _keep_live(graph: onnx.GraphProto) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Shapes by onnx's inference, by types alone: what values say is folded before.
+    """Infer shapes with onnx from types; constants are folded before.
 
-    Asked for values too, onnx 1.23.2 writes down whole tensors, however long.
+    With data propagation onnx 1.23.2 would store whole tensors, however long.
     """
     try:
         return infer_shapes(model, strict=True)
@@ -188,7 +186,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """The node whose operator onnx names, if the graph has one of it."""
+    """The node of the operator that onnx's error names, if the graph has exactly one."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -197,10 +195,9 @@ def _named_in(error: str, model: onnx.ModelProto) -> str | None:
 def _inferred_anew(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
-    """The model with the shapes that its nodes give, whatever is declared behind its inputs.
+    """Infer shapes from the nodes and inputs only, ignoring declared ones.
 
-    As ONNX Runtime does, which warns and goes on. Raises ``error``, of the declared shapes, if that
-    does not help.
+    ONNX Runtime does the same with a warning. Raises ``error`` if that does not help.
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
@@ -220,7 +217,7 @@ def _inferred_anew(
 
 
 def _check_positive(model: onnx.ModelProto) -> None:
-    """Name the node whose window is longer than its input: onnx counts on below zero."""
+    """Name a node whose window is longer than its input: onnx infers a negative size."""
     sizes = {
         value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in declared_values(model.graph)
@@ -260,7 +257,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 
 
 def _check_constants(graph: onnx.GraphProto) -> None:
-    """Refuse what depends on nothing and yet is huge or long: any runtime computes it at once."""
+    """Refuse huge constant results and long constant work: runtimes compute them at load."""
     shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}
     moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}
@@ -286,7 +283,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """The operations of a node, of an Einsum as if its operands had no label in common."""
+    """Operations of a node; an Einsum counts as if its operands shared no label."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":
@@ -298,7 +295,7 @@ def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _is_static(kind: onnx.TypeProto) -> bool:
-    """Whether a tensor's sizes are all known; a value that is no tensor has none to know."""
+    """Whether all sizes of a tensor are known; True for values that are no tensors."""
     if not kind.HasField("tensor_type"):
         return kind.WhichOneof("value") is not None
     return static_shape(kind) is not None

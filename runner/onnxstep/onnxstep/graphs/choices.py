@@ -1,4 +1,4 @@
-"""Choosing by name: exact names, shell patterns, and errors that list what there is."""
+"""Selection by name: exact names, shell patterns, and errors that list the choices."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _MOST_LISTED, _NEAREST, _FIRST = 16, 6, 8
 
 
 def choose(kind: str, table: Mapping[str, T], name: str) -> T:
-    """``table[name]``; raises ModelError with the choices and the nearest otherwise."""
+    """``table[name]``; raises ModelError with the choices and the nearest name."""
     if name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 
 
 def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
-    """The choices that are named, or match a shell pattern such as ``encoder.*``.
+    """The choices with these names, or matching a shell pattern such as ``encoder.*``.
 
-    Raises ModelError for a pattern that matches none, with the nearest choice.
+    Raises ModelError with the nearest choice for a pattern without a match.
     """
     chosen: set[str] = set()
     names = frozenset(choices)
     for pattern in patterns:
-        # A name may itself look like a pattern: "w[0]".
+        # A name may look like a pattern: "w[0]".
         named = pattern in names
         matched = {pattern} if named else {n for n in choices if fnmatchcase(n, pattern)}
         if not matched:
@@ -38,7 +38,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
-    """The error for a name that is none of the choices."""
+    """The error for an unknown name."""
     names = list(choices)
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -46,13 +46,13 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
 
 
 def first_names(names: Collection[str]) -> str:
-    """The first of many names, and how many more there are."""
+    """The first names of a long list, and the number of the others."""
     more = len(names) - _FIRST
     return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(name: str, names: list[str]) -> str:
-    """All choices, or the nearest of many."""
+    """All choices, or the nearest if there are many."""
     if len(names) <= _MOST_LISTED:
         return ", ".join(names)
     nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)

@@ -1,10 +1,9 @@
-"""Which float tensors that a file stores are constants or buffers, and so not trained.
+"""Which stored float tensors are constants or buffers, and so not trained.
 
-PyTorch's dynamo exporter says of each input of the program what kind it is, and what its optimizer
-computed a tensor from. Of other tensors the way to the data tells: a bound, an exponent or what
-only shapes and angles are made of is no weight; a factor or summand is none if its numbers are
-those that people write, and training would not find. What is left is a parameter, see
-``parameters``.
+PyTorch's dynamo exporter writes the kind of each input, and the origin of each folded tensor. Other
+tensors are judged by the way they reach the data. A bound, an exponent, or a tensor that only
+shapes and angles depend on is no weight. A factor or summand is no weight if its numbers look typed
+by a person. All others are parameters, see ``parameters``.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ REPEATED = "the exporter repeated the numbers of "
 _UNREAD = "only bounds, shapes or nothing read it"
 _ANGLE = "an angle or frequency"
 _OF_CODES = "a scale of weights of few bits"
-WRITTEN = "its numbers are written, not trained"
-# The inputs that bound, size or select, whatever else the operator reads.
+WRITTEN = "its numbers look typed, not trained"
+# Inputs that bound, size or select.
 _BOUNDS: Mapping[str, Sequence[int]] = {
     "Clip": (1, 2),
     "ConstantOfShape": (0,),
@@ -49,8 +48,8 @@ _BOUNDS: Mapping[str, Sequence[int]] = {
 }
 _ADDING, _SCALING = frozenset({"Add", "Sub", "Sum", "Attention"}), frozenset({"Mul", "Div"})
 _ELEMENTWISE = _ADDING | _SCALING | {"Max", "Min", "Mod", "Where"}
-# Tables of cosines and sines, where ONNX's own RotaryEmbedding and ONNX Runtime's have them; scales
-# and zeros of codes, of DequantizeLinear only if the codes are stored.
+# Tables of cosines and sines of ONNX's and ONNX Runtime's RotaryEmbedding; scales and zero points
+# of quantized weights, for DequantizeLinear only if the codes are stored.
 _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "DequantizeLinear": (_OF_CODES, (1,)),
     "GatherBlockQuantized": (_OF_CODES, (2, 3)),
@@ -58,9 +57,9 @@ _SAID_BY_PLACE: Mapping[str, tuple[str, Sequence[int]]] = {
     "MatMulNBits": (_OF_CODES, (2, 3)),
     "RotaryEmbedding": (_ANGLE, (1, 2, 3)),
 }
-# A program has the result of these for a number of its own.
+# Their results of numbers are numbers of the program too.
 _OF_PARAMETERS = frozenset({"Exp", "Sigmoid", "Softplus", "Tanh"})
-# PyTorch's operators that make tensors of nothing, and those that keep each number once.
+# PyTorch's operators that create tensors, and those that keep each number once.
 _MAKING = frozenset(
     {
         "arange", "empty", "eye", "full", "full_like", "linspace", "new_full", "new_ones",
@@ -80,14 +79,14 @@ _TABLES = frozenset({"Gather"})
 _TOLD_BY_VALUE = _ELEMENTWISE | _TABLES | _STATES.keys()
 _ROWS = 64
 NAMED_CONSTANT = re.compile(r"(^|/)const(ant)?(_fold_opt_)?[_\d]*(:\d+)?$", re.IGNORECASE)
-# Digits of a number that somebody typed; a trained float32 needs eight or nine.
+# Digits of a typed number; a trained float32 needs eight or nine.
 _TYPED_DIGITS = 5
 _MASKED = -100.0
 _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
 class _Use(NamedTuple):
-    """A node that reads a tensor beside data, and at which input."""
+    """A node that reads a tensor together with data, and the input's index."""
 
     op_type: str
     place: int
@@ -108,7 +107,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
         if tensor.name not in exporter_kinds
     }
     if not any(kind == PARAMETER for kind in exporter_kinds.values()) and all(judged.values()):
-        # Nothing to compare with: a model that is to be trained has at least one weight.
+        # A model without any weight cannot be trained, so its tensors count as parameters.
         judged = {name: why for name, why in judged.items() if why != WRITTEN}
     for tensor in tensors if is_traced(model) else ():
         if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
@@ -128,7 +127,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why what an optimizer computed is no weight; "" where its place and numbers tell."""
+    """Reason why a folded tensor is no weight; "" if its use and numbers must decide."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -141,16 +140,16 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_gate(tensor: onnx.TensorProto) -> bool:
-    """Whether a single number is an attribute of the module that was traced, and masks nothing."""
+    """Whether a single number is an attribute of the traced module, and masks nothing."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
 
 class _Uses:
-    """How the values of a graph are read, and which of them data reaches."""
+    """Readers of each value, and the values that depend on data."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        # By value: its readers, at which of their inputs, and whether data reaches them too.
+        # By value: its readers, the index of the input, and whether the reader also reads data.
         self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
         self._outputs = {value.name for value in graph.output}
         stored = {tensor.name for tensor in graph.initializer}
@@ -164,9 +163,9 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Uses of a tensor, or of what constants make of it, beside data; or why it is no weight.
+        """Uses together with data of a tensor and its constant results, or why it is no weight.
 
-        ``alone``: it is one number, which counts where it first meets anything.
+        ``alone``: the tensor is one number, so only its first use counts.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -190,7 +189,7 @@ class _Uses:
 
 
 def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
-    """At which input a node reads each value first; values of its subgraphs are counted apart."""
+    """The first input at which a node reads each value; subgraphs are counted separately."""
     places: dict[str, int] = {}
     for place, name in enumerate(node.input):
         places.setdefault(name, place)
@@ -207,27 +206,27 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
         return _UNREAD
     if not all(use.op_type in _TOLD_BY_VALUE for use in places):
         return ""
-    # The first rows tell, and a long table stays where it is.
+    # The first rows suffice; a long table is not unpacked.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
     return WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether numbers at this place are none that training finds, or begins with."""
+    """Whether training is unlikely to find, or start with, these numbers at this input."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
         return _on_the_unit_circle(array) or _evenly_spaced(array)
     if use.op_type not in _ELEMENTWISE or _is_beginning(array, use):
-        return False  # as the other inputs of a recurrent layer are
+        return False  # other inputs of a recurrent layer
     if NAMED_CONSTANT.search(name):
         return True
     return _is_typed(array.item()) if array.size == 1 else _is_table(array, use)
 
 
 def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether a weight starts as such: as one number everywhere, if alone as one without effect."""
+    """Whether a weight may start with these numbers: all equal, without effect if alone."""
     if array.size > 1:
         return bool((array == array.flat[0]).all())
     nothing = {0.0, 1.0} if use.op_type in _SCALING else {0.0}
@@ -236,7 +235,7 @@ def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _is_typed(number: float) -> bool:
-    """Whether a number has few digits, or is a root or a reciprocal of a whole one."""
+    """Whether a number has few digits, or is a root or a reciprocal of an integer."""
     digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
     if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
         return True
@@ -257,7 +256,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether every row counts up or down in the same steps, two at least."""
+    """Whether every row has equal steps, at least two."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False
@@ -266,7 +265,7 @@ def _evenly_spaced(array: NDArray[np.float64]) -> bool:
 
 
 def _on_the_unit_circle(array: NDArray[np.float64]) -> bool:
-    """Whether a table has sines and cosines of the same angles, in halves of a row or in turn."""
+    """Whether a table has sines and cosines of equal angles, in halves or alternating."""
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

@@ -1,7 +1,6 @@
-"""Operators that onnx does not know: ONNX Runtime's own, and the shapes of those of ai.onnx.ml.
+"""Shapes of operators without inference in onnx: ONNX Runtime's own, and those of ai.onnx.ml.
 
-One function for each form: the tensors that go in and the attributes, to the tensors that come out.
-What the operators compute is left to ``rules``, the shapes of all others to ``inference``.
+Each function maps the types of a node's inputs, with its attributes, to those of its outputs.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from onnxstep.graphs.nodes import node_attributes
 from onnxstep.graphs.tensors import static_shape
 
 DOMAIN = "com.microsoft"
-# ONNX Runtime gives all of its operators this one version.
+# All of ONNX Runtime's operators have this version.
 VERSION = 1
 ML_DOMAIN = "ai.onnx.ml"
 
@@ -35,14 +34,14 @@ Attributes = Mapping[str, Any]
 
 
 def is_known(node: onnx.NodeProto) -> bool:
-    """Whether the node's operator has its shapes here, and not from onnx."""
+    """Whether this module infers the shapes of the node's operator."""
     return node.domain == DOMAIN or (node.domain, node.op_type) in _RULES
 
 
 def output_types(
     node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]
 ) -> dict[str, onnx.TypeProto]:
-    """The types of a node's outputs by name; none where the operator or a shape is not known."""
+    """Types of a node's outputs by name; empty if the operator or a shape is unknown."""
     rule = _RULES.get((node.domain, node.op_type))
     tensors = [_tensor(types.get(name)) for name in node.input]
     if rule is None or any(
@@ -53,7 +52,7 @@ def output_types(
     try:
         yielded = rule([*tensors, *[None] * _MOST_INPUTS], attributes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
-        return {}  # inputs that do not fit the operator: their shape stays unknown and is reported
+        return {}  # inputs do not fit the operator: reported as an unknown shape
     return {
         name: helper.make_tensor_type_proto(tensor.elem_type, list(tensor.shape))
         for name, tensor in zip(node.output, yielded, strict=False)
@@ -71,8 +70,8 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """The result, mean and inverse deviation of each row, and the sum that is normalized."""
-    x = _given(inputs, 0)
+    """The result, mean and inverse deviation of each row, and the normalized sum."""
+    x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]
 
@@ -80,7 +79,7 @@ def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
 def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     a, b = (
         _transposed(
-            _given(inputs, place).shape,
+            _input_type(inputs, place).shape,
             whole=bool(attributes.get(f"transBatch{side}")),
             last=bool(attributes.get(f"trans{side}")),
         )
@@ -91,11 +90,11 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
         raise ValueError("inner dimensions differ")
     batch = np.broadcast_shapes(rows[:-2], columns[:-2])
     last_axes = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
-    return [TensorType(_given(inputs, 0).elem_type, (*batch, *last_axes))]
+    return [TensorType(_input_type(inputs, 0).elem_type, (*batch, *last_axes))]
 
 
 def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
-    """``whole`` brings the first axis behind the other batch axes; ``last`` swaps the last two."""
+    """``whole`` moves the first axis behind the other batch axes; ``last`` swaps the last two."""
     if len(shape) == 1:
         return shape
     moved = (*shape[1:-1], shape[0], shape[-1]) if whole else shape
@@ -104,7 +103,7 @@ def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int
 
 def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
     """Queries [B, L, D], keys and values [B, S, D]; the result and the present keys and values."""
-    query, key, value = (_given(inputs, place) for place in range(3))
+    query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
     present = (batch, heads, keys)
@@ -117,7 +116,7 @@ def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     """X [B, L, D] and the weights [D, 3 · hidden] of queries, keys and values side by side."""
-    x, weights = _given(inputs, 0), _given(inputs, 1)
+    x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
     heads = attributes["num_heads"]
@@ -126,11 +125,11 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Queries [B, L, D], or with keys and values behind them; a cache [B, heads, S, D] keeps S.
+    """Queries [B, L, D], or packed with keys and values; a cache [B, heads, S, D] keeps S.
 
-    Without one, or with one of no length, what is present are the new keys and values.
+    Without a cache, or with an empty one, the present keys and values are the new ones.
     """
-    query, past = _given(inputs, 0), inputs[3]
+    query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape
     heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
     size = width // (heads + 2 * shared if inputs[1] is None else heads)
@@ -142,13 +141,13 @@ def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
-    x = _given(inputs, 0)
+    x = _input_type(inputs, 0)
     return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
 
 
 def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Rows of a table [rows, ...], of which a byte holds several numbers of the last axis."""
-    table, places, scales = (_given(inputs, place) for place in range(3))
+    """Rows of a table [rows, ...] that packs several numbers of the last axis in a byte."""
+    table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
     packed = 8 // attributes.get("bits", 4) if table.elem_type == TensorProto.UINT8 else 1
@@ -157,16 +156,16 @@ def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
-    return [TensorType(TensorProto.FLOAT, _given(inputs, 0).shape)]
+    return [TensorType(TensorProto.FLOAT, _input_type(inputs, 0).shape)]
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
     """A row of features for each example, a number for each target."""
-    batch, _ = _given(inputs, 0).shape
+    batch, _ = _input_type(inputs, 0).shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 
 
-def _given(inputs: Inputs, place: int) -> TensorType:
+def _input_type(inputs: Inputs, place: int) -> TensorType:
     tensor = inputs[place]
     if tensor is None:
         raise ValueError(f"input {place} is missing")
@@ -194,7 +193,7 @@ _RULES = {
 }
 
 
-# Those of ONNX Runtime 1.31 that no version of ONNX has: contributed, fused and internal ones.
+# Operators of ONNX Runtime 1.31 that ONNX never had: contributed, fused and internal ones.
 _RUNTIMES = """
 Affine AttnLSTM BeamSearch BiasAdd BiasDropout BiasGelu BiasSoftmax BiasSplitGelu
 BifurcationDetector BitmaskBiasDropout BitmaskDropout BranchwiseRMSNorm CDist ComplexMul
@@ -228,5 +227,5 @@ RUNTIMES = frozenset(_RUNTIMES.split())
 
 @functools.cache
 def runtime_operator_names() -> frozenset[str]:
-    """Every type of node that ONNX or ONNX Runtime knows, of any domain."""
+    """Names of all operators of ONNX or ONNX Runtime, of any domain."""
     return RUNTIMES | {schema.name for schema in onnx.defs.get_all_schemas_with_history()}

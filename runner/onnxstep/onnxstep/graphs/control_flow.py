@@ -1,8 +1,8 @@
-"""Control flow written out: the branch of an If, or a loop's iterations, as plain nodes.
+"""Control flow as plain nodes: the branch of an If, or a loop's iterations.
 
-Which branch is taken, and how many iterations there are, has to follow from constants and shapes.
-``folding`` folds each iteration before the next: its number says which places the body reads, and
-its condition may end the Loop.
+The branch and the number of iterations must follow from constants and shapes. ``folding`` folds
+each iteration before the next, since the iteration number selects elements and the condition may
+end the Loop.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from onnxstep.graphs.nodes import constants, copied, live_nodes, node_attributes
 from onnxstep.graphs.sequences import expanded, parts
 from onnxstep.graphs.tensors import static_shape
 
-# Of all loops of a graph together; gradients of more take minutes to build.
+# Limit for all loops of a graph together; gradients of more take minutes to build.
 MAX_UNROLLED_NODES = 16_384
 _BYTES_AS_A_NODE = 4096
 Fold = Callable[[Iterable[onnx.NodeProto]], list[onnx.NodeProto]]
 
 
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
-    """The branch taken, as nodes of the surrounding graph, which yield the If's own outputs.
+    """The nodes of the taken branch, in the surrounding graph, with the If's outputs.
 
-    ``number`` tells it from other branches, which may use the same names: values get it as an end.
-    Names of what surrounds the branch would double with each If in it that hides its parent's.
+    ``number`` is a suffix that keeps values of different branches apart. Names of surrounding
+    values do not change, so they do not grow with nested Ifs.
     """
     name_of_branch = "then_branch" if condition else "else_branch"
     [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)
@@ -53,7 +53,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Names inside nested graphs follow too: ONNX forbids them to hide those outside."""
+    """Rename values in nested graphs too, which may not redefine outer names."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(node):
@@ -64,7 +64,7 @@ def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 
 
 class Loop:
-    """A Loop or Scan whose iterations become nodes; ``tag`` tells its values from other loops'."""
+    """A Loop or Scan that becomes nodes; ``tag`` keeps its values apart from other loops'."""
 
     def __init__(self, node: onnx.NodeProto, tag: str) -> None:
         self._node, self._tag, self._given = node, tag, node_attributes(node)
@@ -74,7 +74,7 @@ class Loop:
         self._steps = [n for n in self._body.node if self._constants.keys().isdisjoint(n.output)]
         carried = len(node.input) - self._given.get("num_scan_inputs", 0)
         self._scanned = node.input[carried:]
-        # A Loop's condition counts as its first state.
+        # A Loop's condition is its first state.
         self._states = list(node.input[not self._is_scan : carried])
         self._yielded: list[list[str]] = []
         self.size = 1 + sum(1 + n.ByteSize() // _BYTES_AS_A_NODE for n in self._steps)
@@ -86,10 +86,10 @@ class Loop:
         fold: Fold,
         has_room: Callable[[int], bool],
     ) -> list[onnx.NodeProto] | None:
-        """The nodes in the loop's place; None if their number is unknown, zero or too large.
+        """The nodes of all iterations; None if their number is unknown, zero or too large.
 
-        ``types`` and ``arrays`` say what is known of values; they grow as ``fold`` takes nodes.
-        ``has_room`` is asked for each iteration's nodes.
+        ``types`` and ``arrays`` are known types and values; ``fold`` adds to them for the nodes it
+        takes. ``has_room`` is called with the number of each iteration's nodes.
         """
         most = self._most(types, arrays)
         if most is None or (self._is_scan and most > MAX_UNROLLED_NODES):
@@ -110,7 +110,7 @@ class Loop:
     def _most(
         self, types: Mapping[str, onnx.TypeProto], arrays: Mapping[str, NDArray[Any]]
     ) -> int | None:
-        """The most iterations, -1 if the condition alone ends them; None if only a run tells."""
+        """The maximum iterations, -1 if only the condition ends them; None if unknown."""
         if not self._is_scan:
             if not self._node.input[0]:
                 return -1
@@ -120,52 +120,52 @@ class Loop:
         return shape[self._place("scan_input_axes", 0)] if shape else None
 
     def _place(self, attribute: str, number: int) -> int:
-        """Axis or direction of a scanned value: the first and forward, 0, by default."""
+        """Axis or direction of a scanned value; 0 by default, the first axis and forward."""
         index = self._given.get(attribute)
         return int(index[number]) if index else 0
 
-    def _own(self, name: str, part: object = "") -> str:
+    def _unique_name(self, name: str, part: object = "") -> str:
         return f"{name}/{self._tag}{part}"
 
     def _begin(self, most: int) -> Iterator[onnx.NodeProto]:
         """Emit the values that iterations share: constants of the body, slices of inputs."""
         for name, array in self._constants.items():
             if isinstance(array, onnx.TensorProto):
-                yield helper.make_node("Constant", [], [self._own(name)], value=array)
+                yield helper.make_node("Constant", [], [self._unique_name(name)], value=array)
             else:
-                yield _renamed(array, {name: self._own(name)})
+                yield _renamed(array, {name: self._unique_name(name)})
         if not self._is_scan and not self._states[0]:
-            self._states[0] = self._own("condition")
+            self._states[0] = self._unique_name("condition")
             yield _constant(self._states[0], np.array(True))
         for number, name in enumerate(self._scanned):
-            names = [self._own(f"{name}_{number}", f"_{trip}") for trip in range(most)]
+            names = [self._unique_name(f"{name}_{number}", f"_{trip}") for trip in range(most)]
             if self._place("scan_input_directions", number):
                 names.reverse()
             axis = self._place("scan_input_axes", number)
-            whole = self._own(f"{name}_{number}")
+            whole = self._unique_name(f"{name}_{number}")
             yield from parts(name, axis, [1] * most, names, whole, drops=True)
 
     def _iteration(self, trip: int) -> Iterator[onnx.NodeProto]:
         inputs = [value.name for value in self._body.input]
-        arguments = [self._own(f"{n}_{i}", f"_{trip}") for i, n in enumerate(self._scanned)]
+        arguments = [self._unique_name(f"{n}_{i}", f"_{trip}") for i, n in enumerate(self._scanned)]
         if self._is_scan:
             arguments = [*self._states, *arguments]
         else:
             count = np.array(trip, np.int64)
-            arguments = [self._own("trip", f"_{trip}"), *self._states]
+            arguments = [self._unique_name("trip", f"_{trip}"), *self._states]
             is_vector = len(self._body.input[0].type.tensor_type.shape.dim)
             yield _constant(arguments[0], count.reshape([1] * is_vector))
-        names = {name: self._own(name) for name in self._constants}
+        names = {name: self._unique_name(name) for name in self._constants}
         names |= dict(zip(inputs, arguments, strict=True))
         for node in self._steps:
-            names |= {name: self._own(name, f"_{trip}") for name in node.output if name}
+            names |= {name: self._unique_name(name, f"_{trip}") for name in node.output if name}
             yield _renamed(node, names)
         yielded = [names.get(value.name, value.name) for value in self._body.output]
         self._states = yielded[: len(self._states)]
         self._yielded.append(yielded[len(self._states) :])
 
     def _end(self) -> Iterator[onnx.NodeProto]:
-        """The loop's own outputs: the last states, and what each iteration adds to the others."""
+        """Emit the loop's outputs: the last states, and the joined values of all iterations."""
         states = self._states if self._is_scan else self._states[1:]
         for inner, outer in zip(states, self._node.output, strict=False):
             if outer:
@@ -176,7 +176,7 @@ class Loop:
             if not outer:
                 continue
             axis = self._place("scan_output_axes", number)
-            names = [self._own(f"{outer}_part", f"_{trip}") for trip in range(len(row))]
+            names = [self._unique_name(f"{outer}_part", f"_{trip}") for trip in range(len(row))]
             yield from expanded(list(row), axis, names)
             if self._place("scan_output_directions", number):
                 names.reverse()

@@ -1,10 +1,9 @@
-"""Arithmetic of a graph's run, counted from its static shapes.
+"""Floating-point operations of a graph's run, counted from its static shapes.
 
-Counted are the products of matrices, convolutions, recurrences and attention, two floating-point
-operations for each multiply and add, as the literature counts them; elementwise work is left out. A
-convolution whose kernels are all one-hot moves data and computes nothing. Shapes at batch sizes
-for which no graph was built lie on a line through those at two (``BatchInterpolation``). Memory is
-counted in ``peak_memory``.
+Counts matrix products, convolutions, recurrences and attention, two operations for each multiply
+and add, as in the literature; elementwise operators are omitted. A convolution with one-hot kernels
+only moves data and counts nothing. ``BatchInterpolation`` gives shapes at other batch sizes.
+``peak_memory`` counts memory.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from onnxstep.graphs.tensors import declared_values, static_shape
 Shapes = Mapping[str, tuple[int, ...]]
 Count = Callable[[onnx.NodeProto, Shapes], int]
 
-# Attention's tensors of rank 3 have all heads side by side in the last axis.
+# Attention's tensors of rank 3 have all heads in the last axis.
 _HEADS_IN_LAST_AXIS = 3
 # ONNX Runtime's operators on its blocked layout; their shapes are declared as those of plain ones.
 BLOCKED = "com.microsoft.nchwc"
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
-# Which input of attention holds past keys: by default the fifth.
+# Index of the input with past keys; the fifth input by default.
 _PAST_KEYS = {CONTRIBUTED: 6}
 
 
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Floating-point operations of one run.
 
-    ``shapes`` replaces those that the model declares. Raises ModelError where a shape is not
-    static, and for a branch or loop, which runs a number of times that the graph does not say.
+    ``shapes`` replaces the declared ones. Raises ModelError for a shape that is not static, and for
+    a branch or loop, which runs an unknown number of times.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -65,9 +64,9 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of the main graph; raises ModelError where one is not static.
+    """The shape of every tensor of the main graph; ModelError if one is not static.
 
-    Values that are no tensors, such as sequences, are left out.
+    Values that are no tensors, such as sequences, are omitted.
     """
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
     declared = set(shapes)
@@ -96,15 +95,15 @@ def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def _attribute(node: onnx.NodeProto, name: str) -> int:
-    """An integer or a flag; 0 where it is not given."""
+    """An integer attribute; 0 if it is missing."""
     return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each element of the result sums over the inner axis, which transposes move to the front.
+    """Each element of the result sums over the inner axis, which transposes move.
 
-    ``transBatchA`` takes the axes behind the first as the batch, so that with ``transA`` the first
-    is the inner one.
+    ``transBatchA`` moves the first axis behind the other batch axes, so that with ``transA`` it is
+    the inner one.
     """
     a = shapes[node.input[0]]
     inner = a[-1]
@@ -122,12 +121,12 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Kernels [features, channels / group, ...]; positions over padding count like the others."""
+    """Kernels [features, channels / group, ...]; positions in the padding count too."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
 
 def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Kernels [channels, features / group, ...]: each input element goes to all of its own."""
+    """Kernels [channels, features / group, ...]; each input element meets all of its kernels."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
@@ -139,9 +138,9 @@ def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Queries [B, L, heads · D] or [B, heads, L, D]; masked positions count like the others.
+    """Queries [B, L, heads · D] or [B, heads, L, D]; masked positions count too.
 
-    Every element of a query meets every key, every element of the result every value.
+    Every query meets every key, and every element of the result every value.
     """
     key = shapes[node.input[1]]
     positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
@@ -152,13 +151,13 @@ def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every query meets every position of the cache, else of its own call, masked ones too."""
+    """Every query meets every position of the cache, else of its call, masked ones too."""
     positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Each token of [..., width] meets the chosen ones of the experts' weights [experts, ...]."""
+    """Each token of [..., width] meets its selected experts' weights [experts, ...]."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
@@ -166,12 +165,12 @@ def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
-    """The inputs of a mixture of experts that hold their weights, biases left out."""
+    """The inputs of a mixture of experts that hold weights, without biases."""
     return [name for name in node.input[2::2] if name]
 
 
 def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """X [B, L, width] times [width, queries + keys + values], then attention among the results."""
+    """X [B, L, width] times [width, queries + keys + values], then attention."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
@@ -182,13 +181,13 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """The positions of earlier calls: [..., heads, positions, D] at this input, if it is given."""
+    """Number of cached positions: [..., heads, positions, D] at this input, 0 without it."""
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 
 
 def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Every combination of indices is one multiply and add; one operand multiplies nothing."""
+    """Each combination of indices is a multiply and add; a single operand needs none."""
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")
     if len(node.input) < 2 or "..." in terms:
@@ -230,10 +229,10 @@ _COUNTS: Mapping[tuple[str, str], Count] = {
 
 
 class BatchInterpolation:
-    """A graph at two batch sizes, the smaller first; shapes are by the names of the larger.
+    """Linear interpolation of all shapes from a graph at two batch sizes.
 
-    Where the two have other nodes, or a dimension does not lie on a line of whole numbers, nothing
-    can be said of other batch sizes: ``shapes`` answers None.
+    The smaller batch comes first; shapes have the names of the larger. ``shapes`` returns None if
+    the graphs differ in their nodes, or if a dimension is not linear in the batch.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class BatchInterpolation:
         return _counterparts(*self._models, self._small)
 
     def shapes(self, batch: int) -> Shapes | None:
-        """Every tensor of the larger graph at a batch size; None where only a build can tell."""
+        """Shapes of all tensors of the larger graph at a batch size; None if unknown."""
         if batch == self._batches[1]:
             return self._large
         if self._names is None:
@@ -276,9 +275,9 @@ class BatchInterpolation:
 def _counterparts(
     small: onnx.ModelProto, large: onnx.ModelProto, small_shapes: Shapes
 ) -> Mapping[str, str] | None:
-    """Tensors of the smaller graph by their name in the larger one; None if nodes differ.
+    """Tensors of the smaller graph by their name in the larger; None if nodes differ.
 
-    Names may differ, since equal constants share one and which are equal depends on the batch.
+    Names may differ, since equal constants share one, and equality depends on the batch.
     """
     if len(small.graph.node) != len(large.graph.node):
         return None
@@ -291,8 +290,10 @@ def _counterparts(
         ):
             return None
         for a, b in zip(small_node.input, large_node.input, strict=True):
-            known = names.setdefault(b, a)
-            if a != known and (b in written or small_shapes.get(a) != small_shapes.get(known)):
+            counterpart = names.setdefault(b, a)
+            if a != counterpart and (
+                b in written or small_shapes.get(a) != small_shapes.get(counterpart)
+            ):
                 return None
         names.update(zip(large_node.output, small_node.output, strict=False))
         written.update(large_node.output)

@@ -1,4 +1,4 @@
-"""Doubts about what a file's author trains, in sentences that say what to do."""
+"""Doubts about which tensors a file's author trains, as sentences with a remedy."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 
 
 def doubts(
-    model: onnx.ModelProto, trained: Collection[str], left: Mapping[str, str]
+    model: onnx.ModelProto, trained: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[str]:
-    """Sentences, one for each kind of doubt, about a model whose merged tensors are taken apart.
+    """Sentences about a model whose merged tensors were separated, one for each kind of doubt.
 
-    ``trained`` names the parameters of a step, ``left`` has the reason of what it does not train.
+    ``trained`` names a step's parameters; ``reasons`` has the reason for each untrained tensor.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
-            f"the exporter merged {len(copies)} tensors with equal ones, and they are trained "
-            f"apart again: {first_names(copies)}; where the module ties them, take their Identity "
-            "nodes out of the file"
+            f"the exporter merged {len(copies)} equal tensors, and each is trained apart again: "
+            f"{first_names(copies)}; if the module ties them, remove their Identity nodes from the "
+            "file"
         )
     computed = folded(model)
     if shared := _shared(model, trained, computed):
@@ -36,28 +36,29 @@ def doubts(
             f"one: {first_names(listed)}; unless the module ties them, {_EXPORT}"
         )
     parts = [n for n in computed if n in trained and not computed[n].operators <= REARRANGING]
-    lost = [name for name, why in left.items() if why.startswith(REPEATED)]
-    for names, fate in ((parts, "are trained in their place"), (lost, "stay as they are")):
+    lost = [name for name, why in reasons.items() if why.startswith(REPEATED)]
+    for names, fate in ((parts, "are trained instead"), (lost, "do not change")):
         if names:
             listed = [f"{name} (of {', '.join(computed[name].parameters)})" for name in names]
             yield (
-                f"the exporter computed tensors from parameters, and these tensors {fate}: "
+                f"the exporter computed tensors from parameters, and these results {fate}: "
                 f"{first_names(listed)}; {_EXPORT}"
             )
-    numbers = [n for n, why in left.items() if why == WRITTEN and not NAMED_CONSTANT.search(n)]
+    numbers = [n for n, why in reasons.items() if why == WRITTEN and not NAMED_CONSTANT.search(n)]
     if numbers and not tells_origins(model):
         yield (
-            f"numbers that look written are taken for constants: {first_names(numbers)}; name "
-            "them in wrt to train them"
+            f"numbers that look typed are not trained: {first_names(numbers)}; name them in wrt to "
+            "train them"
         )
 
 
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Number of layers that read a parameter which probably was one of each, by name.
+    """Parameters that probably were several equal ones, with the number of layers that read them.
 
-    All its numbers are equal, or an optimizer that merges ran, and layers read it in the same way.
+    Their numbers are all equal, or an optimizer that merges ran, and layers read them in the same
+    way.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -75,13 +76,13 @@ def _shared(
 
 
 def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes of the operator that most of them have, unless that is a look-up in a table."""
+    """The nodes of the most frequent operator; empty if that is a table look-up."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """The layer of a node; a traced module's second call is its first, by another number."""
+    """The layer of a node; repeated calls of a traced module count as one."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

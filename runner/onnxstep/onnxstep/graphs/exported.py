@@ -1,8 +1,8 @@
 """Origins of tensors and nodes, as PyTorch's exporters write them.
 
-The tracing exporter merges equal tensors, and an Identity keeps the name of each that went. The
-dynamo exporter says of each input of the program what kind it is, its optimizer from which values a
-tensor was computed, and both exporters in which layer of the module a node stands.
+The tracing exporter merges equal tensors and leaves an Identity with the name of each removed one.
+The dynamo exporter writes the kind of each input and the origin of each folded tensor. Both write
+the module's layer of each node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 PARAMETER = "PARAMETER"
-# Our own mark of a tensor that was merged.
+# This package's mark of a tensor that was merged.
 _APART = "epochcost.apart"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -43,7 +43,7 @@ class Folded:
 
 
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
-    """Kinds of inputs by the dynamo exporter; the kind that a tensor names counts most."""
+    """Kinds of inputs as the dynamo exporter writes them; a tensor's own mark takes precedence."""
     graph = model.graph
     return {
         value.name: entry.value
@@ -64,9 +64,11 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
     }
 
 
-def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folded:
-    """Only a module's attributes have dots; a name alone is one too, of the outermost module."""
-    steps = {step for step in (name, *origins) if step not in made and not _OF_ONNX.fullmatch(step)}
+def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
+    """Only a module's attributes have dots; those of the outermost module are plain names."""
+    steps = {
+        step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
+    }
     sources = {step for step in steps - {name} if "." in step or len(origins) == 1}
     buffers = {step for step in sources if _BUFFER.search(step)}
     operators = frozenset(_NUMBERED.sub("", step) for step in steps - sources)
@@ -74,9 +76,10 @@ def _folded(name: str, origins: Collection[str], made: Collection[str]) -> Folde
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer of a traced file has the name of an attribute that is no buffer.
+    """Whether an initializer of a traced file is named like an attribute that is no buffer.
 
-    Numbers of the program are Constant nodes there, and what was folded is named ``onnx::Add_7``.
+    Numbers of the program are Constant nodes in such files, and folded tensors have names such as
+    ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -87,12 +90,12 @@ def is_traced(model: onnx.ModelProto) -> bool:
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
-    """Whether nodes say where they come from, as the dynamo exporter writes them."""
+    """Whether nodes have origins, as the dynamo exporter writes them."""
     return any(node.metadata_props for node in model.graph.node)
 
 
 def layer(node: onnx.NodeProto) -> str:
-    """The path of the module that a node is in, else what tells the node from others."""
+    """Path of the module that a node is in, else a key that is unique to the node."""
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
     path = _TEXTS.findall(scopes)
     if path:
@@ -103,11 +106,11 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Initializers that replaced an equal one in tracing, by the other's name.
+    """Initializers that tracing replaced by an equal one, with the remaining name.
 
-    A tensor that layers share has one name in the first place. Only of a scripted module or of
-    parameters that share memory it has several: it is left as one where its readers differ, as an
-    embedding and the head that is tied to it do.
+    A shared tensor usually has one name only. It has several in a scripted module, or if parameters
+    share memory. Then it stays merged if its readers differ, as those of an embedding and a tied
+    head.
     """
     if not is_traced(model):
         return {}
@@ -134,7 +137,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with an initializer for each tensor that was merged; itself where none was."""
+    """The model with an initializer for each merged tensor; itself if there are none."""
     origins = merged(model)
     if not origins:
         return model
@@ -153,12 +156,12 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """The names of the tensors that ``separated`` made."""
+    """Names of the tensors that ``separated`` restored."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 
 
 def is_uniform(tensor: onnx.TensorProto) -> bool:
-    """Whether all numbers of a tensor are equal, as those of fresh biases and scales are."""
+    """Whether all numbers of a tensor are equal, as in fresh biases and scales."""
     array = numpy_helper.to_array(tensor)
     return bool(array.size) and bool((array == array.flat[0]).all())

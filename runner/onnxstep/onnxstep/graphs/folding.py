@@ -1,9 +1,8 @@
-"""Constant folding: what depends on shapes and constants alone becomes a constant before a run.
+"""Constant folding: nodes that depend on shapes and constants only become constants.
 
-Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); once the dimensions are
-bound, those are numbers. An If whose condition is constant becomes its branch. Initializers of
-float type may be trained: which of them are constants is said by the caller. Shapes themselves are
-inferred in ``binding``.
+Exporters compute shapes at run time (Shape, Gather, Concat, Reshape); they are numbers once the
+dimensions are bound. An If with a constant condition becomes its branch. Float initializers may be
+trained, so the caller names those that are constants. ``binding`` infers the shapes.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_seque
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
 Array = NDArray[Any]
-# Shapes, indices and small masks; what is larger costs the file more than it saves the run.
+# Shapes, indices and small masks; larger constants cost the file more than they save the run.
 MAX_FOLDED_ELEMENTS = 4096
-# What exporters compute shapes, indices and masks with; each costs time in proportion to what it
-# reads and yields. Einsum, convolutions or texts' patterns would take as long as a file pleases.
+# Operators of shapes, indices and masks, in time proportional to their inputs and outputs. Einsum,
+# convolutions and text patterns are excluded: a file could make them run for hours.
 _FOLDED = frozenset(
     {
         "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "Cast",
@@ -46,22 +45,20 @@ _FOLDED = frozenset(
         "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
-# Bytes of a node; a Constant may hold gigabytes.
+# Limit of the bytes of a node; a Constant may have gigabytes.
 _LONGEST_SIGNATURE = 2048
-# How many elements these yield depends on the values, and never exceeds rank times the input's.
+# The size of their outputs depends on values, but is at most rank times the input's size.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
 
 def fold_constants(
     model: onnx.ModelProto, fixed: Collection[str] = (), unrolled_nodes: int = 0
 ) -> onnx.ModelProto:
-    """A copy whose constant nodes are Constant nodes of their values; the dimensions are bound.
+    """Copy a model with bound dimensions, its constant nodes evaluated.
 
-    ``fixed`` are the float initializers that count as constants. Loops, and
-    readers of sequences, are written out as long as loops make at most ``unrolled_nodes``.
-
-    An If whose condition is constant becomes its branch, and what onnx miscounts is written
-    otherwise. A node that cannot be evaluated stays as it is: nothing is refused here.
+    ``fixed`` names the float initializers that are constants. Loops and readers of sequences are
+    unrolled if loops make at most ``unrolled_nodes`` nodes. Nodes that onnx infers wrongly are
+    rewritten. A node that cannot be evaluated stays: this function raises no errors.
     """
     answer = copied(model)
     values = _Known(answer, fixed, unrolled_nodes)
@@ -78,7 +75,7 @@ def fold_constants(
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
-    """The first node whose inputs ONNX refuses, with their shapes; None where it refuses none."""
+    """First node whose inputs ONNX refuses, with their shapes; None if there is none."""
     values = _Known(model, ())
     for node in model.graph.node:
         if values.infer(node) is not None:
@@ -90,14 +87,14 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Correct what onnx miscounted before the file was written."""
+    """Correct shapes that onnx inferred wrongly before the file was written."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Write down the types that onnx cannot infer again; they count more than what is declared."""
+    """Declare types that onnx cannot infer; they override declared ones."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
@@ -128,17 +125,17 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _Known, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes of a branch that is taken, a loop's iterations, or what reads a sequence.
+    """The folded nodes of a taken branch, a loop's iterations, or a reader of a sequence.
 
-    None where they are not known. Nodes that make sequences stay, for readers that do.
+    None if they are unknown. Nodes that create sequences stay, for their readers.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
         return list(_folded_nodes(nodes, values, outputs))
 
     if is_standard(node, "If"):
-        taken = values.branch(node)
-        return fold(taken) if taken is not None else None
+        branch = values.branch(node)
+        return fold(branch) if branch is not None else None
     if not values.room or not is_standard(node, "Loop", "Scan", *MAKERS, *READERS):
         return None
     try:
@@ -151,7 +148,7 @@ def _written_out(
         loop = Loop(node, f"loop_{values.written_out}")
         return loop.unrolled(values.types, values.arrays, fold, values.has_room)
     except (LookupError, ValueError):
-        return None  # not known, or its body or attributes do not fit it, which inference says
+        return None  # unknown, or unsuitable, which inference reports
 
 
 def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.NodeProto:
@@ -169,7 +166,7 @@ def _replaced(node: onnx.NodeProto, values: _Known, outputs: set[str]) -> onnx.N
 
 
 class _Known:
-    """Types and constants of a graph's values, collected on the way through its nodes."""
+    """Types and constants of a graph's values, collected node by node."""
 
     def __init__(self, model: onnx.ModelProto, fixed: Collection[str], room: int = 0) -> None:
         graph = model.graph
@@ -178,10 +175,10 @@ class _Known:
         self.recounted = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
-        self.written_out = 0  # branches and loops, whose values it tells apart
+        self.written_out = 0  # number of branches and loops, which makes their value names unique
         self.room = room
         self.sequences: dict[str, list[str]] = {}
-        self.copies: set[str] = set()  # of the tensors of a sequence
+        self.copies: set[str] = set()  # names of the tensors of each sequence
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
         self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
@@ -194,7 +191,7 @@ class _Known:
         }
 
     def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
-        """The branch that an If takes; None if only a run tells."""
+        """The branch that an If takes; None if it is decided at run time."""
         condition = self.arrays.get(node.input[0])
         if condition is None or condition.size != 1:
             return None
@@ -202,27 +199,27 @@ class _Known:
         return branch_nodes(node, bool(condition.item()), self.written_out)
 
     def has_room(self, nodes: int) -> bool:
-        """Take nodes from those that loops may still become; whether there were as many."""
+        """Subtract nodes from the allowance of loops; False if it is exhausted."""
         self.room = max(self.room - nodes, 0)
         return self.room > 0
 
     def recount(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """The node, or what takes its place where onnx would infer a wrong shape."""
+        """The node, or its replacement if onnx infers a wrong shape."""
         if not is_misinferred(node, self._opset):
             return [node]
-        given = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
-        shapes = [shape for shape in given if shape is not None]
-        if len(shapes) < len(given):
+        input_shapes = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
+        shapes = [shape for shape in input_shapes if shape is not None]
+        if len(shapes) < len(input_shapes):
             return [node]
         try:
             parts = rewrite_misinferred(node, shapes)
         except (ArithmeticError, LookupError, ValueError):
-            return [node]  # its shapes or attributes do not fit it, which inference says
+            return [node]  # its shapes or attributes do not fit, which inference reports
         self.recounted |= parts != [node]
         return parts
 
     def infer(self, node: onnx.NodeProto) -> Exception | None:
-        """Learn the types of the node's outputs; the error where ONNX refuses its inputs."""
+        """Learn the types of the node's outputs; the error if ONNX refuses its inputs."""
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
             return None
@@ -255,9 +252,9 @@ class _Known:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Key of all that a node's output types follow from; None if that is too much to keep.
+        """Cache key of a node's output types; None if it would be too large.
 
-        Nodes of equal signatures, of which a model of many layers is full, are inferred once.
+        Models of many layers have many equal nodes.
         """
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
@@ -272,7 +269,7 @@ class _Known:
         )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs where they are constants of a small size."""
+        """The values of a node's outputs if they are small constants."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
@@ -287,7 +284,7 @@ class _Known:
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
     def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """Shape and Size need no values, only the shape of their input."""
+        """Shape and Size need only the shape of their input."""
         shape = static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None
@@ -300,7 +297,7 @@ class _Known:
     def _evaluated(
         self, node: onnx.NodeProto, feeds: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
-        """Equal nodes of equal values, of which a model of many layers is full, run once."""
+        """Evaluate a node; equal nodes of equal values are evaluated once."""
         key = (
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
@@ -323,7 +320,7 @@ class _Known:
         try:
             with np.errstate(all="ignore"):
                 values = ReferenceEvaluator(model).run(None, dict(feeds))
-        except Exception:  # whatever the evaluator cannot do is left to the runtime
+        except Exception:  # the runtime computes nodes that the evaluator cannot
             return None
         return [np.asarray(value) for value in values]
 
@@ -333,6 +330,6 @@ def _identity(array: Array | None) -> Hashable:
 
 
 def _bounds(node: onnx.NodeProto) -> Sequence[str]:
-    """The values that say how large the node's outputs can be."""
+    """The values that determine how large the node's outputs can be."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]

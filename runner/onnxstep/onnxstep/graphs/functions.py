@@ -1,4 +1,4 @@
-"""Local functions of a model, inlined within bounds known beforehand."""
+"""Local functions of a model, inlined after a check of the resulting size."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import nested_nodes
 from onnxstep.graphs.tensors import one_line
 
-# Calls may multiply a graph: far above what exporters write, and some seconds to differentiate.
+# Nested calls multiply a graph. The limits are far above exporters' files and take some seconds.
 _MAX_NODES, _MAX_NODES_PER_WRITTEN = 8_192, 16
 _MAX_BYTES, _MAX_BYTES_PER_WRITTEN = 2**26, 16
-_DEEPEST = 100  # onnx's own bound
+_DEEPEST = 100  # onnx's limit
 _Key = tuple[str, str, str]
 
 
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy without local functions.
 
-    Raises ModelError where a call does not fit its function, and as ``check_calls`` does.
+    Raises ModelError for a call that does not fit its function, and as ``check_calls`` does.
     """
     check_calls(model)
     try:
@@ -34,9 +34,9 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_calls(model: onnx.ModelProto) -> None:
-    """Raise ModelError where functions call themselves, or their calls stand for too much.
+    """Raise ModelError if functions call themselves, or if inlining makes the graph too large.
 
-    That is many times the nodes, or the bytes, that the file writes down.
+    The limits are multiples of the nodes and bytes that the file contains.
     """
     if not model.functions:
         return
@@ -51,9 +51,9 @@ def check_calls(model: onnx.ModelProto) -> None:
     most_bytes = _MAX_BYTES + _MAX_BYTES_PER_WRITTEN * written.size_bytes
     if called.nodes > most_nodes or called.size_bytes > most_bytes:
         raise ModelError(
-            f"the model's own functions stand for {called.nodes} nodes of {called.size_bytes} "
-            f"bytes; expected at most {most_nodes} nodes and {most_bytes} bytes for the "
-            f"{written.nodes} nodes that the file writes"
+            f"the model's functions expand to {called.nodes} nodes of {called.size_bytes} bytes; "
+            f"expected at most {most_nodes} nodes and {most_bytes} bytes for the {written.nodes} "
+            "nodes in the file"
         )
 
 
@@ -71,7 +71,7 @@ def _written(nodes: Iterable[onnx.NodeProto]) -> _Size:
 
 
 def _called(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
-    """Number of nodes with the bodies of the functions they call, nested graphs included."""
+    """Number of nodes including the bodies of called functions and nested graphs."""
     total = _Size(0, sum(node.ByteSize() for node in nodes))
     for node in nested_nodes(nodes):
         total += sizes.get(_call_key(node), _Size()) + _Size(1)
@@ -84,7 +84,7 @@ def _measure(
     sizes: dict[_Key, _Size],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Learn the size of a function's body once those that it calls are known."""
+    """Compute the size of a function's body after those of the functions it calls."""
     if key in callers or len(callers) >= _DEEPEST:
         raise ModelError(
             f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "

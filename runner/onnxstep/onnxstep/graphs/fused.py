@@ -1,8 +1,8 @@
-"""Fused operators, and those that ONNX only tried, as plain ONNX.
+"""Fused and withdrawn experimental operators, rewritten as plain ONNX.
 
-ONNX Runtime's optimizers fuse operators: some of the fused stand in ONNX's own domain, which does
-not know them (onnx's checker refuses the file), and some are a product or convolution with an
-activation in one node. ONNX Runtime fuses them again when it loads the model.
+ONNX Runtime's optimizers fuse operators. Some results have ONNX's domain, which has no such
+operator, so onnx's checker refuses the file. Others are a product or convolution with an
+activation. ONNX Runtime fuses the rewritten nodes again when it loads the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 # 18 to 20, GroupNormalization had a scale for each group; onnx takes it for deprecated there.
 _GROUP_NORMALIZATION = 21
 _LAYER_NORMALIZATION, _AXES_ARE_INPUTS = 17, 18
-# Opsets in which ONNX Runtime still has what ONNX once tried, Add and Mul broadcast as in numpy,
+# Opsets in which ONNX Runtime has ONNX's experimental operators, Add and Mul broadcast as in numpy,
 # and the bounds of Slice are attributes.
 _TRIALS = range(7, 10)
 _WHOLE = 2**31 - 1
@@ -32,7 +32,7 @@ _EPSILON = 1e-5
 
 
 def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without fused nodes; a copy where there are any.
+    """The model without fused nodes; a copy if there are any.
 
     Raises ModelError for a fused node that does not fit its definition.
     """
@@ -48,7 +48,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """The nodes that take a fused node's place; their values are named after its first output."""
+    """The nodes that replace a fused node; their values are named after its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type
@@ -62,7 +62,7 @@ class _Parts:
         return name
 
     def output(self, place: int) -> str:
-        """The fused node's output, "" where it is left out."""
+        """The fused node's output, "" if omitted."""
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def constant(self, number: float, elem_type: int) -> str:
@@ -75,14 +75,14 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(sizes, np.int64)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """A value in another element type; itself where it has that type already."""
+        """A value in another element type; itself if the type is the same."""
         return x if before == after else self.add("Cast", x, to=after)
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """Element types by name; of values that nobody declares, that of the first float operand.
+    """Element types by name; undeclared values get that of the node's first float operand.
 
-    onnx infers nothing behind an operator that it does not know.
+    onnx infers nothing after an operator that it does not know.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}
@@ -132,14 +132,14 @@ def _simplified_layer_normalization(parts: _Parts) -> None:
 
 
 def _layer_normalization(parts: _Parts) -> None:
-    """The same of x - mean, plus a bias; the second output is the mean."""
+    """Normalized x - mean with scale and bias; the second output is the mean."""
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
 
 
 def _group_normalization(parts: _Parts) -> None:
-    """InstanceNormalization of the groups as channels: scale and bias are those of groups."""
+    """InstanceNormalization with the groups as channels; scale and bias per group."""
     x, scale, bias = parts.node.input
     groups = parts.attributes["num_groups"]
     rows = parts.add("Reshape", x, parts.shape(0, groups, -1))
@@ -150,7 +150,7 @@ def _group_normalization(parts: _Parts) -> None:
 
 
 def _scaled(parts: _Parts) -> None:
-    """Numbers times one and plus one; that of an ImageScaler is one for each channel."""
+    """Inputs times a factor plus an offset; an ImageScaler's offset is per channel."""
     attributes = parts.attributes
     dtype = helper.tensor_dtype_to_np_dtype(parts.elem_type)
     offset = (
@@ -165,7 +165,7 @@ def _scaled(parts: _Parts) -> None:
 
 
 def _cropped(parts: _Parts) -> None:
-    """Images without their borders, or of a height and width from the first two borders on."""
+    """Images without their borders, or of a given height and width from the first borders."""
     left, top, right, bottom = parts.attributes["border"]
     sizes = parts.attributes.get("scale")
     ends = [top + sizes[0], left + sizes[1]] if sizes else [-bottom or _WHOLE, -right or _WHOLE]
@@ -179,7 +179,7 @@ def _wide(parts: _Parts) -> str:
 
 
 def _statistics(parts: _Parts) -> int:
-    """The runtime takes the squares of half numbers, which overflow, in float32."""
+    """Mean and variance, in float32 for half inputs, whose squares overflow, as in the runtime."""
     return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 
@@ -222,7 +222,7 @@ def _fused_conv(parts: _Parts) -> None:
 
 
 def _activated(parts: _Parts, x: str, numbers: Mapping[str, float]) -> None:
-    """The activation by its name; "Clip" of a fused convolution is bounded by its numbers."""
+    """The activation by its name; a fused convolution's "Clip" has its bounds as numbers."""
     op_type = parts.attributes.get("activation", b"").decode()
     if op_type == "Clip":
         bounds = [parts.constant(number, parts.elem_type) for number in numbers.values()]

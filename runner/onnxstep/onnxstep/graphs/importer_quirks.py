@@ -1,8 +1,8 @@
 """Peculiar forms that exporters write, brought to plain ONNX.
 
-Some exporters (Paddle's among them) write an open dimension as -1, and weights as Constant nodes
-instead of initializers. Old ones list every initializer among the inputs, as IR version 3 demands.
-What onnx's checker demands of a file and ONNX Runtime does not is completed.
+Some exporters, such as Paddle's, write an open dimension as -1, and weights as Constant nodes. Old
+ones list every initializer among the inputs, as IR version 3 requires. Fields that onnx's checker
+requires and ONNX Runtime does not are added.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from onnxstep.graphs.tensors import (
     one_line,
 )
 
-# Places among the inputs of Resize.
+# Input indices of Resize.
 _SCALES, _SIZES = 2, 3
-# From this IR version on, an initializer need not be an input; one that is can be overridden.
+# First IR version whose initializers need not be inputs.
 _INITIALIZERS_APART = 4
 
 
 def initializers_apart(model: onnx.ModelProto) -> None:
-    """Inputs that the file gives a value are initializers only, in place: nobody feeds them."""
+    """Remove inputs that have an initializer, in place."""
     model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
     stored = {tensor.name for tensor in model.graph.initializer}
     fed = [value for value in model.graph.input if value.name not in stored]
@@ -46,10 +46,10 @@ def initializers_apart(model: onnx.ModelProto) -> None:
 
 
 def complete_header(model: onnx.ModelProto) -> None:
-    """Write what onnx's checker demands and ONNX Runtime does not, in place.
+    """Add fields that onnx's checker requires and ONNX Runtime does not, in place.
 
-    That is a name of the graph, the version of ONNX Runtime's own operators where some are used,
-    and an IR version by which initializers need not be inputs where some are none.
+    These are the graph's name, the version of ONNX Runtime's operators if the graph has any, and an
+    IR version that allows initializers that are not inputs.
     """
     model.graph.name = model.graph.name or "graph"
     imported = {entry.domain for entry in model.opset_import}
@@ -61,9 +61,9 @@ def complete_header(model: onnx.ModelProto) -> None:
 
 
 def sort_nodes(model: onnx.ModelProto) -> None:
-    """Bring nodes behind those that they read, in place; a graph whose nodes are stays as it is.
+    """Sort nodes topologically, in place; an already sorted graph stays as it is.
 
-    Nodes on a circle stay behind all others, for the checker to name.
+    Nodes on a cycle go to the end, where the checker names them.
     """
     for graph in graphs(model):
         if _is_sorted(graph):
@@ -101,7 +101,7 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:
-    """Sizes of -1 become unnamed open dimensions, in place."""
+    """Turn sizes of -1 into unnamed open dimensions, in place."""
     for graph in graphs(model):
         for value in declared_values(graph):
             for dim in value.type.tensor_type.shape.dim:
@@ -112,10 +112,10 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without a type or shape those that onnx infers, in place.
 
-    A shape may stay unknown until the dimensions are bound. Values between inputs and outputs that
-    are listed without a type go. Raises ModelError for an output whose type onnx cannot tell, for
-    an input without a type, and as ``check``, which sees the model with a type and shape of every
-    output: onnx's inference, which runs after it, bears no invalid nodes.
+    A shape may stay unknown until the dimensions are bound. Intermediate values that are listed
+    without a type are removed. ``check`` runs on the model before onnx's inference, which crashes
+    on invalid nodes. Raises ModelError as ``check`` does, for an output whose type onnx cannot
+    infer and for an input without a type.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
@@ -165,9 +165,9 @@ def _lacks_element_type(kind: onnx.TypeProto) -> bool:
 
 
 def drop_empty_scales(model: onnx.ModelProto) -> None:
-    """Leave out the empty scales that a Resize by sizes has beside them, in place.
+    """Remove the empty scales of a Resize that has sizes, in place.
 
-    Up to opset 11 all inputs had to be there; onnx allows one of the two since.
+    Up to opset 11 all inputs were required; later versions allow only one of the two.
     """
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     for value in model.graph.input:
@@ -186,9 +186,9 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 
 
 def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
-    """Shapes that are declared of Constant nodes go, in place; the nodes say them themselves.
+    """Remove declared shapes of Constant nodes, in place.
 
-    onnxruntime-genai's builder declares scalars where its constants are lists of one number.
+    onnxruntime-genai's builder declares scalars for constants that are lists of one number.
     """
     for graph in graphs(model):
         origins = {
@@ -198,9 +198,9 @@ def constants_speak_for_themselves(model: onnx.ModelProto) -> None:
 
 
 def weights_to_initializers(model: onnx.ModelProto) -> None:
-    """Constant nodes of several floats become initializers where a model has none, in place.
+    """Turn Constant nodes of several floats into initializers, in place.
 
-    A model with float initializers, or with a list of parameters, has its weights there.
+    Models that have float initializers or a list of parameters are not changed.
     """
     graph = model.graph
     listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)

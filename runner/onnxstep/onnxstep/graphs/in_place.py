@@ -1,7 +1,7 @@
-"""Which values that a step carries on can be written where they are read.
+"""Which carried values of a step can be written over their old value.
 
-A next value may take the place of the old one if nobody reads the old one afterwards: every reader
-must lead to the node that writes. Who binds the two to one tensor is left to ``measure.stepping``.
+The next value may use the old one's memory if all readers of the old value run before the node that
+writes. The caller decides whether to bind both to one tensor.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ import onnx
 
 from onnxstep.graphs.nodes import VIEWS, reads
 
-# Kernels that read an element of an operand before they write the same one, and no other.
+# Element-wise kernels: they read an element of an operand before they write the same element.
 _ELEMENTWISE = frozenset({"Add", "Div", "Mul", "Sub"})
-# ONNX Runtime lets the readers of their results do these besides, or exchanges the two: what reads
-# the result may then read the old value itself. So it does with a product by a constant.
+# ONNX Runtime may merge these into the readers of their results, or swap the two; the readers then
+# read the old value. The same holds for a product by a constant.
 _MOVED = VIEWS | {"Cast", "Concat", "Expand", "Slice", "Split", "Transpose"}
 _SCALES = frozenset({"Div", "Mul"})
-# An addition to the result of one of these may become an operand of the product.
+# An addition to the result of one of these may become part of the product.
 _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
     """The inputs of a step over which their next values may be written.
 
-    ``carried`` gives for each input the output of the same type and static shape that it is in the
-    next step. The answer holds for every order in which a runtime may run the nodes, and for its
-    fusions: a node whose result has a single reader may become part of that reader, and read as
-    late as it.
+    ``carried`` maps each input to the output, of the same type and static shape, that feeds it in
+    the next step. The answer holds for every order in which a runtime may run the nodes, and for
+    its fusions: a node whose result has a single reader may run as part of that reader.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))
 
 
 class _Step:
-    """A step's nodes, by what they read and write and by the carried outputs that they lead to."""
+    """A step's nodes, by the values they read and write and the carried outputs they lead to."""
 
     def __init__(self, graph: onnx.GraphProto, carried: Sequence[str]) -> None:
         self._nodes = graph.node
@@ -55,7 +54,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """Set, as bits, of carried outputs that follow from each node."""
+        """Carried outputs that depend on each node, as bits."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
@@ -65,27 +64,27 @@ class _Step:
         return leads
 
     def frees(self, before: str, after: str) -> bool:
-        """Whether all that reads the old value has done so when the new one is written."""
+        """Whether all readers of the old value run before the new one is written."""
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
             return False
         return all(self._leads[place] & self._bits[after] for place in self._readers_of(before))
 
     def _may_overwrite(self, writer: onnx.NodeProto, before: str) -> bool:
-        """Whether the kernel that writes may itself read the old value."""
+        """Whether the kernel that writes the new value may read the old one."""
         makers = [self._nodes[self._makers[name]] for name in writer.input if name in self._makers]
         fused = before in writer.input and any(maker.op_type in _PRODUCTS for maker in makers)
         viewed = any(name != before and self._viewed(name) == before for name in writer.input)
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
     def _viewed(self, name: str) -> str:
-        """The value whose memory a name shows, under whatever shape."""
+        """The value whose memory a name refers to, through reshapes."""
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
 
     def _readers_of(self, before: str) -> set[int]:
-        """The nodes that may read the old value, the one that writes the new one among them."""
+        """Nodes that may read the old value, including the one that writes the new value."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers
@@ -95,7 +94,7 @@ class _Step:
         return readers
 
     def _is_merged(self, place: int) -> bool:
-        """Whether what reads a node's results may read its operands in its stead."""
+        """Whether the readers of a node's results may read its operands instead."""
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

@@ -1,7 +1,7 @@
-"""onnx's inference of types and shapes, called from here alone.
+"""onnx's inference of types and shapes, with checks against its crashes.
 
-Some nodes send the C++ code of onnx 1.23 into an endless loop, which hears no signal while it holds
-the interpreter, or end the process. They are refused before: tests/fuzzing.py looks for others.
+Some nodes send the C++ code of onnx 1.23 into an endless loop that ignores signals, or end the
+process. They are refused before; tests/fuzzing.py looks for others.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 
-# Inference reads values of constants where they are shapes, which are never longer, or have a
-# number for each output.
+# Inference reads the values of shapes, and of constants with a number for each output; none is
+# longer than this.
 MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
-# onnx takes an axis for a C++ int.
+# onnx stores an axis in a C++ int.
 _AXES = range(-(2**31), 2**31)
 
 
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
-    """A copy of a model in which the values are declared that onnx infers, by types alone.
+    """A copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict what is declared, with ``strict`` for every node
-    that does not fit its inputs, and as ``check_nodes`` does.
+    Raises ModelError for types that contradict the declared ones, as ``check_nodes`` does, and with
+    ``strict`` for every node that does not fit its inputs.
     """
     check_nodes(model)
     try:
@@ -48,9 +48,9 @@ def inferred_types(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """The types of a node's outputs by name; raises InferenceError where its inputs do not fit.
+    """Types of a node's outputs by name; raises InferenceError if its inputs do not fit.
 
-    ``types`` has those of all inputs, ``constants`` the values that are known. Raises ModelError as
+    ``types`` has those of all inputs, ``constants`` the known values. Raises ModelError as
     ``check_nodes`` does.
     """
     _check([node])
@@ -74,12 +74,12 @@ def inferred_types(
 
 def _types_of_body(
     node: onnx.NodeProto,
-    given: Mapping[str, onnx.TypeProto],
+    input_types: Mapping[str, onnx.TypeProto],
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """The types of operators that onnx knows by their body alone, as LessOrEqual before 16."""
-    inputs = [helper.make_value_info(name, kind) for name, kind in given.items()]
+    """Types of operators that onnx defines only by a body, such as LessOrEqual before 16."""
+    inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)
     model = helper.make_model(graph, opset_imports=opset_imports, ir_version=ir_version)
@@ -88,16 +88,16 @@ def _types_of_body(
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a node, nested or in a function, that onnx's inference cannot bear."""
+    """Raise ModelError for a node, at any depth, that crashes onnx's inference."""
     functions = (node for function in model.functions for node in function.node)
     _check(nested_nodes((*model.graph.node, *functions)))
 
 
 def require_operators(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a node of ONNX's own domain that the model's opset does not have."""
+    """Raise ModelError for a node of ONNX's domain that the model's opset lacks."""
     opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
     if opset not in range(1, onnx.defs.onnx_opset_version() + 1):
-        return  # no operator's fault
+        return  # not caused by an operator
     for node in nested_nodes(model.graph.node):
         if node.domain in DEFAULT_DOMAINS and not onnx.defs.has(node.op_type, opset, ""):
             name = node.name or next(filter(None, node.output), "")

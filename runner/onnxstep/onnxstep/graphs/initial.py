@@ -1,17 +1,15 @@
-"""Initial values: how a weightless file lists them, and how they are drawn, the same everywhere.
+"""First values: their list in a weightless file, and reproducible random draws.
 
-The metadata of such a file has JSON, checked here to the last value; whether it agrees with the
-graph is checked in ``parameters``:
+The file's metadata has JSON, which is validated here; ``parameters`` compares it with the graph:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
     epochcost.state = {"norm1.running_var": {"distribution": "constant", "scale": 1, "seed": 1}}
 
 The counter-based generator Philox 4x64, keyed by the parameter's seed and the run's seed, gives
-64-bit words whose sequence NumPy guarantees; the floats are made from the words here, because
-NumPy may change how ``Generator`` does it. Every step of ``uniform`` and ``constant`` is exact or
-rounded once as IEEE 754 says. ``normal`` takes a logarithm and a cosine in float64, which may
-differ in the last bit between math libraries and then, once in millions of values, in the rounded
-float32.
+64-bit words whose sequence NumPy guarantees. Floats are computed from the words here, because NumPy
+may change ``Generator``. All steps of ``uniform`` and ``constant`` are exact or rounded once by
+IEEE 754. ``normal`` takes a logarithm and a cosine in float64, which may differ between math
+libraries in the last bit and then, once in millions of values, in the rounded float32.
 """
 
 from __future__ import annotations
@@ -32,12 +30,11 @@ from numpy.typing import NDArray
 from onnxstep.errors import ModelError
 from onnxstep.graphs.tensors import one_line
 
-# Values that are drawn by one thread. Even, so that the pairs of ``normal`` never straddle two
-# chunks, whose values depend on it.
+# Values that one thread draws. An even number, so that no pair of ``normal`` spans two chunks.
 _CHUNK = 2**20
-# Values drawn at once: their float64 scratch space stays in a cache.
+# Values drawn at once; their float64 scratch space fits into the cache.
 _BLOCK = 2**15
-# Philox counts its words by fours.
+# Philox advances by four words.
 _WORDS_AT_ONCE = 4
 _UNIT = 2.0**-53  # spacing of the floats made from a word's upper 53 bits
 
@@ -47,7 +44,7 @@ class Initial:
     """A distribution of first values.
 
     ``uniform`` is on [-scale, scale), ``normal`` has mean 0 and standard deviation ``scale``,
-    ``constant`` is ``scale`` itself. ``seed`` tells parameters of the same distribution apart.
+    ``constant`` is ``scale``. Different ``seed`` values give different draws.
     """
 
     distribution: str
@@ -58,7 +55,7 @@ class Initial:
 def draw(
     initial: Initial, shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 0
 ) -> NDArray[Any]:
-    """The values of one parameter in the run of that seed, drawn on all CPUs of this process."""
+    """Draw the values of one parameter for a run's seed, on all CPUs of this process."""
     values = np.empty(math.prod(shape), dtype=dtype)
     randoms = _Words(np.array([initial.seed, seed], dtype=np.uint64))
     fill = DISTRIBUTIONS[initial.distribution]
@@ -71,8 +68,8 @@ def draw(
 
 
 def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
-    """Fill the parts that begin there on all CPUs of this process; raises what filling one does."""
-    if len(begins) == 1:  # a pool takes longer to start
+    """Call ``fill`` for each first index on all CPUs of this process; re-raises its errors."""
+    if len(begins) == 1:  # starting a pool would take longer
         fill(begins[0])
     else:
         with ThreadPoolExecutor() as pool:
@@ -81,12 +78,12 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 
 @dataclass(frozen=True)
 class _Words:
-    """The random words of a parameter, to be read from any place on."""
+    """The random words of a parameter, readable from any index."""
 
     key: NDArray[np.uint64]
 
     def after(self, place: int) -> np.random.Philox:
-        """Generator of the words that follow the first ``place`` ones."""
+        """Generator of the words after the first ``place`` ones."""
         generator = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
         generator.random_raw(place % _WORDS_AT_ONCE)
         return generator
@@ -102,7 +99,7 @@ def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> N
 def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
     """Normal, by Box and Muller (Annals of Mathematical Statistics 29, 1958).
 
-    A pair of values takes its radius from the first half of the words and its angle from the other.
+    The first half of the words gives the radii of the pairs, the second half the angles.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]
@@ -146,9 +143,9 @@ _KEYS = {"distribution", "scale", "seed"}
 
 
 def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
-    """The parameters that the metadata lists by name; None when the file is an ordinary one.
+    """The parameters that the metadata lists, by name; None for an ordinary file.
 
-    Raises ModelError when the list is not as the module's docstring shows it.
+    Raises ModelError for a list in another form than the module's docstring shows.
     """
     return _listed(model, METADATA_KEY)
 
@@ -163,7 +160,7 @@ def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
     return _read(key, texts[-1]) if texts else None
 
 
-@lru_cache(maxsize=8)  # every question about a model's inputs needs its lists
+@lru_cache(maxsize=8)  # cached: every function about a model's inputs reads its lists
 def _read(key: str, text: str) -> Mapping[str, Initial]:
     listed = _parse(key, text)
     if not isinstance(listed, dict):

@@ -1,8 +1,7 @@
-"""Reading ONNX files that nobody vouches for: a checked ModelProto, or a ModelError of one line.
+"""Reading untrusted ONNX files: a checked ModelProto, or a ModelError of one line.
 
 Owns the limits of size and shape, the confinement of external data to the model's folder, and the
-call of onnx's own checker; the format of external data is read by onnx's helper. Shapes are
-inferred in ``binding``; what the file means for training is read in ``parameters``.
+call of onnx's checker. ``binding`` infers shapes; ``parameters`` interprets the file for training.
 """
 
 from __future__ import annotations
@@ -32,19 +31,21 @@ from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operato
 from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
 from onnxstep.graphs.trial_run import require_end
 
-# Older opsets are brought up to it before they are differentiated.
+# Older opsets are converted before differentiation.
 _CONVERTED_BELOW = 13
 # protobuf refuses messages of 2 GiB and more.
 MAX_MODEL_BYTES = 2**31 - 1
-_HOW_TO_SHRINK = "draw the weights instead, as onnxstep's README says under Weightless files"
+_HOW_TO_SHRINK = (
+    "list the weights instead of storing them: see Weightless files in onnxstep's README"
+)
 
 
 def load_model(path: Path) -> onnx.ModelProto:
-    """The checked model of a file, its external data read into it.
+    """Read and check the model of a file, including its external data.
 
-    Raises ModelError, in one line that begins with the path, when the file cannot be read, is not
-    a valid ONNX model, exceeds ``MAX_MODEL_BYTES`` with its external data, reaches outside its
-    folder or declares a tensor of absurd size.
+    Raises ModelError, in one line that begins with the path, if the file cannot be read, is not a
+    valid ONNX model, exceeds ``MAX_MODEL_BYTES`` with its external data, refers to files outside
+    its folder or declares a tensor of absurd size.
     """
     try:
         model = _parse(_read(path))
@@ -58,9 +59,9 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """The files that an ONNX file keeps its tensors in, relative to its folder; all are there.
+    """The external data files of an ONNX file, relative to its folder; all exist.
 
-    Neither they nor what the graph computes is looked at. Raises ModelError as `load_model` does.
+    Neither their content nor the graph is checked. Raises ModelError as `load_model` does.
     """
     try:
         return data_files(_parse(_read(path)), path.parent)
@@ -124,10 +125,10 @@ def _check(model: onnx.ModelProto) -> None:
 
 
 def _check_and_infer(model: onnx.ModelProto) -> None:
-    """All that is asked of onnx's C++ code about a file, each whatever the others say."""
+    """Run all of onnx's C++ checks of a file, independently of each other."""
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
-        # With the attributes that functions take from their calls.
+        # Including the attributes that functions take from their calls.
         lambda parsed: infer_shapes(inline_functions(parsed)),
     ]
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
@@ -153,7 +154,7 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
 
 
 def _check_texts(message: Message) -> None:
-    """Every text of the message is one: protobuf hands out bytes where they are not UTF-8."""
+    """Refuse texts that are not UTF-8, which protobuf returns as bytes."""
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             for child in value if field.is_repeated else [value]:
@@ -175,23 +176,25 @@ def _check_opsets(model: onnx.ModelProto) -> None:
 
 
 def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes: int) -> None:
-    """Read every external tensor into the model; with no folder, external data is refused.
+    """Read every external tensor into the model; without a folder, external data is refused.
 
     Raises ModelError for a location outside the folder (absolute, through ``..`` or a symbolic
-    link), a missing file, a range beyond it, and a model larger than ``limit_bytes`` in all.
+    link), a missing file, a range beyond its end, and a model larger than ``limit_bytes`` in all.
     """
     room_bytes = limit_bytes - model.ByteSize()
     for tensor in stored_tensors(model):
         if uses_external_data(tensor):
             if folder is None:
-                raise ModelError(f"tensor {tensor.name!r}: external data needs a file to stand by")
+                raise ModelError(
+                    f"tensor {tensor.name!r}: external data needs the path of the model's file"
+                )
             room_bytes -= _load(tensor, folder, room_bytes)
 
 
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
-    """The files of a model's external tensors, relative to its folder, in which all must be.
+    """The external data files of a model, relative to its folder; all must exist there.
 
-    Nothing of them is read. Raises ModelError as `load_external_data` does.
+    Their content is not read. Raises ModelError as `load_external_data` does.
     """
     files: dict[str, int] = {}
     for tensor in stored_tensors(model):
@@ -204,7 +207,7 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
 
 
 def _require_inside(tensor: onnx.TensorProto, location: str, size_bytes: int) -> None:
-    """Raise ModelError where a tensor's data would lie beyond the end of their file."""
+    """Raise ModelError if a tensor's data extends beyond the end of its file."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     ends = [entries.get(key, "0") for key in ("offset", "length")]
     if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > size_bytes:
@@ -219,7 +222,7 @@ def _location(tensor: onnx.TensorProto) -> str:
 
 
 def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
-    """Read one tensor's data; how many bytes it was."""
+    """Read one tensor's data; return its number of bytes."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         file = _confined(folder, _location(tensor), tensor.name)
@@ -250,7 +253,7 @@ def _confined(folder: Path, location: str, name: str) -> Path:
 
 
 def _escapes(location: str) -> bool:
-    """Whether a location is empty, absolute or climbs, read as POSIX or as Windows would."""
+    """Whether a location is empty, absolute or leaves the folder, on POSIX or Windows."""
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     rooted = posix.is_absolute() or windows.anchor != ""
     return rooted or not posix.parts or "\0" in location or ".." in {*posix.parts, *windows.parts}

@@ -1,11 +1,10 @@
-"""Nodes of which ONNX's inference gives another shape than runtimes compute, written otherwise.
+"""Rewriting nodes for which ONNX infers another shape than runtimes compute.
 
-Of pools with ``ceil_mode`` the last window can start in the padding behind. PyTorch, ONNX Runtime
-and, since opset 22, ONNX's text leave that window out; ONNX's inference of older opsets counts it.
-Where both ``pads`` and ``auto_pad`` are written it goes by the former, the runtime by the latter.
-An STFT is one-sided unless it says otherwise, which the inference takes the other way round.
-A label of an Einsum that is one element long in one operand goes with any length in another;
-the inference takes the first length for that of the result.
+With ``ceil_mode`` the last window of a pool can start in the end padding. PyTorch, ONNX Runtime and
+ONNX since opset 22 omit that window; ONNX's inference of older opsets counts it. If a pool has both
+``pads`` and ``auto_pad``, inference uses the former, the runtime the latter. An STFT is one-sided
+by default, which inference reverses. An Einsum label of length one in one operand broadcasts to the
+other's length; inference uses the first length.
 """
 
 from __future__ import annotations
@@ -44,39 +43,39 @@ class _Axis:
 
     @property
     def windows(self) -> int:
-        """How many a runtime computes, rounding up."""
+        """Number of windows that a runtime computes, rounding up."""
         counted = -(-self._free // self.stride) + 1
         return counted - 1 if self.is_over else counted
 
     @property
     def is_over(self) -> bool:
-        """Whether the last window, rounding up, starts behind the elements."""
+        """Whether the last window, rounding up, starts after the last element."""
         return -(-self._free // self.stride) * self.stride >= self.length + self.begin
 
     @property
     def rounds_up(self) -> bool:
-        """Whether it takes ``ceil_mode`` to have the last of the windows."""
+        """Whether only ``ceil_mode`` gives the last window."""
         return not self.is_over and self._free % self.stride != 0
 
     def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """Write out the pads of ``auto_pad``; ONNX Runtime 1.31 leaves dilations out of them."""
+        """Replace ``auto_pad`` by pads; ONNX Runtime 1.31 ignores dilations in them."""
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
         missing = steps * self.stride + kernel - self.length
-        # Towards zero where it is negative: windows then begin behind the first element.
+        # Rounded towards zero if negative: windows then begin after the first element.
         begin = int((missing + (padding == _LOWER)) / 2)
         return replace(self, begin=begin, end=missing - begin)
 
     @property
     def exact_end(self) -> int:
-        """The padding behind with which the windows fit exactly; negative where some is left."""
+        """The end padding with which windows fit exactly; negative if elements are left over."""
         covered = (self.windows - 1) * self.stride + self.extent
         return covered - self.length - self.begin
 
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether onnx can infer another shape for a node than runtimes compute."""
+    """Whether onnx may infer another shape for a node than runtimes compute."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
         return False
     attributes = node_attributes(node)
@@ -92,7 +91,7 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
 
 
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """Replacement of a miscounted node whose inputs have these shapes."""
+    """Replacement nodes for a misinferred node whose inputs have these shapes."""
     if node.op_type in _POOLS:
         return _pooled(node, shapes[0])
     if node.op_type == "Einsum":
@@ -103,7 +102,7 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 
 def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """The same Einsum of operands in which each label has its full length."""
+    """The same Einsum with operands broadcast to each label's full length."""
     operands = (
         node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
     )
@@ -130,18 +129,17 @@ def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> lis
 
 
 def _labels(term: str, rank: int) -> list[str]:
-    """The label of each axis of an operand; "" for those under an ellipsis."""
+    """The label of each axis of an operand; "" for axes under an ellipsis."""
     before, ellipsis, after = term.partition("...")
     hidden = max(rank - len(before) - len(after), 0) if ellipsis else 0
     return [*before, *[""] * hidden, *after]
 
 
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """The same pool in a form whose windows everybody counts alike.
+    """The same pool in a form for which inference and runtimes agree.
 
-    With padding in numbers, and without ``ceil_mode`` where no window needs it; else with less
-    padding behind. A Slice takes away what is less than none: elements before or behind all
-    windows. As it is where that would change the places of maxima that somebody may read.
+    It has explicit pads, and no ``ceil_mode`` if no window needs it, else less end padding. A Slice
+    replaces negative pads. The node stays as it is if that would change indices of maxima in use.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
@@ -162,7 +160,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that take the elements from -begin up to stop of each axis, then the name they give."""
+    """Nodes that take the elements from -begin to stop of each axis, then the resulting name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],
@@ -183,7 +181,7 @@ def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> l
 
 
 def _axes(attributes: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
-    """The windows along each spatial axis; none where the attributes do not fit the shape."""
+    """The windows along each spatial axis; none if the attributes do not fit the shape."""
     rank, kernel = len(lengths), attributes.get("kernel_shape", ())
     pads = attributes.get("pads") or [0] * 2 * rank
     strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))

@@ -1,7 +1,6 @@
-"""Nodes of a graph: what they read, which of them an output needs, what their attributes say.
+"""Nodes of a graph: the values they read, their attributes, and which of them outputs need.
 
-Graphs nest: the body of an If, Loop or Scan may read values of the graphs around it. Tensors are
-left to ``tensors``, what operators compute to those who ask.
+The body of an If, Loop or Scan may read values of the graphs around it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from onnx import helper, numpy_helper
 Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
-# ONNX's operators that run a graph of their attributes.
+# ONNX's operators that run a graph in their attributes.
 NESTED = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-# Their output is their input under another shape: no new memory.
+# Their output is their input in another shape, without new memory.
 VIEWS = frozenset(["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"])
-# What they yield differs from run to run, and between two equal nodes of one run.
+# Their output differs between runs, and between two equal nodes of one run.
 RANDOM = frozenset(
     {
         "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -44,12 +43,12 @@ def copied(message: Proto) -> Proto:
 
 
 def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
-    """Whether a node is one of these operators of ONNX's own domain."""
+    """Whether a node is one of these operators of ONNX's domain."""
     return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
 
 
 def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes that a node writes down, by name; texts are bytes."""
+    """The node's written attributes by name; texts are bytes."""
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
 
 
@@ -59,13 +58,13 @@ def constants(graph: onnx.GraphProto) -> Constants:
     return {node.output[0]: node for node in nodes} | {t.name: t for t in graph.initializer}
 
 
-def constant_value(held: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[Any] | None:
-    """The numbers of an initializer or Constant node; None of others, texts and sparse tensors."""
-    if isinstance(held, onnx.TensorProto):
-        return numpy_helper.to_array(held)
-    if held is None or not is_standard(held, "Constant"):
+def constant_value(constant: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[Any] | None:
+    """The array of an initializer or Constant node; None for others, texts and sparse tensors."""
+    if isinstance(constant, onnx.TensorProto):
+        return numpy_helper.to_array(constant)
+    if constant is None or not is_standard(constant, "Constant"):
         return None
-    for name, value in node_attributes(held).items():
+    for name, value in node_attributes(constant).items():
         if name == "value":
             return numpy_helper.to_array(value)
         if name in _CONSTANT_TYPES:
@@ -77,7 +76,7 @@ def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs in a node's attributes."""
     graphs = []
     for entry in node.attribute:
-        # Asking for a graph that is not there makes an empty one.
+        # Reading a missing graph field would create an empty one.
         if entry.HasField("g"):
             graphs.append(entry.g)
         if entry.graphs:
@@ -86,7 +85,7 @@ def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes and all those of the graphs nested in their attributes."""
+    """The nodes and all nodes of graphs nested in their attributes."""
     for node in nodes:
         yield node
         for graph in subgraphs(node) if node.attribute else ():
@@ -94,10 +93,10 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node reads: its inputs, then what its subgraphs take from outside."""
+    """The values that a node reads: its inputs, then outer values of its subgraphs."""
     yield from filter(None, node.input)
     for graph in subgraphs(node) if node.attribute else ():
-        local = {held.name for held in (*graph.input, *graph.initializer)}
+        local = {tensor.name for tensor in (*graph.input, *graph.initializer)}
         local.update(name for child in graph.node for name in child.output)
         for child in graph.node:
             yield from (name for name in reads(child) if name not in local)

@@ -1,8 +1,8 @@
 """Parameters, running statistics and data inputs of a model, and their sizes.
 
-A weightless file lists its parameters and state in its metadata (``initial`` reads it and draws
-values); in an ordinary file the float initializers are parameters, except running statistics, which
-BatchNormalization reads and nothing trains, and what ``constants`` knows as such.
+A weightless file lists its parameters and state in its metadata, see ``initial``. In an ordinary
+file the float initializers are parameters, except BatchNormalization's running statistics and the
+tensors that ``constants`` recognises.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 
 @dataclass(frozen=True)
 class Parameter:
-    """A trainable tensor, or one of the state; ``elem_type`` is a ``TensorProto`` data type.
+    """A trainable tensor, or a running statistic; ``elem_type`` is a ``TensorProto`` data type.
 
-    ``initial`` says how its first values are drawn; None means that the file holds them.
+    ``initial`` is the distribution of its first values; None if the file stores them.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DataInput:
 def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The trainable tensors in graph order.
 
-    Raises ModelError when the metadata is malformed or does not agree with the graph.
+    Raises ModelError for metadata that is malformed or does not fit the graph.
     """
     listed = listed_parameters(model)
     if listed is not None:
@@ -72,9 +72,9 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 
 
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
-    """Reasons why stored float tensors of an ordinary file are no parameter or state, by name.
+    """Reasons why stored float tensors of an ordinary file are neither parameter nor state.
 
-    Empty for a weightless file, whose list leaves no doubt.
+    Empty for a weightless file.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -85,7 +85,7 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
 def with_parameters(
     kind: str, model: onnx.ModelProto, patterns: Collection[str]
 ) -> onnx.ModelProto:
-    """The model in which the constants and buffers that shell patterns match are parameters.
+    """Mark the constants and buffers that shell patterns match as parameters.
 
     Raises ModelError, which begins with ``kind``, for a pattern that matches no float tensor.
     """
@@ -98,9 +98,9 @@ def with_parameters(
 
 
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
-    """The tensors that training carries along without a gradient: running statistics.
+    """Running statistics, which training carries without a gradient.
 
-    Those that the metadata lists, then those that the file stores, in graph order. Raises
+    First those that the metadata lists, then those that the file stores, in graph order. Raises
     ModelError as ``parameters`` does.
     """
     statistics = running_statistics(model)
@@ -111,26 +111,26 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def data_inputs(model: onnx.ModelProto) -> tuple[DataInput, ...]:
     """The graph inputs that are neither parameters, state nor initializers, in graph order.
 
-    Raises ModelError when one is not a tensor or its number of dimensions is not declared.
+    Raises ModelError for one that is no tensor or has no declared rank.
     """
-    carried = {held.name for held in (*parameters(model), *state(model))}
+    carried = {tensor.name for tensor in (*parameters(model), *state(model))}
     carried.update(tensor.name for tensor in model.graph.initializer)
     return tuple(_data_input(value) for value in model.graph.input if value.name not in carried)
 
 
 def parameter_count(model: onnx.ModelProto) -> int:
-    """How many numbers are trained, or were before a file took them in few bits."""
+    """Number of trained numbers; quantized weights count as before quantization."""
     trained = sum(math.prod(parameter.shape) for parameter in parameters(model))
     return trained + few_bits_count(model)
 
 
 def few_bits_count(model: onnx.ModelProto) -> int:
-    """How many numbers a file stores in few bits, for products."""
+    """Number of quantized numbers that products read."""
     return sum(weights_of_scales(model).values())
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """How many stored codes each scale's tensor makes weights of, by its name."""
+    """Number of stored codes of each tensor of scales, by its name."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:
@@ -143,11 +143,10 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """The first value of each parameter, then of each state, by name; the same for the same seed.
+    """The first value of each parameter, then of each state, by name; reproducible.
 
-    Then of what a step takes apart, see ``exported.separated``. ``seed`` is the run's, from 0 to
-    2**64 - 1. Values held in the file are returned as they are. Raises CapabilityError when the
-    memory does not suffice.
+    Tensors that ``exported.separated`` restores follow. ``seed`` is the run's, from 0 to 2**64 - 1.
+    Stored values are returned as they are. Raises CapabilityError if memory does not suffice.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}
@@ -161,7 +160,7 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """An ordinary ONNX file of the model with these parameters and this state stored in it."""
+    """Store these parameters and this state in the model, as an ordinary ONNX file."""
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph
@@ -179,9 +178,9 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
 
 
 def with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """The model with these of its inputs as initializers whose values come from elsewhere.
+    """The model with these of its inputs as initializers without values.
 
-    As external data of a file that is not there: whoever opens a session hands the values to it.
+    They are external data without a file: whoever opens a session passes the values to it.
     """
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
@@ -250,14 +249,14 @@ def _data_input(value: onnx.ValueInfoProto) -> DataInput:
     return DataInput(value.name, shape, tensor.elem_type)
 
 
-# Of BatchNormalization's inputs: the running mean and the running variance.
+# Input indices of BatchNormalization: running mean and running variance.
 STATISTICS = (3, 4)
 
 
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
-    """The values that BatchNormalization reads as mean or variance, and nothing else reads.
+    """The values that only BatchNormalization reads, as mean or variance.
 
-    Reading through Identity counts as reading: exporters put it where they merged equal tensors.
+    Exporters put an Identity where they merged equal tensors; reads through it count.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))
@@ -276,7 +275,7 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
-    """Values that Identity nodes copy, through chains of them, by the output."""
+    """The value that each Identity output copies, through chains of them."""
     sources: dict[str, str] = {}
     for node in nodes:
         if is_standard(node, "Identity"):

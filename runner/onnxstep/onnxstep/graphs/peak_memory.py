@@ -1,9 +1,9 @@
-"""The memory that the intermediate tensors of a run take of ONNX Runtime's CPU provider, estimated.
+"""Estimated memory of the intermediate tensors of a run on ONNX Runtime's CPU provider.
 
-A tensor is alive from the node that makes it to the last one that reads it, views and what kernels
-write over an operand with it. Nodes run in the runtime's own order, constants are folded before.
-What the arena adds, rounded requests, regions that double and holes between chunks, is one margin.
-Weights, inputs and outputs are not counted.
+A tensor lives from the node that computes it to its last reader, views and in-place results
+included. Nodes run in the runtime's order, constants are folded before. One margin covers the
+arena's overhead: rounded requests, doubling regions and gaps. Weights, inputs and outputs are not
+counted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from onnxstep.graphs.counting import Shapes, static_shapes
 from onnxstep.graphs.nodes import RANDOM, VIEWS, live_nodes, reads
 from onnxstep.graphs.tensors import item_bytes
 
-# What ONNX Runtime 1.31's kernels write over an operand of the same size that nobody reads again,
-# as the memory in its profiles shows; the others, sums and products too, take new memory.
+# Operators of ONNX Runtime 1.31 that write over an operand of the same size at its last read, as
+# its memory profiles show; all others, sums and products too, allocate.
 _IN_PLACE = frozenset(
     {
         "Cast", "Celu", "Clip", "Elu", "HardSigmoid", "LeakyRelu", "LogSoftmax", "Not", "Relu",
@@ -29,15 +29,15 @@ _IN_PLACE = frozenset(
         "ThresholdedRelu",
     }
 )  # fmt: skip
-# Of 99 measured training steps the estimate is then from 0.73 to 1.23 of what was measured.
+# With it the estimates of 99 measured training steps are 0.73 to 1.23 times the measurements.
 _ARENA_MARGIN = 1.2
 
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in the order of their run, and the values that are there before it.
+    """The nodes in execution order, and the values that exist before.
 
-    ``constants`` are initializers and what follows from them alone.
+    ``constants`` are initializers and the values that follow from them alone.
     """
 
     nodes: tuple[onnx.NodeProto, ...]
@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """How ONNX Runtime runs the main graph of a model, but for fusions."""
+    """The order in which ONNX Runtime runs a model's main graph, ignoring fusions."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
@@ -59,9 +59,9 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Depth first from the last node that nobody reads: its operands, the latest first, then it.
+    """Depth-first order from the last node without readers: operands first, latest operand first.
 
-    So ONNX Runtime orders by default (graph_viewer.cc, Graph::ReverseDFSFrom).
+    This is ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]
@@ -81,9 +81,9 @@ def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Estimate the bytes that the arena keeps after runs of the model.
 
-    Graph inputs, outputs, initializers and folded constants are not counted, nor what a kernel
-    takes and gives back by itself. ``shapes`` replaces those that the model declares. Raises
-    ModelError where a shape is not static, and for a value that is no tensor.
+    Graph inputs, outputs, initializers, folded constants and temporary memory of kernels are not
+    counted. ``shapes`` replaces the declared ones. Raises ModelError for a shape that is not
+    static, and for a value that is no tensor.
     """
     run = execution_plan(model)
     buffers = _Buffers(model, run, static_shapes(model) if shapes is None else shapes)
@@ -98,7 +98,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _Buffers:
-    """The step that takes each buffer and the last that needs it; several values may share one."""
+    """The step that allocates each buffer and the last that needs it; values may share one."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.made: dict[str, int] = {}
@@ -116,13 +116,13 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Find the buffer of a node's output: the first operand's, or one of its own."""
+        """Assign a buffer to a node's output: the first operand's, or a new one."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None
         if node.op_type in VIEWS:
             if buffer is None:
-                return  # of a graph input or a constant
+                return  # that of a graph input or a constant
         elif buffer is None or not self._takes_over(step, node, name, buffer):
             buffer = name
             self.made[name] = step

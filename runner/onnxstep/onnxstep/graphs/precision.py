@@ -1,10 +1,10 @@
-"""The same graph in half precision: parameters and what lies between inputs and outputs.
+"""Conversion of a graph to half precision, for inference or for mixed-precision training.
 
-For inference parameters are half from the start; for training they stay fp32, the masters, and are
-cast once in each step. Inputs and outputs keep their types, as a user would feed and read them,
-with a Cast behind and before them, but for a decoder's cache; everything else that is fp32 becomes
-fp16 or bf16, but for what two tables by operator keep in fp32, one for inference and one for
-training, and for the angles of positions. What a provider has kernels for is left to ``measure``.
+For inference, parameters are half from the start. For training they stay fp32 (the masters) and are
+cast once in each step. Data inputs and outputs keep their types, with casts inside; a decoder's
+cache becomes half. All other fp32 values become fp16 or bf16, except for operators of two tables
+(one for inference, one for training) and for the angles of positions. This module does not check
+for which operators a provider has kernels.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _TYPE_WORDS: dict[int, str] = {
     TensorProto.FLOAT16: "tensor(float16)",
     TensorProto.BFLOAT16: "tensor(bfloat16)",
 }
-# Sums of many terms, powers and exponentials soon pass the 65504 of fp16, and coordinates want more
-# than its 11 bits: autocasting frameworks keep their like in fp32 as well.
+# Sums of many terms, powers and exponentials exceed fp16's maximum of 65504, and coordinates need
+# more than its 11 bits; frameworks with autocasting keep similar operators in fp32.
 WIDE = frozenset(
     {
         "CumSum", "Exp", "GridSample", "MeanVarianceNormalization", "Pow", "Range", "ReduceL2",
         "ReduceLogSumExp", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize", "Upsample",
     }
 )  # fmt: skip
-# In training also what PyTorch's autocast keeps (its page on torch.amp, "CUDA Ops that can autocast
-# to float32"): normalisations, softmax, losses, logarithms and their inverses; and every other mean
-# or norm, whose statistics and gradients are sums of many terms.
+# For training also the operators that PyTorch's autocast keeps (its page on torch.amp, "CUDA Ops
+# that can autocast to float32"): normalisations, softmax, losses, logarithms and their inverses.
+# Also all other means and norms, whose statistics and gradients are sums of many terms.
 WIDE_IN_TRAINING = WIDE | {
     "Acos", "Asin", "BatchNormalization", "Cosh", "CumProd", "GlobalAveragePool", "GlobalLpPool",
     "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "Log", "LogSoftmax",
@@ -47,22 +47,22 @@ WIDE_IN_TRAINING = WIDE | {
     "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
     "Tan",
 }  # fmt: skip
-# Of ONNX Runtime's own domain, which has no schema in onnx: all their numbers may be half
-# (ContribOperators.md); CUDA's attention with a cache knows nothing else.
+# Operators of ONNX Runtime, without a schema in onnx, whose numbers may all be half
+# (ContribOperators.md); CUDA's attention with a cache supports no other type.
 _CONTRIBUTED = frozenset(
     {
         "FastGelu", "FusedMatMul", "GroupQueryAttention", "MatMulNBits", "MoE",
         "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "TransposeMatMul",
     }
 )  # fmt: skip
-# Of large numbers: positions of ten thousand have no half of their own.
+# Large numbers: fp16 cannot represent all positions up to ten thousand.
 _ANGULAR = frozenset({"Cos", "Sin"})
 
 
 def allowed_inputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """Which inputs of the node may be of the half type; all False where nothing is known of it."""
+    """Which inputs of the node may be half; all False for an unknown operator."""
     return _allowed(node, None if schema is None else schema.inputs, schema, half, len(node.input))
 
 
@@ -81,7 +81,7 @@ def _allowed(
     half: int,
     count: int,
 ) -> list[bool]:
-    """Whether the type is allowed, by place; the last formal parameter stands for all later."""
+    """Whether each value may have the type; the last formal parameter covers all later ones."""
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -96,9 +96,9 @@ _LARGEST: dict[int, float] = {
     TensorProto.FLOAT16: 65504.0,
     TensorProto.BFLOAT16: (2 - 2.0**-7) * 2.0**127,
 }
-# What is read of a master row by row is read in fp32: casting the whole table would cost more.
+# Operators that read single rows of a master read fp32: casting the whole table would cost more.
 _LOOKUPS = frozenset({"Gather"})
-# How an attribute says that a node makes floats: by their type, or by a tensor of them.
+# Attributes that set the output's float type: by a type, or by a tensor.
 _TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "output_dtype"})
 _MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
 
@@ -109,12 +109,12 @@ def in_half_precision(
     cache: Mapping[str, str] = MappingProxyType({}),
     scales: Collection[str] = (),
 ) -> onnx.ModelProto:
-    """A bound model in ``TensorProto.FLOAT16`` or ``BFLOAT16``.
+    """Convert a bound model for inference to ``TensorProto.FLOAT16`` or ``BFLOAT16``.
 
-    Parameters, listed or stored, are of the half type, so that none is cast while the graph runs,
-    and so are the inputs and outputs of ``cache`` and the inputs ``scales``; data inputs, other
-    carried state and other outputs stay fp32. Numbers beyond the range become the largest that
-    there is. Raises ModelError for a graph with branches or loops.
+    Parameters, listed or stored, become half, so that none is cast at run time. So do the inputs
+    and outputs of ``cache`` and the inputs ``scales``. Data inputs, other carried state and other
+    outputs stay fp32. Numbers beyond the range are clipped. Raises ModelError for a graph with
+    branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -125,10 +125,10 @@ def in_half_precision(
 def in_mixed_precision(
     model: onnx.ModelProto, elem_type: int, masters: Collection[str]
 ) -> onnx.ModelProto:
-    """A bound model to be trained with ``TensorProto.FLOAT16`` or ``BFLOAT16`` inside.
+    """Convert a bound model for training with ``TensorProto.FLOAT16`` or ``BFLOAT16``.
 
     ``masters`` are the weights and statistics, listed or stored: they stay fp32, and each is cast
-    once. More stays in fp32 than for inference (``autocast.WIDE_IN_TRAINING``). Raises ModelError
+    once. ``WIDE_IN_TRAINING`` keeps more operators in fp32 than inference does. Raises ModelError
     for a graph with branches or loops.
     """
     return _rewritten(model, _Rewriting(model, elem_type, WIDE_IN_TRAINING, masters=masters))
@@ -148,10 +148,10 @@ def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto
 
 
 class _Rewriting:
-    """The new nodes, and which floats exist in which of the two types by now.
+    """The rewritten nodes, and the names of each float in its fp32 and half versions.
 
-    ``_names`` has the name of each float in each type in which it exists. Operators of ``wide``
-    stay fp32, and so do ``masters``; inputs of ``halved`` become half, and ``half_outputs`` too.
+    Operators of ``wide`` stay fp32, and so do ``masters``. Inputs of ``halved`` and
+    ``half_outputs`` become half.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Rewriting:
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Give the inputs that are to be half that type; the others keep theirs."""
+        """Give the inputs of ``halved`` the half type; the others keep theirs."""
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
@@ -221,21 +221,21 @@ class _Rewriting:
         self.nodes.append(new)
 
     def finish(self) -> None:
-        """Bring every output of the graph back to fp32 under its own name."""
+        """Cast every output of the graph back to fp32 under its name."""
         for value in self._model.graph.output:
             versions = self._names.get(value.name, {})
             if value.name in self._floats & self._outputs and value.name not in versions.values():
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Stored tensors: floats in each type that was asked for, others as they are."""
+        """Stored tensors: floats in each type that is read, others unchanged."""
         yield from self._used.values()
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:
                 yield tensor
 
     def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node stays fp32 whatever its schema allows."""
+        """Whether the node stays fp32 although its schema allows half."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -248,7 +248,7 @@ class _Rewriting:
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _read(self, name: str, kind: int) -> str:
-        """The name of a float in the type that is wanted, made if it does not exist yet."""
+        """Name of a float in the wanted type; a cast is added at its first use."""
         if name not in self._floats:
             return name
         versions = self._names.setdefault(name, {})
@@ -279,7 +279,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Values that lead to a sine or cosine of positions alone: no weight and no fed float."""
+    """Values that lead to a sine or cosine and depend on positions only."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -296,7 +296,7 @@ def _angles(graph: onnx.GraphProto) -> set[str]:
 
 
 def _retype(node: onnx.NodeProto, half: int) -> None:
-    """Make what the attributes say of fp32 half."""
+    """Change fp32 to half in the attributes."""
     if node.op_type == "Cast":
         for attribute in node.attribute:
             if attribute.name == "to" and attribute.i == _FLOAT:
@@ -309,7 +309,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 numbers of which a node makes its output; None where it makes no fp32."""
+    """The fp32 numbers that a node's output consists of; None if it is not fp32."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

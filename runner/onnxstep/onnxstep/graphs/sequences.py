@@ -1,7 +1,7 @@
-"""Sequences whose tensors are known: their readers, as plain nodes.
+"""Sequences whose tensors are known: their readers become plain nodes.
 
-PyTorch's exporter writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt when it does not
-optimise.
+PyTorch's exporter writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt unless it
+optimises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.graphs.tensors import static_shape
 
-# A part is a node: what has more of them stays a sequence.
+# Each part becomes a node; longer sequences stay.
 _MOST_PARTS = 4096
 MAKERS = frozenset(
     {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
@@ -32,9 +32,9 @@ def note_sequence(
     types: Mapping[str, onnx.TypeProto],
     arrays: Arrays,
 ) -> list[onnx.NodeProto]:
-    """Note the tensors of the sequence that a node makes; the nodes that cut them out of another.
+    """Record the tensors of the sequence that a node creates; return nodes that split it.
 
-    Raises LookupError where they are not known.
+    Raises LookupError if they are unknown.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -59,7 +59,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """The nodes in place of one that reads a sequence; LookupError where its parts are unknown."""
+    """The nodes that replace a reader of a sequence; LookupError if its parts are unknown."""
     tensors, [output] = sequences[node.input[0]], node.output
     if node.op_type == "SequenceLength":
         length = numpy_helper.from_array(np.array(len(tensors)))
@@ -77,9 +77,9 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """The nodes that cut a tensor along an axis; ``drops`` is for parts without the axis.
+    """The nodes that cut a tensor along an axis; ``drops`` removes the axis from the parts.
 
-    ``whole`` begins the names of what is none of the parts.
+    ``whole`` is the prefix of other new names.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
@@ -95,9 +95,9 @@ def parts(
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
-    """The nodes with the ``copies`` of a Split's parts right behind it, where they stood before.
+    """Move the ``copies`` of a Split's parts right after it, their former position.
 
-    The order of nodes is part of the digests of graphs that were measured.
+    The order of nodes is part of the digests of measured graphs.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

@@ -1,4 +1,4 @@
-"""Tensors in a model: their types and shapes, wherever they stand, and whether they are sane."""
+"""Tensors in a model: types and shapes at any depth, and whether they are sane."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onnx import TensorProto
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 
-# Four tebibytes in float32: no machine holds a larger tensor, so the number is a slip or an attack.
+# Four tebibytes in float32, more than any machine has: a larger number is a slip or an attack.
 MAX_ELEMENTS = 2**40
-# The types of what can be trained, and those too narrow for sums of many terms.
+# Types of trainable tensors, and those too narrow for sums of many terms.
 FLOAT_TYPES = frozenset(
     {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 )
@@ -23,7 +23,7 @@ _ELEM_TYPES = frozenset(onnx.TensorProto.DataType.values())
 
 
 def one_line(error: BaseException) -> str:
-    """A library's message without line breaks, cut to a length that a terminal can show."""
+    """A library's message without line breaks, cut to a readable length."""
     text = " ".join(str(error).split())
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"
 
@@ -43,9 +43,9 @@ def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
     for node in nodes:
         if node.attribute:
-            found = subgraphs(node)
-            yield from found
-            for graph in found:
+            nested = subgraphs(node)
+            yield from nested
+            for graph in nested:
                 yield from _nested_graphs(graph.node)
 
 
@@ -90,7 +90,7 @@ def declared_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def keep_declarations(graph: onnx.GraphProto, declared: Sequence[onnx.ValueInfoProto]) -> None:
-    """Drop what is declared of other values between inputs and outputs, in place."""
+    """Drop declarations of all other intermediate values, in place."""
     if len(declared) < len(graph.value_info):
         del graph.value_info[:]
         graph.value_info.extend(declared)
@@ -106,7 +106,7 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
-    """A tensor's shape; None where a size is open, or nothing is declared."""
+    """A tensor's shape; None if a size is open or nothing is declared."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = []
@@ -118,7 +118,7 @@ def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy that declares no shape but those of its inputs: the nodes give the others."""
+    """A copy that declares no shapes except those of its inputs."""
     plain = copied(model)
     for value in [*plain.graph.value_info, *plain.graph.output]:
         if value.type.HasField("tensor_type"):
@@ -127,9 +127,9 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """The bytes of one element of every tensor of the main graph that has a declared type.
+    """Bytes of one element of every declared tensor of the main graph.
 
-    Values that are no tensors, such as sequences, are left out.
+    Values that are no tensors, such as sequences, are omitted.
     """
     types = {
         info.name: info.type.tensor_type.elem_type
@@ -145,7 +145,7 @@ def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def check_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError when a declared shape is absurd or stored data does not fill its shape."""
+    """Raise ModelError for absurd declared shapes, and stored data that does not fit its shape."""
     for tensor in stored_tensors(model):
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)
@@ -153,7 +153,7 @@ def check_tensors(model: onnx.ModelProto) -> None:
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
-    """Raise ModelError when a value is declared with an unknown type or an absurd size."""
+    """Raise ModelError for values declared with an unknown type or an absurd size."""
     for graph in graphs(model):
         for value in declared_values(graph):
             tensor = value.type.tensor_type

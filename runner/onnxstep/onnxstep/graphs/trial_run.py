@@ -1,9 +1,8 @@
-"""Calls into onnx's C++ code on strangers' files, bounded by trying them in a copy of the process.
+"""Calls of onnx's C++ code on untrusted files, tried first in a copy of the process.
 
-Its checker and shape inference loop without end on some graphs, or end the process, and no signal
-reaches Python meanwhile. A forked copy goes first, with limits on its CPU time and memory; it costs
-the calls a second time. What is small enough to be sent back is computed in the copy alone. Where a
-system cannot fork, nothing is tried.
+onnx's checker and shape inference loop endlessly on some graphs, or end the process, and ignore
+signals meanwhile. A forked copy runs the call first, with limits on CPU time and memory; small
+results are computed in the copy alone. Systems without fork run the call directly.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from onnxstep.errors import ModelError
 
 # The slowest file of models/ takes three seconds; one of a hundred thousand nodes, ten.
 CPU_SECONDS = 60
-# Beyond what the process has already.
+# In addition to the memory that the process has.
 MEMORY_BYTES = 8 * 2**30
 STATM = Path("/proc/self/statm")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
-# The line of a call that raised an exception.
+# Line of a call that raised an exception.
 _RAISED = b"!"
 
 
 class _Copy:
-    """Whether this process is a copy: there, everything is a trial."""
+    """Whether this process is a copy, which tries nothing again."""
 
     here = False
 
@@ -38,28 +37,29 @@ class _Copy:
 _copy = _Copy()
 
 
-def require_end(call: Callable[[], object], what: str) -> None:
-    """Raise ModelError if ``call`` does not come to an end in a copy of this process.
+def require_end(call: Callable[[], object], call_name: str) -> None:
+    """Raise ModelError if ``call`` does not end in a copy of this process.
 
-    ``what`` names the call in a message. An exception of Python is an end: who calls again gets it.
-    Raises MemoryError if the copy crashes under a limit on memory that this process has itself:
-    onnx does not survive an allocation that fails.
+    ``call_name`` is for messages. An exception counts as an end: the caller's own call raises it
+    again. Raises MemoryError if the copy crashes under this process's memory limit, since onnx does
+    not survive a failed allocation.
     """
     if _copy.here or not hasattr(os, "fork"):
         return
     status = _status_of_copy(call)
     crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES
     if crashed and not _is_memory_unlimited():
-        raise MemoryError(f"{what} needs more memory than this process may have")
+        raise MemoryError(f"{call_name} needs more memory than this process may have")
     if status:
-        raise ModelError(f"{what} {_end(status)}; export the model again, or cut the graph in two")
+        raise ModelError(
+            f"{call_name} {_end(status)}; export the model again, or cut the graph in two"
+        )
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Lines of the calls, made in a copy of this process; None for calls that do not end there.
+    """Lines returned by the calls in a copy of this process; None for calls that crash.
 
-    One copy makes all calls until one ends it, and has no need to try anything again. Exceptions of
-    Python are raised here.
+    One copy makes all calls until one of them ends it. Exceptions are raised here.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):
@@ -76,7 +76,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
 
 
 def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """The lines of the first calls, up to the one that the copy does not survive."""
+    """The lines of the calls before the one that ends the copy."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:
@@ -102,18 +102,18 @@ def _line(call: Callable[[], bytes]) -> bytes:
         return call()
     except MemoryError:
         raise
-    except Exception:  # of Python, which the caller gets when it calls in earnest
+    except Exception:  # the caller's own call will raise the exception
         return _RAISED
 
 
 def _status_of_copy(
     call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
 ) -> int:
-    """How a copy of this process that makes a call ends; ``meanwhile`` is called here."""
-    # A signal between the fork and the waiting would leave the copy behind.
+    """Exit status of a copy of this process that makes a call; runs ``meanwhile`` here."""
+    # A signal between fork and wait would leave the copy running.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():
-        # Python warns of threads, which the copy does not have; the call takes no lock of theirs.
+        # Python warns of threads, which the copy lacks; the call takes none of their locks.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -138,7 +138,7 @@ def _end(status: int) -> str:
 
 
 def _limit_cpu_seconds() -> None:
-    """Allow this process so many seconds of CPU from now on."""
+    """Limit this process to this many more seconds of CPU time."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
@@ -156,7 +156,7 @@ def _is_memory_unlimited() -> bool:
 
 
 def _run_to_the_end(call: Callable[[], object]) -> None:
-    """Run in the copy, which says nothing and never returns."""
+    """Run the copy silently, and exit."""
     import resource  # noqa: PLC0415 - where there is fork, there is resource
 
     code, free = 0, False
@@ -176,8 +176,8 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
             os.dup2(null, stream)
         call()
     except MemoryError:
-        # Under a limit of the process itself, the call in earnest says so.
+        # Under the process's own limit, the caller's own call reports it.
         code = int(free)
-    except BaseException:  # an end like any other
+    except BaseException:  # an ordinary end
         code = 0
     os._exit(code)

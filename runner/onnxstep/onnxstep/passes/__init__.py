@@ -1,9 +1,8 @@
-"""The passes over a graph, in the one order in which they run.
+"""The passes over a graph, in the order in which they run.
 
-Before a model is opened ``prepare`` brings it to the form that rules and builder read. Then
-``lower`` lets other operators run in place of some of its nodes, which stay in ``Forward.nodes``
-as they are differentiated. Once the backward pass is there, ``recompute`` takes memory out of it;
-what no output needs goes when the graph is closed.
+``prepare`` brings a model into the form that rules and builder read. ``lower`` replaces some
+executed nodes by faster ones; ``Forward.nodes`` keeps the originals for differentiation. After the
+backward pass is built, ``recompute`` reduces memory. Closing the graph drops unused nodes.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ def prepare(
 ) -> onnx.ModelProto:
     """A copy of a model that can be opened: every operator known, every shape static.
 
-    ``mode`` puts it into training or inference form, ``rounded`` into mixed precision;
-    ``dimensions`` gives symbolic dimensions their sizes, ``varying`` is as for ``bind_dimensions``.
-    Raises ModelError when a dimension stays unbound, or when an opset before ``oldest_opset``
-    cannot be brought up to it.
+    ``mode`` puts it into training or inference form, ``rounded`` into mixed precision.
+    ``dimensions`` gives symbolic dimensions their sizes; ``varying`` is as for ``bind_dimensions``.
+    Raises ModelError if a dimension stays unbound, or if onnx cannot convert an opset before
+    ``oldest_opset``.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     plain = partial(canonicalize, oldest_opset=oldest_opset)
@@ -45,13 +44,13 @@ def prepare(
     return model
 
 
-def lower(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
-    """The forward pass as a step runs it.
+def lower(forward: Forward, carried: Collection[str], frozen: Collection[str]) -> Forward:
+    """The forward pass as a step executes it.
 
-    ``carried`` names the tensors that can be running statistics, ``kept`` those that stay as they
-    are; see ``train_on_batches``.
+    ``carried`` names tensors that can be running statistics, ``frozen`` those that stay unchanged;
+    see ``train_on_batches``.
     """
-    trained = train_on_batches(forward, carried, kept)
+    trained = train_on_batches(forward, carried, frozen)
     for run in (convolve_in_blocks, unroll_lstms):
         run(trained.op)
     return trained

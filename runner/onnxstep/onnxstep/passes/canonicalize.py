@@ -1,7 +1,7 @@
 """The common form of models before they are differentiated, every shape static.
 
 Local functions are inlined, the default domain is called "", the opset is 13 or newer. Operators
-that ONNX itself defines by others, and that have neither a rule nor a refusal, become their body.
+without a rule or refusal become their function body if ONNX defines one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ _ALIAS = "ai.onnx"
 def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> onnx.ModelProto:
     """A copy with local functions inlined, the default domain called "", and a recent opset.
 
-    Initializers are no inputs. Operators that ONNX Runtime fused come apart.
-
-    Raises ModelError where onnx cannot convert an opset before ``oldest_opset``.
+    Initializers are removed from the inputs, and operators fused by ONNX Runtime are split. Raises
+    ModelError if onnx cannot convert an opset before ``oldest_opset``.
     """
     plain = inline_functions(unfuse(model))
     check_nodes(plain)
@@ -43,7 +42,7 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
         "" if entry.domain == _ALIAS else entry.domain: entry.version
         for entry in plain.opset_import
     }
-    # A graph of contributed operators alone need not import the domain that gradients are made of.
+    # A graph of contributed operators may lack an import of ONNX's domain, which gradients need.
     versions.setdefault("", OLDEST_OPSET)
     del plain.opset_import[:]
     plain.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
@@ -52,7 +51,7 @@ def canonicalize(model: onnx.ModelProto, oldest_opset: int = OLDEST_OPSET) -> on
     return recent
 
 
-# A body may again contain such operators; ONNX's definitions nest two deep.
+# Bodies may contain such operators; ONNX's definitions nest two deep.
 _DEEPEST = 8
 _DOMAIN = "epochcost.bodies"
 _LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
@@ -61,9 +60,9 @@ Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without operators that are known only by their body.
+    """Replace operators without a rule by their function body.
 
-    Raises ModelError where onnx cannot put a body in its place.
+    Raises ModelError if onnx cannot inline a body.
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
@@ -75,7 +74,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """A copy in which each such node calls a local function with the body for its inputs."""
+    """A copy in which each such node calls a local function with its body."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     labels = constants(local.graph)
@@ -92,7 +91,7 @@ def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.Mo
 
 
 def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
-    """Put casts to float32 and back where a body has constants of float32 beside half numbers."""
+    """Cast half inputs to float32 and back if a body has float32 constants."""
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         kind = types[node.input[0]].tensor_type.elem_type if types.keys() & node.input[:1] else 0
@@ -109,11 +108,11 @@ def _widen_halves(graph: onnx.GraphProto, types: Types) -> None:
     graph.node.extend(nodes)
 
 
-def _demand_classes(node: onnx.NodeProto, held: Constants, types: Types) -> None:
-    """Constant labels of a loss are classes: its body would count negative ones from the last."""
-    if node.op_type not in _LOSSES or node.input[1] not in held or node.input[0] not in types:
+def _demand_classes(node: onnx.NodeProto, stored: Constants, types: Types) -> None:
+    """Check constant labels: a loss's body would count negative ones from the last class."""
+    if node.op_type not in _LOSSES or node.input[1] not in stored or node.input[0] not in types:
         return
-    labels = np.asarray(constant_value(held[node.input[1]]))
+    labels = np.asarray(constant_value(stored[node.input[1]]))
     counted = labels != node_attributes(node).get("ignore_index")
     sizes = [dim.dim_value for dim in types[node.input[0]].tensor_type.shape.dim]
     classes = sizes[1] if len(sizes) > 1 and sizes[1] else np.inf
@@ -135,7 +134,7 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
 
 
 def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """The definition of a node's operator; what the node leaves to defaults is written out."""
+    """The function body of a node's operator; default attributes are written out."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}
@@ -154,7 +153,7 @@ def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.Functi
 
 
 def _demand_axes(node: onnx.NodeProto, types: Types) -> None:
-    """Name the node whose axes its input does not have: onnx would name one of its body."""
+    """Refuse axes out of range here, since onnx would name a node of the body."""
     kind = types.get(node.input[0], onnx.TypeProto()).tensor_type
     rank = len(kind.shape.dim)
     for axis in node_attributes(node).get("axes", ()) if kind.HasField("shape") else ():
@@ -184,7 +183,7 @@ def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types
 def bind(
     model: onnx.ModelProto, dimensions: Mapping[str, int], varying: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """Give all tensors static shapes; an operator that yields others is named, with its refusal."""
+    """Give all tensors static shapes; an error for an operator also says if it is refused."""
     try:
         bound = bind_dimensions(model, dimensions, varying, MAX_UNROLLED_NODES)
     except UnknownShapeError as error:

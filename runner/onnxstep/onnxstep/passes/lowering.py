@@ -1,7 +1,7 @@
-"""Nodes of a forward pass that other operators run for, where the graph is for the CPU.
+"""Faster operators on the CPU for some nodes of a forward pass.
 
-Which gain and what they become is known in ``blocked_convolution`` and ``unrolled_lstm``. For
-differentiation they stay the nodes that they were.
+``blocked_convolution`` and ``unrolled_lstm`` choose the nodes. Differentiation still sees the
+original nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnxstep.registry import Node
 
 
 def convolve_in_blocks(op: Builder) -> None:
-    """Put the convolutions among the nodes of ``op`` into the blocked layout where it pays."""
+    """Replace convolutions among the nodes of ``op`` by the blocked layout if it pays."""
     nodes, op.nodes = op.nodes, []
     for proto in nodes:
         node = Node(op, proto, frozenset())
@@ -24,7 +24,7 @@ def convolve_in_blocks(op: Builder) -> None:
 
 
 def unroll_lstms(op: Builder) -> None:
-    """Unroll the LSTMs among the nodes of ``op`` over time; ``op.saved`` has what they compute."""
+    """Unroll the LSTMs among the nodes of ``op`` over time; ``op.saved`` gets their gates."""
     if op.provider != "cpu":
         return
     nodes, op.nodes = op.nodes, []

@@ -1,9 +1,9 @@
-"""Rematerialisation: segments of the forward pass are computed again in the backward pass.
+"""Rematerialisation: segments of the forward pass are recomputed in the backward pass.
 
-Runs once the backward nodes are there. Of each segment but the last, only what crosses into the
-next is kept; the rest is computed again from that, just before its first gradient. Random numbers
-are never drawn again, and no running statistic moves twice. Where the cuts are is decided on
-positions and bytes alone (``cheapest_cuts``).
+Runs after the backward nodes are built. All segments but the last keep only values that later
+segments read; the others are recomputed just before the segment's first gradient. Random numbers
+are not drawn again, and running statistics do not move twice. ``cheapest_cuts`` chooses the cuts
+from positions and bytes.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
 
-# ``allowzero`` came into Reshape at 14; it keeps ONNX Runtime from fusing a late Reshape away.
+# First opset of Reshape's ``allowzero``, which keeps ONNX Runtime from fusing a late Reshape away.
 OLDEST_OPSET = 14
-# ONNX Runtime reshapes no codes of four bits; their scales are late, and so what is made of both.
+# ONNX Runtime cannot reshape 4-bit codes; their scales are late, and so are the weights.
 _UNRESHAPED = (TensorProto.INT4, TensorProto.UINT4)
 Rematerialisation = Literal["none", "sqrt"]
 
-# What is so much smaller than its operands is kept: means, variances, maxima.
+# Values smaller than their operands by this factor are kept: means, variances, maxima.
 _SMALLER = 32
 
 
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
-    """Let the nodes behind the first ``forward_nodes`` read segments that are computed again.
+    """Let the nodes after the first ``forward_nodes`` read recomputed segments.
 
-    Leaves the graph as it is where no cut saves anything.
+    The graph stays unchanged if no cut saves memory.
     """
     forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
     passed = _Forward(op, forward, backward)
@@ -51,7 +51,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """A forward pass and what its backward pass reads of it, by the position of its nodes."""
+    """A forward pass and the values that its backward pass reads, by node position."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -64,7 +64,7 @@ class _Forward:
         self.kept = captured | set(self._not_made_again())
         self._root = dict(self._views())
         read = {name for node in backward for name in node.input} & self.maker.keys()
-        self.wanted = read - self.kept
+        self.recomputed = read - self.kept
         self.inside = self._inside()
         self.alive = self._alive()
 
@@ -92,15 +92,15 @@ class _Forward:
                 yield node.output[0], root[node.output[0]]
 
     def _inside(self) -> list[int]:
-        """Bytes that each node makes and the backward pass reads."""
-        roots = {self._root.get(name, name) for name in self.wanted}
+        """Bytes of each node's outputs that the backward pass reads."""
+        roots = {self._root.get(name, name) for name in self.recomputed}
         sizes = [0] * len(self.nodes)
         for name in roots & self.maker.keys():
             sizes[self.maker[name]] += self._bytes(name)
         return sizes
 
     def _alive(self) -> list[int]:
-        """Bytes, at each position, that earlier nodes make and this or later ones read."""
+        """Bytes, at each position, written by earlier nodes and read by this or later ones."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
             for name in node.input:
@@ -118,14 +118,14 @@ class _Forward:
 
 
 def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
-    """The share that a Dropout drops, where it is known and its mask is there."""
-    ratio = op.known(op.values.get(node.input[1])) if len(node.input) > 1 else None
+    """The ratio of a Dropout, if it is constant and the node returns its mask."""
+    ratio = op.array_of(op.values.get(node.input[1])) if len(node.input) > 1 else None
     has_mask = len(node.output) > 1 and bool(node.output[1])
     return float(ratio) if ratio is not None and has_mask else None
 
 
 def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
-    """Result of a Dropout of x, by the mask that it drew the first time."""
+    """Recomputed result of a Dropout of x, with the mask of the first run."""
     x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
     assert ratio is not None, "kept otherwise"
     scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
@@ -133,7 +133,7 @@ def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
 
 
 class _Again:
-    """The second computation of each segment but the last, emitted when it is first asked for."""
+    """The recomputation of each segment but the last, emitted at its first use."""
 
     def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
         self._op, self._passed, self._cuts = op, passed, cuts
@@ -143,9 +143,9 @@ class _Again:
         self._trigger = _triggers(passed)
 
     def value(self, name: str, place: int) -> str:
-        """Name that the backward node at ``place`` reads instead of ``name``."""
+        """The name that the backward node at ``place`` reads instead of ``name``."""
         segment = self._segment(name)
-        if name not in self._passed.wanted or segment == len(self._cuts):
+        if name not in self._passed.recomputed or segment == len(self._cuts):
             return name
         trigger = self._trigger[place]
         if segment not in self._zeros:
@@ -159,7 +159,7 @@ class _Again:
         return len(self._cuts) if maker is None else bisect.bisect_right(self._cuts, maker)
 
     def _again(self, target: str, segment: int) -> str:
-        """The name under which a value of a segment is there again; without recursion."""
+        """Name of the recomputed value, emitting its nodes without recursion."""
         stack = [target]
         while stack:
             name = stack[-1]
@@ -185,7 +185,7 @@ class _Again:
         inside = [a != b for a, b in zip(inputs, node.input, strict=True)]
         outside = [n for n in node.input if n in self._passed.maker]
         for place, name in enumerate(node.input):
-            # A node that reads nothing late would be taken for the first one, which it equals.
+            # A node without late inputs equals the first one, and the runtime would merge the two.
             if name and not inside[place] and (name in outside or not (any(inside) or outside)):
                 inputs[place] = self._after(name, segment)
         if node.op_type == "Dropout":
@@ -233,19 +233,19 @@ def _can_wait(op: Builder, name: str) -> bool:
     return value.is_float and math.prod(value.shape) > 0
 
 
-# Parts of a pass with a cut to try in each.
+# Number of parts of a pass; one cut is tried in each.
 _MOST_CUTS = 160
-# Sizes of the largest segment that are tried, each so many times the one before.
+# Ratio between the sizes of the largest segment that are tried.
 _FINER = 1.2
 
 
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
-    """Positions to cut at, in order; none where no cut saves anything.
+    """Positions of the cuts, in order; none if no cut saves memory.
 
-    ``alive[p]`` are the bytes that a cut before node ``p`` keeps, ``inside[p]`` those that node
-    ``p`` makes and a backward pass reads. Least is what all cuts keep and the largest segment
-    holds: on a chain of n equal nodes √n segments (Chen et al., "Training deep nets with sublinear
-    memory cost", 2016).
+    A cut before node ``p`` keeps ``alive[p]`` bytes; node ``p`` writes ``inside[p]`` bytes that the
+    backward pass reads. Minimises the bytes of all cuts plus those of the largest segment: √n
+    segments for a chain of n equal nodes (Chen et al., "Training deep nets with sublinear memory
+    cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _candidates(alive, before)
@@ -263,7 +263,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """Positions all along what is inside: of each equal part the one where least is alive."""
+    """The position with the fewest bytes alive in each of several equal parts."""
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])
@@ -275,7 +275,7 @@ def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
 def _cuts_within(
     limit: int, tried: Sequence[int], alive: Sequence[int], before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The cuts that keep least while no segment holds more than ``limit``; None: there are none."""
+    """The cheapest cuts with segments of at most ``limit`` bytes; None if there are none."""
     ends = [0, *tried, len(before) - 1]
     costs: list[float] = [0]
     previous = [0]

@@ -1,11 +1,10 @@
-"""Putting a graph into training mode, or out of it: exporters write either form.
+"""Switching a graph between training and inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first brought to inference form, then put
-into training form in the opened graph: batch statistics in, running statistics carried along.
-Without running statistics exporters compute the batch's own before the node: that stays as written.
-A step computes the training form from plain operators, since ONNX Runtime's CUDA provider has none
-of its own. For differentiation it stays one node, so
-that its derivative is the closed form of ``rules.normal``.
+Dropout is rewritten in the model. BatchNormalization is first brought to inference form, then in
+the opened graph to training form with batch statistics and carried running statistics. Exporters
+write a BatchNormalization without running statistics as nodes that compute the batch's; these stay.
+The training form is emitted as plain operators, since ONNX Runtime's CUDA provider has no kernel
+for it, but differentiated as one node by the closed form of ``rules.normal``.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _TRUE = "epochcost/training_mode"
 
 
 def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
-    """A copy whose Dropout nodes drop, with a fresh mask at each run.
+    """A copy with active Dropout, with a fresh mask at each run.
 
-    BatchNormalization is brought to inference form, from which ``train_on_batches`` begins.
-    ``seed`` makes the sequence of masks repeatable.
+    BatchNormalization is brought to inference form for ``train_on_batches``. ``seed`` makes the
+    sequence of masks repeatable.
     """
     trained = copied(model)
     dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
@@ -46,7 +45,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy whose Dropout keeps everything and whose BatchNormalization has fixed statistics."""
+    """A copy with inactive Dropout and BatchNormalization by running statistics."""
     plain = copied(model)
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):
@@ -58,7 +57,7 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
     """Put BatchNormalization into inference form, which has one output.
 
-    Statistics among the outputs of the graph go with those of the node.
+    Graph outputs that are its updated statistics are removed.
     """
     gone: set[str] = set()
     for node in graph.node:
@@ -79,7 +78,7 @@ def _drop(node: onnx.NodeProto, seed: int | None) -> None:
 
 
 def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
-    """Give an attribute another value; None takes it away."""
+    """Set an attribute; None removes it."""
     attributes = [attribute for attribute in node.attribute if attribute.name != name]
     del node.attribute[:]
     node.attribute.extend(attributes)
@@ -87,17 +86,19 @@ def _set(node: onnx.NodeProto, name: str, value: int | None) -> None:
         node.attribute.append(onnx.helper.make_attribute(name, value))
 
 
-# PyTorch writes it for momentum=None: an average over all batches, not one that forgets.
+# PyTorch writes this for momentum=None: a cumulative average over all batches.
 _CUMULATIVE = 1.0
 
 
-def train_on_batches(forward: Forward, carried: Collection[str], kept: Collection[str]) -> Forward:
-    """Put BatchNormalization, which is in inference form, into the training form.
+def train_on_batches(
+    forward: Forward, carried: Collection[str], frozen: Collection[str]
+) -> Forward:
+    """Put BatchNormalization from inference form into training form.
 
-    ``carried`` names the tensors that can be running statistics; a node of which ``kept`` names one
-    stays as it is, and so does one whose statistics are computed from what it normalizes. What is
-    computed from something else is not carried on. Raises ModelError where another statistic cannot
-    be carried, and where a channel has a single value, which has no variance.
+    ``carried`` names tensors that can be running statistics. A node stays unchanged if ``frozen``
+    names one of its statistics, or if they are computed from its own input. Statistics computed
+    from other values are not carried. Raises ModelError for other statistics that cannot be
+    carried, and for channels with a single value, which have no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -107,7 +108,11 @@ def train_on_batches(forward: Forward, carried: Collection[str], kept: Collectio
     differentiated: list[onnx.NodeProto] = []
     for proto in nodes:
         names = _statistics(proto, origin)
-        if names and set(names).isdisjoint(kept) and not _by_its_own(proto, names, differentiated):
+        if (
+            names
+            and set(names).isdisjoint(frozen)
+            and not _by_its_own(proto, names, differentiated)
+        ):
             _require_carried(proto, names, {*carried, *outputs})
             differentiated.append(_trained(op, proto, names, latest))
         else:
@@ -118,7 +123,7 @@ def train_on_batches(forward: Forward, carried: Collection[str], kept: Collectio
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
-    """The tensors that hold a BatchNormalization's running mean and variance."""
+    """The tensors of a BatchNormalization's running mean and variance."""
     if not is_batch_normalization(proto):
         return []
     names = [proto.input[index] for index in STATISTICS]
@@ -128,9 +133,9 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _trained(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Emit the training form; ``latest`` keeps the newest value of each running statistic.
+    """Emit the training form and return the node to differentiate.
 
-    Returns the node to differentiate.
+    ``latest`` has the newest value of each running statistic.
     """
     node = Node(op, proto, frozenset())
     batch = _forward(op, node)
@@ -143,7 +148,7 @@ def _trained(
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether both statistics are computed from what the node normalizes."""
+    """Whether both statistics are computed from the node's input."""
     outputs = {name for node in before for name in node.output}
     return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
@@ -151,9 +156,9 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The n of n + 1 batches that are past; ``counter`` is a state, which starts at 0.
+    """The weight n / (n + 1) of n past batches; ``counter`` is a state that starts at 0.
 
-    PyTorch's exporters leave out how many batches its module had seen.
+    PyTorch's exporters do not write the module's number of past batches.
     """
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
     latest[counter] = count + 1.0
@@ -173,7 +178,7 @@ def _forward(op: Builder, node: Node) -> Normalized:
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """The node whose further outputs are the batch's own statistics: momentum 0 forgets others."""
+    """The training-form node with the batch statistics as further outputs (momentum 0)."""
     node = helper.make_node(
         proto.op_type,
         proto.input,
@@ -186,7 +191,7 @@ def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
 
 
 def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
-    """The batch's mean, and its variance as an estimate of the population's: n / (n - 1) of it."""
+    """The batch's mean and unbiased variance, n / (n - 1) times the biased one."""
     count = node.x.size // node.x.shape[1]
     if count == 1:
         raise ModelError(
@@ -204,7 +209,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry a value on; statistics start as the file or its metadata says, a counter at 0."""
+    """Carry a value; statistics start as the file or its metadata says, a counter at 0."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 
@@ -214,8 +219,8 @@ def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collectio
         if name not in carried:
             raise ModelError(
                 f"node {proto.name or proto.output[0]!r} (BatchNormalization): expected running "
-                "statistics of its own, to be carried from step to step, or statistics that are "
-                f"computed; {name!r} is fed as data, or used for something else too. "
+                f"statistics that only this node uses, or computed ones; {name!r} is fed as data, "
+                "or other nodes use it too. "
                 "Export without folding or merging tensors; a weightless file lists them in its "
                 "metadata under epochcost.state"
             )

@@ -1,9 +1,9 @@
-"""Models of an opset before 13 brought up to it, with what their operators meant.
+"""Conversion of models before opset 13, with the meaning of their operators preserved.
 
-onnx converts them, but not always to the same function. Hardmax before 13 takes everything from its
-axis on for one row. Resize 10, which Upsample becomes, counts coordinates from the corner and
+onnx's converter changes some meanings, which are corrected here. Hardmax before 13 treats all axes
+from its axis on as one row. Resize 10, which Upsample becomes, uses asymmetric coordinates and
 rounds them towards the larger image; from 11 on both are attributes with other defaults. The bounds
-of Clip 6 are attributes, which onnx makes float32 whatever is clipped.
+of Clip 6 are attributes, which onnx makes float32 for every input type.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from onnxstep.graphs.nodes import (
 )
 from onnxstep.graphs.tensors import graphs, without_shapes
 
-# The backward pass is emitted at the model's own opset. From 13 on, axes of ReduceSum, Squeeze and
-# Unsqueeze are inputs, so rules need only one way to write them.
+# Backward passes have the model's opset. From 13 on, axes of ReduceSum, Squeeze and Unsqueeze are
+# inputs, so rules need one form only.
 OLDEST_OPSET = 13
 _ROWS_ARE_ONE_AXIS = 13
 _SCANS_HAVE_NO_BATCH = 9
@@ -39,7 +39,7 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProto:
     """A copy of a model of opset ``version`` at opset ``oldest``; itself if it is as new.
 
-    Raises ModelError where onnx cannot convert it.
+    Raises ModelError if onnx cannot convert it.
     """
     if version >= oldest:
         return model
@@ -62,7 +62,7 @@ def upgrade(model: onnx.ModelProto, version: int, oldest: int) -> onnx.ModelProt
 
 
 def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
-    """Refuse the first form of Scan: onnx gives the inputs other shapes when it converts one."""
+    """Refuse the first form of Scan, whose inputs onnx converts to other shapes."""
     for node in nested_nodes(graph.node):
         if version < _SCANS_HAVE_NO_BATCH and is_standard(node, "Scan"):
             raise ModelError(
@@ -72,7 +72,7 @@ def _demand_new_scans(graph: onnx.GraphProto, version: int) -> None:
 
 
 def _converted(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """The model as onnx converts it, without declared shapes where these contradict its nodes."""
+    """Convert a model with onnx, without declared shapes that contradict its nodes."""
     try:
         return version_converter.convert_version(model, opset)
     except _REFUSALS:
@@ -93,7 +93,7 @@ def _as_meant(
 
 
 def _hardmax_of_rows(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """Hardmax of the input as a matrix whose rows are what lies from ``axis`` on."""
+    """Hardmax over all axes from ``axis`` on, flattened to rows of a matrix."""
     x, y = node.input[0], node.output[0]
     axis = node_attributes(node).get("axis", 1)
     yield helper.make_node("Shape", [x], [f"{y}/shape"])
@@ -112,10 +112,10 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 
 
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Resize with asymmetric coordinates; the nearest element as ONNX Runtime chooses it.
+    """Resize with asymmetric coordinates and ONNX Runtime's choice of the nearest element.
 
-    It rounds down along axes that grow and up along those that shrink. A scale that is no
-    constant is taken for one that grows: exporters compute the scales of decoders.
+    It rounds down along axes that grow and up along those that shrink. A scale that is not constant
+    is assumed to grow: exporters compute the scales of decoders.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

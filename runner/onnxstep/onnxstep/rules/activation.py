@@ -1,4 +1,4 @@
-"""Activation functions. At a kink the derivative is PyTorch's."""
+"""Activation functions. At a kink the derivative is the same as in PyTorch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 
 @gradient("Relu", versions=(6, 13, 14))
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(max(x, 0)) = [y ≠ 0] dx; at 0 the derivative is taken as 0.
+    """D(max(x, 0)) = [y ≠ 0] dx; 0 at 0.
 
-    Two casts beat Sign and Greater with Where on the CPU provider (benchmarks/rules/relu.py).
+    Two casts are faster than Sign, and Greater with Where, on the CPU (benchmarks/rules/relu.py).
     """
     active = op.Cast(op.Cast(node.y, to=TensorProto.BOOL), to=dy.elem_type)
     return dy * active
@@ -72,7 +72,7 @@ def selu(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Shrink", versions=(9,))
 def shrink(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D = [|x| > λ]; the bias shifts what is left and has no part in it."""
+    """D = [|x| > λ]; the bias has no influence on it."""
     return dy * indicator(_above(op, op.Abs(node.x), node.attribute("lambd")), dy)
 
 
@@ -131,7 +131,8 @@ def swish(op: Builder, node: Node, dy: Value) -> Cotangents:
 def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(x t) = (t + x σ (1 - t²)) dx with t = tanh(ln(1 + eˣ)).
 
-    By the sigmoid, t = m / (2 - m) with m = σ (2 - σ): cheaper than Softplus, and no overflow.
+    By the sigmoid t = m / (2 - m) with m = σ (2 - σ), which is cheaper than Softplus and cannot
+    overflow.
     """
     s = op.Sigmoid(node.x)
     m = s * (2.0 - s)
@@ -141,7 +142,7 @@ def mish(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Gelu", versions=(20,))
 def gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x Φ(x)) = (Φ + x φ) dx with the normal distribution, or its approximation by tanh."""
+    """D(x Φ(x)) = (Φ + x φ) dx with the normal distribution Φ and density φ, or by tanh."""
     x = node.x
     return dy * (_gelu_tanh(op, x) if node.attribute("approximate") == "tanh" else _gelu(op, x))
 
@@ -185,7 +186,7 @@ def _by_sign(op: Builder, x: Value, negative: Value) -> Value:
 
 
 def _negative_part(op: Builder, y: Value) -> Value:
-    """The minimum of y and 0; on the CPU provider Clip takes less than half of Min's time."""
+    """min(y, 0); on the CPU Clip takes less than half of Min's time."""
     return op.Clip(y, None, op.scalar(0.0, y.elem_type))
 
 

@@ -1,4 +1,4 @@
-"""Attention, and the rotation of embeddings by their positions."""
+"""Attention and rotary embeddings of ONNX."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def attention(
 ) -> Cotangents:
     """Attention over the past and present keys; see ``attention_math`` for the formula.
 
-    The present keys and values are outputs too, whose cotangents come on top.
+    The present keys and values are outputs too; their cotangents are added.
     """
     of = _attention(op, node)
     y = _by_heads(node, node.y, 0)
@@ -74,7 +74,7 @@ def _attention(op: Builder, node: Node) -> Attention:
 
 
 def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
-    """Masks by position: causal, windowed, and the keys that are only padding."""
+    """Masks by position: causal, windowed, and padded keys."""
     queries, past = q.shape[2], _past(node)
     keys = past + k.shape[2]
     offset: int | Value = past
@@ -92,7 +92,7 @@ def _positions(op: Builder, node: Node, q: Value, k: Value) -> list[Value]:
 
 
 def _mask(node: Node, keys: int) -> Value | None:
-    """The mask with the keys that it leaves out at its end forbidden; whole numbers are added."""
+    """The mask, with forbidden keys added if it is too short; integers become float biases."""
     mask, op = node.optional_input(3), node.op
     if mask is not None and not mask.is_float and mask.elem_type != TensorProto.BOOL:
         mask = mask.cast(node.x.elem_type)
@@ -111,7 +111,7 @@ def _mask_cotangent(node: Node, d_bias: Value) -> Value | None:
 
 
 def _past(node: Node) -> int:
-    """How many keys come from the past."""
+    """Number of cached keys."""
     past = node.optional_input(4)
     return 0 if past is None else past.shape[2]
 
@@ -131,7 +131,7 @@ def _as_given(node: Node, place: int, cotangent: Value) -> Value:
 
 @gradient("RotaryEmbedding", versions=(23,))
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Pairs (a, b) of x turn by an angle: (a cos - b sin, a sin + b cos); dy turns back.
+    """Pairs (a, b) become (a cos - b sin, a sin + b cos); dy is turned back.
 
     See ``RotaryLayout`` for the cotangents of the angles.
     """

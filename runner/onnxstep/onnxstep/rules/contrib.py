@@ -1,6 +1,6 @@
-"""Operators that ONNX Runtime contributes (com.microsoft) and its optimizers leave in a model.
+"""Operators of ONNX Runtime (com.microsoft), which its optimizers leave in a model.
 
-Their definitions are those of ONNX Runtime's ContribOperators.md. What is emitted is standard ONNX.
+Definitions are those of ONNX Runtime's ContribOperators.md. The emitted nodes are standard ONNX.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def bias_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @contributed("FastGelu")
 def fast_gelu(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """½ x (1 + t) with t = tanh(u), u = √(2/π) (x + 0.044715 x³), of x or x + b:
+    """D(½ x (1 + t)) = (½ (1 + t) + ½ x (1 - t²) u') dx, t = tanh(u), also of x + b.
 
-    ½ (1 + t) + ½ x (1 - t²) u'.
-    """  # noqa: D400, D415 - a formula
+    u = √(2/π) (x + 0.044715 x³).
+    """
     bias = node.optional_input(1)
     x = node.x if bias is None else node.x + bias
     square = x * x
@@ -86,7 +86,7 @@ def _normal_slope(x: Value) -> Value:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """LayerNormalization of input + skip (+ bias) over the last axis; the sum is an output too."""
+    """LayerNormalization of input + skip (+ bias) over the last axis; also returns the sum."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
@@ -95,7 +95,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """The same by the root mean square: no mean and no β."""
+    """SkipLayerNormalization by the root mean square: no mean and no β."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -105,7 +105,7 @@ def _through_sum(
 ) -> tuple[Value, Value]:
     """Cotangents of the sum s and of γ, from those of y, mean, r and s; n dr/ds = -r² x̂.
 
-    What is not centred yields a mean of zero.
+    Without a mean its cotangent is zero.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -127,7 +127,7 @@ def _through_sum(
 @contributed("FusedMatMul")
 @contributed("TransposeMatMul")
 def fused_matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(α A' B') = α (dA' B' + A' dB'), each operand with axes permuted beforehand."""
+    """D(α A' B') = α (dA' B' + A' dB'), A' and B' being operands with permuted axes."""
     a, b, alpha = _turned(node, 0), _turned(node, 1), node.attribute("alpha", 1.0)
     da, db = matmul_cotangents(a, b, dy if alpha == 1 else dy * alpha)
     return [
@@ -167,7 +167,7 @@ def multi_head_attention(
     d_keys: Value | None = None,
     d_values: Value | None = None,
 ) -> Cotangents:
-    """Attention of queries, keys and values [B, L, heads · E], each with its part of a bias."""
+    """Attention of queries, keys and values [B, L, heads · E], each with part of a bias."""
     if any(x is None or x.rank != _SEQUENCE for x in [*node.inputs, None, None][:3]):
         raise ModelError(f"{node.label}: expected queries, keys and values of rank 3, not packed")
     if any(node.optional_input(place) for place in (6, 7)):
@@ -187,7 +187,7 @@ def multi_head_attention(
 def packed_attention(
     op: Builder, node: Node, dy: Value | None, d_present: Value | None = None
 ) -> Cotangents:
-    """Attention of x W + b, which holds queries, keys and values side by side."""
+    """Attention of x W + b, which contains queries, keys and values in this order."""
     if node.optional_input(4) is not None or d_present is not None:
         raise ModelError(f"{node.label}: past and present keys and values are not differentiated")
     if node.attribute("do_rotary"):
@@ -206,7 +206,7 @@ def packed_attention(
 def _pull_heads(
     op: Builder, node: Node, qkv: list[Value], masks: tuple[int, int], dy: Value | None
 ) -> AttentionCotangents:
-    """Through the attention itself; ``masks`` are the places of padding mask and added bias."""
+    """Differentiate the attention; ``masks`` are input indices of padding mask and added bias."""
     heads = int(node.attribute("num_heads"))
     q, k, v = (split_heads(x, heads) for x in qkv)
     padding, added = (node.optional_input(place) for place in masks)
@@ -230,7 +230,7 @@ def _pull_heads(
 
 
 def _padding(node: Node, mask: Value | None, keys: int, elem_type: int) -> Value | None:
-    """Bias of the scores of padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
+    """Bias that excludes padded keys; a mask is lengths [B], [B, S] or [B, L, S]."""
     if mask is None:
         return None
     op, batch = node.op, node.x.shape[0]
@@ -256,7 +256,7 @@ def _parts(x: Value, widths: list[int]) -> list[Value]:
 def _together(
     pulled: AttentionCotangents, d_keys: Value | None = None, d_values: Value | None = None
 ) -> list[Value]:
-    """The cotangents of queries, keys and values, with what present keys and values receive."""
+    """The cotangents of queries, keys and values, plus those of present keys and values."""
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
     return [merge_heads(x) for x in (pulled.q, dk, dv)]
@@ -275,10 +275,10 @@ def group_query_attention(
     d_keys: Value | None = None,
     d_values: Value | None = None,
 ) -> Cotangents:
-    """Causal attention from the first position on, of heads that share keys and values.
+    """Causal attention from the first position, with keys and values shared by heads.
 
-    The runtime leaves open what a query behind the end of its sequence yields; it must receive
-    zeros, as targets that are ignored give.
+    The runtime does not define the output of queries beyond a sequence's end. Their cotangents must
+    be zero, as ignored targets make them.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -311,21 +311,21 @@ def group_query_attention(
 
 
 def _require_plain(node: Node) -> None:
-    """Raise ModelError for forms whose derivative is not written."""
+    """Raise ModelError for forms without a derivative here."""
     past = node.optional_input(3)
     if past is not None and past.shape[2]:
         raise ModelError(
             f"{node.label}: past keys and values are not differentiated; bind their length to 0"
         )
     if node.attribute("smooth_softmax") or any(map(node.optional_input, (9, 11, 12, 13))):
-        forms = "fed positions, sinks and caches of few bits"
+        forms = "fed positions, sinks and quantized caches"
         raise ModelError(f"{node.label}: {forms} are not differentiated")
     if node.wants(7) or node.wants(8):
         raise ModelError(f"{node.label}: its angles are not differentiated; freeze them")
 
 
 def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
-    """Queries or keys [B, heads, L, E] turned by their positions, or back by ``sense`` -1."""
+    """Queries or keys [B, heads, L, E] turned by their positions, back with ``sense`` -1."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))
@@ -338,9 +338,9 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Turn the pairs of ONNX's RotaryEmbedding, which came later, back by the same angles.
+    """Turn the pairs back by the same angles, with ONNX's RotaryEmbedding.
 
-    The positions are the second input: one for each token [B, L], or that of the first [1].
+    The positions are the second input: one for each token [B, L], or that of the first token [1].
     """
     x, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto)

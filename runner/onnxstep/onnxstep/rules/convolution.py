@@ -18,13 +18,13 @@ from onnxstep.windows import (
     window,
 )
 
-# Elements of a constant that the file may hold for one convolution: one megabyte in float32.
+# Limit of the constant elements of one convolution: one megabyte in float32.
 _LARGEST_CONSTANT = 2**18
 
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = X * W + b is linear in each: dX by the transposed convolution, dW by patches, db by sum.
+    """Y = X * W + b: dX by the transposed convolution, dW by patches, db by a sum.
 
     x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
@@ -38,7 +38,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The adjoint of a convolution from Y to X: dX by that convolution, dW as if of it.
+    """The adjoint of a convolution from Y to X: dX and dW follow from that convolution.
 
     x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
     """
@@ -51,7 +51,7 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _group(node: Node) -> int:
-    """Inference of shapes lets any number pass."""
+    """The attribute ``group``, which shape inference does not check."""
     group: int = node.attribute("group", 1)
     if group < 1:
         raise ModelError(f"{node.label}: expected a group of 1 or more, got {group}")
@@ -63,7 +63,7 @@ def _bias_cotangent(op: Builder, dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Choose the form: blocks if they pay, a product for one tap, else transposed."""
+    """Choose the form: blocks if faster, a product for one tap, else transposed convolution."""
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
         return dx
@@ -73,14 +73,14 @@ def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> 
 
 
 def _is_product(view: Window) -> bool:
-    """Whether each position is multiplied by one matrix of weights."""
+    """Whether the convolution is one matrix product at each position."""
     return math.prod(view.kernel) == 1 and view.is_partition
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Choose the form: a product, blocks or patches, the first that the shapes allow.
 
-    Unless cutting the patches out takes too large a constant.
+    If the patches need too large a constant, batch and channels are exchanged instead.
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
@@ -92,10 +92,10 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
 
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """dY Xᵀ, summed over the batch: after the products, or by them where these would be larger.
+    """Sum dY Xᵀ over the batch, in one product or one for each example.
 
-    For one product over batch and positions, dY and X are transposed to have channels first.
-    """  # noqa: D403 - a formula
+    One product needs dY and X transposed to channels first, so it is used if it is cheaper.
+    """
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
     if channels * wide < (channels + wide) * positions:
@@ -114,7 +114,7 @@ def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Sum dYₙ Pₙᵀ over the batch, P [N, group, C/group · taps, positions] being the patches of X.
 
-    A depthwise convolution with one-hot kernels cuts the patches out; runtimes do it well.
+    A depthwise convolution with one-hot kernels cuts the patches out, which runtimes do fast.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -127,7 +127,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """X convolved with dY, batch and channels, strides and dilations having changed places.
+    """X convolved with dY, with batch and channels, strides and dilations exchanged.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """
@@ -151,8 +151,8 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
 refused(
     "DeformConv",
     versions=(19, 22),
-    reason="its samples lie between elements, at offsets that are trained as well, and ONNX Runtime"
-    " has no CUDA kernel for it",
+    reason="its samples lie between elements, at trainable offsets, and ONNX Runtime has no CUDA "
+    "kernel for it",
 )
 for _op_type in ("ConvInteger", "QLinearConv"):
     refused(

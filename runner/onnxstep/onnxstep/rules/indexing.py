@@ -1,7 +1,8 @@
 """Operators that read or write elements at given places.
 
-What was read several times receives the sum. Scatters add up from opset 16 on; before it, products
-with one-hot tensors do, whose cost grows with the table: large vocabularies want opset 16.
+An element that is read several times receives the sum. Scatters can add from opset 16 on; before,
+products with one-hot tensors do, whose cost grows with the table. Use opset 16 for large
+vocabularies.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _SCATTERS_ADD = 16
 
 @gradient("Gather", versions=(1, 11, 13))
 def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each row's cotangent is added to the row that was read; rows never read have zeros."""
+    """Each row's cotangent is added to the row that was read; other rows receive zeros."""
     x, places = node.x, node.input(1)
     axis = node.attribute("axis") % x.rank
-    place = op.known(places)
+    place = op.array_of(places)
     if place is not None and place.ndim == 0:
         return _one_row(op, dy, x, axis, int(place))
     first = [*range(axis, axis + places.rank)]
@@ -69,7 +70,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
 def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent splits into what was written and what was there before, as elements go."""
+    """The cotangent splits into written and overwritten elements."""
     places, axis = node.input(1), node.attribute("axis") % dy.rank
 
     def read(x: Value) -> Value:
@@ -83,7 +84,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
 def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent splits into what was written and what was there before, as blocks go."""
+    """The cotangent splits into written and overwritten blocks."""
     places = node.input(1)
 
     def read(x: Value) -> Value:
@@ -97,7 +98,7 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TensorScatter", versions=(24,))
 def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Written values read the cotangent at their places; the earlier ones have it elsewhere."""
+    """Written values receive the cotangent at their places; other elements keep it."""
     update, start = node.input(1), node.optional_input(2)
     axis, mode = node.attribute("axis") % dy.rank, node.attribute("mode")
     along = [1] * dy.rank
@@ -116,34 +117,36 @@ def tensor_scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the element that was chosen; none is chosen twice."""
+    """Each cotangent goes to the selected element; no element is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
 @gradient("Compress", versions=(9, 11, 28))
 def compress(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each element kept reads its cotangent again, the others have zeros.
+    """Each selected element receives its cotangent, the others zeros.
 
-    The place among the kept is the number of those kept before: no length depends on data.
+    The number of selected elements before an element gives its place, so no length depends on data.
     """
     x, condition, axis = node.x, node.input(1), node.attribute("axis")
     shape = (x.size,) if axis is None else x.shape
     axis = 0 if axis is None else axis % x.rank
     ignored = shape[axis] - condition.size
-    kept = op.Cast(condition, to=TensorProto.INT32)
-    kept = op.Concat(kept, op.zeros([ignored], TensorProto.INT32), axis=0) if ignored else kept
-    before = op.CumSum(kept, op.constant(np.array(0)), exclusive=1)
+    selected = op.Cast(condition, to=TensorProto.INT32)
+    selected = (
+        op.Concat(selected, op.zeros([ignored], TensorProto.INT32), axis=0) if ignored else selected
+    )
+    before = op.CumSum(selected, op.constant(np.array(0)), exclusive=1)
     last = op.constant(np.array(max(dy.shape[axis] - 1, 0), np.int32))
     spread_out = op.Gather(dy, op.Min(before, last), axis=axis)
-    mask = op.Reshape(kept, op.integers(-1, *[1] * (len(shape) - axis - 1)))
+    mask = op.Reshape(selected, op.integers(-1, *[1] * (len(shape) - axis - 1)))
     dx = spread_out * op.Cast(mask, to=dy.elem_type)
     return op.Reshape(dx, op.integers(*x.shape))
 
 
 @gradient("OneHot", versions=(9, 11, 28))
 def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = off + (on - off) h with h the one-hot of the indices; h itself has no derivative."""
+    """Y = off + (on - off) h, h being the one-hot of the indices, which has no derivative."""
     axis, axes = node.attribute("axis"), range(dy.rank)
     hot = _one_hot(op, node.input(0), dy.shape[axis], axis, dy.elem_type)
     on = op.reduce("ReduceSum", dy * hot, axes, keepdims=False)
@@ -153,7 +156,7 @@ def one_hot(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """The adjoint of reading one row, whose place is known: zeros before and after it."""
+    """The adjoint of reading one row at a constant place: zeros before and after it."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
@@ -170,7 +173,7 @@ def _added_rows(op: Builder, shape: tuple[int, ...], places: Value, rows: Value)
 
 
 def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) -> Value:
-    """Ones at the places along a new axis, by way of float32, which every runtime has."""
+    """Ones at the places along a new axis, computed in float32, which every runtime supports."""
     zero_one = op.constant(np.array([0, 1], np.float32))
     hot = op.OneHot(
         places.cast(TensorProto.INT64), op.constant(np.array(depth)), zero_one, axis=axis
@@ -179,7 +182,7 @@ def _one_hot(op: Builder, places: Value, depth: int, axis: int, elem_type: int) 
 
 
 def _with_batch_places(op: Builder, places: Value, batch_dims: int) -> Value:
-    """The indices [*batch, ..., n] with those of the batch before them: [..., batch_dims + n]."""
+    """Indices [*batch, ..., n] with those of the batch before them: [..., batch_dims + n]."""
     if not batch_dims:
         return places
     columns = [*places.shape[:-1], 1]
@@ -197,7 +200,7 @@ def _scattered(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """The cotangents of data and updates, given how to read and write at the places."""
+    """Cotangents of data and updates, from functions that read and write at the places."""
     updates = node.input(2)
     match node.attribute("reduction", "none"):
         case "none":
@@ -219,7 +222,7 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Share the extreme's cotangent equally among ties, as PyTorch's scatter_reduce does."""
+    """Share the cotangent of an extreme equally among ties, as PyTorch's scatter_reduce."""
     won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")
@@ -233,9 +236,9 @@ def _product(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """D(x Π u) = Π u dx + Σ (y / u) du; an update of zero has the product of all the others.
+    """D(x Π u) = Π u dx + Σ (y / u) du.
 
-    That is the product without zeros, unless another zero is at the place.
+    For u = 0, y / u is the product of the other factors: zero if another factor is zero.
     """
     updates = node.input(2)
     is_zero = op.Cast(op.Equal(updates, op.scalar(0.0, dy.elem_type)), to=dy.elem_type)

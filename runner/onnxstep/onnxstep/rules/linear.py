@@ -1,4 +1,4 @@
-"""Products of matrices, and Einsum with its equation: one letter for each axis, none implied."""
+"""Matrix products, and Einsum, with one letter for each axis of its equation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onnxstep.builder import Builder, Value, ascending
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient
 
-# Columns and positions of a panel of MLAS's product of float32 matrices.
+# Columns and positions of a panel in MLAS's float32 matrix product.
 _PANEL = 128
-# From so many rows for a column on, a panel of the result is too tall for a cache.
+# From this ratio of rows to columns on, a panel of the result does not fit into the cache.
 _TALL = 4
 
 
@@ -40,7 +40,7 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MatMul", versions=(1, 9, 13))
 def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(A B) = dA B + A dB; a vector operand counts as a matrix with one row or column."""
+    """D(A B) = dA B + A dB; a vector operand is a matrix with one row or column."""
     return matmul_cotangents(node.input(0), node.input(1), dy)
 
 
@@ -66,9 +66,9 @@ def transposed(value: Value) -> Value:
 def summed_over_rows(a: Value, b: Value) -> Value:
     """Aᵀ B [M, N] of a [K, M] and b [K, N]: the gradient of a weight, over K positions.
 
-    On the CPU a product turns its left side anew for every panel of columns, so that it is better
-    turned beforehand; and of a tall result it goes over a panel again for every panel of positions,
-    so that a wide one is better turned afterwards (benchmarks/rules/weight_products.py).
+    The CPU kernel transposes its left side for every panel of columns, so transposing it beforehand
+    is faster. It passes over the result for every panel of positions, so a tall result is
+    transposed afterwards (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
@@ -79,7 +79,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Aᵀ dY; one product over all positions where B is one matrix for a whole batch of A."""
+    """Aᵀ dY; one product over all positions if B is one matrix for a whole batch of A."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -88,7 +88,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """A vector operand's cotangent without the axis that it was lent."""
+    """A vector operand's cotangent without its added axis."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -99,10 +99,10 @@ def _reduced(cotangent: Value, operand: Value) -> Value:
 
 @gradient("Einsum", versions=(12, 28))
 def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """A product of operands summed over the axes that the result lacks is linear in each operand:
+    """Einsum is linear in each operand.
 
-    its cotangent is the product of dy and the other operands, summed over the axes that it lacks.
-    """  # noqa: D400, D415 - a formula
+    An operand's cotangent is the product of dy and the other operands, summed over axes it lacks.
+    """
     operands = [node.input(place) for place in range(len(node.inputs))]
     equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
     return [
@@ -114,15 +114,15 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """The axes of the operand that nothing else has are filled with copies."""
+    """Cotangent of an operand; axes that only it has are filled with copies."""
     terms, values = list(equation.terms), list(operands)
-    own, sizes = terms.pop(place), values.pop(place).shape
-    apart, diagonals = _apart(own, equation)
-    eyes = [_eye(dy, sizes[own.index(pair[0])]) for pair in diagonals]
+    term, sizes = terms.pop(place), values.pop(place).shape
+    single, diagonals = _without_diagonals(term, equation)
+    eyes = [_eye(dy, sizes[term.index(pair[0])]) for pair in diagonals]
     terms = [equation.result, *terms, *diagonals]
-    letters_given = "".join(letter for letter in apart if any(letter in term for term in terms))
+    letters_given = "".join(letter for letter in single if any(letter in term for term in terms))
     product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{letters_given}")
-    missing = [axis for axis, letter in enumerate(apart) if letter not in letters_given]
+    missing = [axis for axis, letter in enumerate(single) if letter not in letters_given]
     if not missing:
         return product
     wide = op.Unsqueeze(product, op.integers(*missing))
@@ -130,8 +130,8 @@ def _operand_cotangent(
     return op.Expand(wide, op.integers(*filled))
 
 
-def _apart(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """A term without repeated letters, and the pairs of letters that stood for a diagonal."""
+def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
+    """A term without repeated letters, and the pairs of letters of a diagonal."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -160,10 +160,10 @@ class Equation:
 
 
 def parse(text: str, ranks: Sequence[int]) -> Equation:
-    """The equation for operands of these ranks; raises ModelError where the two do not fit.
+    """The equation for operands of these ranks; raises ModelError if the two do not fit.
 
-    Letters that are not used yet stand for an ellipsis, counted from its last axis. Without an
-    arrow, the result has the ellipsis and then, in alphabetical order, the letters that occur once.
+    An ellipsis becomes unused letters, counted from its last axis. Without an arrow, the result has
+    the ellipsis and then, in alphabetical order, the letters that occur once.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")

@@ -1,6 +1,6 @@
 """Arithmetic, elementary functions, comparisons and choices, element by element.
 
-Broadcasting is undone by the caller.
+The caller sums over broadcast axes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def div(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(a - q b) = da - q db; the quotient q = (a - y) / b is rounded, so constant."""
+    """D(a - q b) = da - q db; the quotient q = (a - y) / b is rounded: its derivative is 0."""
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
 
@@ -70,7 +70,7 @@ def mean(_: Builder, node: Node, dy: Value) -> Cotangents:
 def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(aᵇ) = b aᵇ⁻¹ da + aᵇ ln a db.
 
-    As in PyTorch the first is 0 where b = 0, and the second where a = 0 ≤ b.
+    As in PyTorch, the first is 0 if b = 0, and the second if a = 0 ≤ b.
     """
     a, b = node.input(0), node.input(1)
     da = dy * _slope_of_power(op, a, b, node.y) if node.wants(0) else None
@@ -82,7 +82,7 @@ def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     """The derivative b aᵇ⁻¹ in a's type."""
-    exponent_array = op.known(b)
+    exponent_array = op.array_of(b)
     if exponent_array is not None and exponent_array.size == 1:
         return _slope_of_known_power(op, a, float(exponent_array.item()), y)
     exponent = b.cast(a.elem_type)
@@ -91,7 +91,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹, by the forward result where it spares a slow power."""
+    """The derivative b aᵇ⁻¹ of a constant b, from the result if that avoids a power."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -104,7 +104,7 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
     """The derivative aᵇ ln a; a constant positive base needs no guard."""
     slope = y * op.Log(a)
-    base = op.known(a)
+    base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
         return slope
     none = op.scalar(0.0, a.elem_type)
@@ -126,7 +126,7 @@ def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
 
 @gradient("Abs", versions=(6, 13))
 def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D|x| = sgn(x) dx, and 0 at 0, as PyTorch has it."""
+    """D|x| = sgn(x) dx; 0 at 0, as in PyTorch."""
     return dy * op.Sign(node.x)
 
 
@@ -230,7 +230,7 @@ def atanh(_: Builder, node: Node, dy: Value) -> Cotangents:
 def det(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(det X) = Σ C ∘ dX with the cofactors C, for X [..., n, n].
 
-    Cofactors are determinants of the minors; unlike an inverse they exist for every matrix.
+    Cofactors are determinants of the minors; they exist for every matrix, unlike an inverse.
     """
     x = node.x
     outer = op.Reshape(dy, op.integers(*x.shape[:-2], 1, 1))
@@ -253,7 +253,7 @@ def _cofactors(op: Builder, node: Node) -> Value:
 
 
 def _minors(n: int) -> NDArray[np.int64]:
-    """Flat indices [n², n-1, n-1] of what is left of [n, n] without row i and column j."""
+    """Flat indices [n², n-1, n-1] of [n, n] without row i and column j."""
     index = np.arange(n * n).reshape(n, n)
     without = [
         np.delete(np.delete(index, row, axis=0), column, axis=1)
@@ -280,13 +280,13 @@ refused("BitCast", versions=(26,), reason="it reads the bits of its input as ano
 
 
 def indicator(condition: Value, like: Value) -> Value:
-    """1 where the condition holds and 0 elsewhere, in the element type of ``like``."""
+    """1 where the condition is true and 0 elsewhere, in the element type of ``like``."""
     return condition.op.Cast(condition, to=like.elem_type)
 
 
 @gradient("Where", versions=(9, 16))
 def where(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(c ? a : b) = c ? da : db; chosen, not multiplied, so that no NaN comes from the other."""
+    """D(c ? a : b) = c ? da : db, by selection, so that no NaN of the other branch appears."""
     chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
     da = op.Where(chosen, dy, none) if node.wants(1) else None
     db = op.Where(chosen, none, dy) if node.wants(2) else None
@@ -306,9 +306,9 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Clip", versions=(11, 12, 13))
 def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(min(max(x, low), high)): to x where it is unchanged, else to the bound that replaced it.
+    """D(min(max(x, low), high)): to x where it is unchanged, else to the bound.
 
-    A bound that x meets exactly leaves it unchanged, as PyTorch's clamp has it.
+    An x equal to a bound is unchanged, as in PyTorch's clamp.
     """
     x, low, high = node.x, node.optional_input(1), node.optional_input(2)
     dx = dy * indicator(op.Equal(x, node.y), dy)
@@ -322,7 +322,7 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _raised(op: Builder, x: Value, low: Value, high: Value | None) -> Value:
-    """Mask of the results that are the lower bound; a higher bound below it always wins."""
+    """Mask of the results that are the lower bound; an upper bound below it wins."""
     below = op.Less(x, low)
     return below if high is None else op.And(below, op.Not(op.Less(high, low)))
 

@@ -1,7 +1,7 @@
-"""Classical models (the domain ai.onnx.ml): what is affine is differentiated, the rest is refused.
+"""Classical models (domain ai.onnx.ml): affine ones are differentiated, the others refused.
 
-Their numbers are attributes, not tensors: they are held, and gradients pass through. Results are
-float32 whatever goes in.
+Their numbers are attributes, so they are not trained, but gradients pass through. Results are
+float32 for every input type.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def linear_regressor(op: Builder, node: Node, dy: Value) -> Cotangents:
 def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
     """Scores Z = f(X Cᵀ + b); labels have no derivative.
 
-    One row of coefficients and two classes: the scores are 1 - f(s) and f(s).
+    One row of coefficients and two classes give the scores 1 - f(s) and f(s).
     """
     dz, scores = dy[-1], node.output(1)
     assert dz is not None
@@ -73,7 +73,7 @@ def linear_classifier(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 
 def _through_coefficients(op: Builder, node: Node, dy: Value) -> Value:
-    """DX = dY C, both being matrices."""
+    """DX = dY C, for matrices."""
     if node.x.rank != 2:
         raise ModelError(f"{node.label}: expected [examples, features], got {list(node.x.shape)}")
     coefficients = np.array(node.attribute("coefficients"), np.float32)

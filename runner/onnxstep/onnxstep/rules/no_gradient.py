@@ -1,8 +1,8 @@
-"""Operators that no gradient passes: values out of nothing, control flow, sequences, optionals.
+"""Operators without a gradient: generators, control flow, sequences, optionals.
 
-Constants, ranges and random numbers do not depend on an input's value. Random draws count as
-constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The others
-are refused, with what to do instead.
+Constants, ranges and random numbers do not depend on an input's value. Random draws are constants
+of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The others are
+refused with a remedy.
 """
 
 from __future__ import annotations

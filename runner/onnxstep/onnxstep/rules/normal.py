@@ -1,9 +1,9 @@
 """Normalization and regularization.
 
-Every normalization is  y = x̂ · scale + bias  with  x̂ = (x - mean) · r  over some axes, and has the
-derivative  dx = r (g - mean g - x̂ · mean(g x̂))  with  g = dy · scale. GroupNormalization and
-MeanVarianceNormalization have none here: they are differentiated through the body that ONNX gives
-them, since ONNX infers no shapes for the operators themselves.
+Every normalization is  y = x̂ · scale + bias  with  x̂ = (x - mean) · r  over some axes, and has
+the derivative  dx = r (g - mean g - x̂ · mean(g x̂))  with  g = dy · scale. GroupNormalization and
+MeanVarianceNormalization are differentiated through their function body in ONNX, since onnx infers
+no shapes for them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Normalized:
 
 
 def channel_axes(x: Value) -> list[int]:
-    """Every axis but that of the channels."""
+    """All axes but the channels."""
     return [0, *range(2, x.rank)]
 
 
@@ -45,16 +45,16 @@ def per_channel(x: Value, channels: Value) -> Value:
 
 
 def wide(x: Value) -> Value:
-    """X in a type that means and variances can be computed in."""
+    """X in a type that is wide enough for means and variances."""
     return x.op.Cast(x, to=TensorProto.FLOAT) if x.elem_type in HALF_TYPES else x
 
 
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """X [N, C, ...] by the given statistics [C], else by its own; the variance is the biased one.
+    """Normalize x [N, C, ...] by these statistics [C], else by its own with biased variance.
 
-    Backward passes ask for what the forward pass has; runtimes compute equal nodes once.
+    Forward and backward pass emit equal nodes, which runtimes compute once.
     """
     op, axes = x.op, channel_axes(x)
     if mean is None:
@@ -67,7 +67,7 @@ def normalized(
 
 
 def is_training(node: Node) -> bool:
-    """Whether a BatchNormalization is in training form: only then may it have further outputs."""
+    """Whether a BatchNormalization is in training form, the only one with further outputs."""
     return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
 
 
@@ -79,7 +79,7 @@ def batch_normalization(
     d_mean: Value | None = None,
     d_var: Value | None = None,
 ) -> Cotangents:
-    """Y = (X - μ) r · scale + B with r = 1 / √(σ² + ε), by given or by the batch's statistics.
+    """Y = (X - μ) r · scale + B with r = 1 / √(σ² + ε), by given or batch statistics.
 
     D(scale) = r Σ dY (X - μ), d(B) = Σ dY. X [N, C, ...], the others [C].
     """
@@ -143,14 +143,14 @@ def _as(like: Value, cotangent: Value) -> Value:
 
 
 def mean(op: Builder, value: Value, axes: list[int]) -> Value:
-    """Mean over axes, which stay."""
+    """Mean over axes, which are kept."""
     return op.reduce("ReduceMean", value, axes, keepdims=True)
 
 
 def through(
     op: Builder, g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True
 ) -> Value:
-    """D(x) = r (g - mean g - x̂ mean(g x̂)), without mean g if x has no mean taken off.
+    """D(x) = r (g - mean g - x̂ mean(g x̂)), without mean g if the mean is not subtracted.
 
     ``unit`` is x̂ and ``g`` its cotangent.
     """
@@ -166,7 +166,7 @@ def layer_normalization(
     d_mean: Value | None = None,
     d_inverse: Value | None = None,
 ) -> Cotangents:
-    """Over the axes from ``axis`` on; the further outputs μ and r add (dμ - x̂ r² dr) / n to dx."""
+    """Normalize over the axes from ``axis``; outputs μ, r add (dμ - x̂ r² dr) / n to dx."""
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
     each = 1 / math.prod(x.shape[axis] for axis in axes)
@@ -183,7 +183,10 @@ def layer_normalization(
 
 @gradient("RMSNormalization", versions=(23,))
 def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Without a mean: x̂ = x r, r = 1 / √(mean x² + ε), dx = r (g - x̂ mean(g x̂))."""
+    """Normalization without a mean: x̂ = x r, dx = r (g - x̂ mean(g x̂)).
+
+    r = 1 / √(mean x² + ε).
+    """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
     r = 1.0 / op.Sqrt(mean(op, x * x, axes) + node.attribute("epsilon"))
@@ -195,7 +198,7 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("InstanceNormalization", versions=(6, 22))
 def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Over the spatial axes, for each example and channel."""
+    """Normalization over the spatial axes, for each example and channel."""
     x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
     deviation = x - mean(op, x, axes)
     variance = mean(op, deviation * deviation, axes)
@@ -210,9 +213,9 @@ def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LpNormalization", versions=(1, 22))
 def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖, n the norm's own derivative: sign x, or x / ‖x‖.
+    """D(x / ‖x‖) = (dx - x̂ Σ n dx) / ‖x‖; n is the norm's derivative: sign x, or x / ‖x‖.
 
-    Where the norm is 0, so is y, and the derivative is taken as 0.
+    The result and the derivative are 0 if the norm is 0.
     """
     x, axis = node.x, [node.attribute("axis")]
     by_sign = node.attribute("p") == 1
@@ -226,10 +229,10 @@ def lp_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LRN", versions=(1, 13))
 def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y = x s⁻ᵝ with s = bias + α · window mean of x² over channels:
+    """Y = x s⁻ᵝ with s = bias + α · window mean of x² over channels.
 
     dx = dy s⁻ᵝ - 2 α β x · mirrored window mean of (dy x s⁻ᵝ⁻¹).
-    """  # noqa: D400, D415 - a formula
+    """
     x = node.x
     alpha: float = node.attribute("alpha")
     beta: float = node.attribute("beta")
@@ -255,7 +258,7 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
 
 @gradient("Dropout", versions=(7, 10))
 def inference_dropout(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Before version 12 Dropout is written in inference form: the identity."""
+    """Identity: before version 12 Dropout has inference form."""
     return dy
 
 
@@ -265,20 +268,20 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
     training = node.optional_input(2)
     if training is None:
         return dy
-    known = op.known(training)
-    if known is not None and not bool(known):
+    constant = op.array_of(training)
+    if constant is not None and not bool(constant):
         return dy
     mask = op.Cast(node.output(1), to=dy.elem_type)
     scale = _scale(op, node, dy)
-    if known is None:
+    if constant is None:
         scale = op.Where(training, scale, op.scalar(1.0, dy.elem_type))
     return dy * (mask * scale)
 
 
 def _scale(op: Builder, node: Node, dy: Value) -> Value:
-    """1 / (1 - r); nothing is kept at r = 1, so there any finite factor does."""
+    """1 / (1 - r); at r = 1 all elements are dropped, so any finite factor is correct."""
     ratio = node.optional_input(1)
-    share = np.array(_DEFAULT_RATIO) if ratio is None else op.known(ratio)
+    share = np.array(_DEFAULT_RATIO) if ratio is None else op.array_of(ratio)
     if share is not None:
         return op.scalar(1 / (1 - float(share)) if share < 1 else 0.0, dy.elem_type)
     return 1.0 / (1.0 - op.Cast(ratio, to=dy.elem_type))

@@ -13,16 +13,16 @@ from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import Window, convolve_transposed, one_hot_kernels, window
 
-# Since when ScatterElements adds up what falls on the same element.
+# First opset whose ScatterElements can add.
 _SCATTER_ADDS = 16
 
 
 @gradient("MaxPool", versions=(8, 10, 11, 12, 22))
 def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each cotangent goes to the element that was the maximum, which the forward pass remembers.
+    """Each cotangent goes to the element that was the maximum, by the forward pass's indices.
 
-    Indices count through the whole input, so one flat scatter does it; where windows overlap an
-    element may be the maximum of several, and the contributions add up.
+    Indices count through the whole input, so one flat scatter suffices. With overlapping windows an
+    element may be the maximum of several, and the contributions are added.
     """
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
     if _unpools(op, node, view):
@@ -42,24 +42,24 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether MaxUnpool does it: faster (benchmarks/rules/max_pool.py), but not on CUDA."""
+    """Whether to use MaxUnpool: faster (benchmarks/rules/max_pool.py), but not on CUDA."""
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
     fits = view.is_partition and whole == node.x.shape[2:] and not node.attribute("storage_order")
     return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
 
 
 def _indices(op: Builder, node: Node) -> Value:
-    """Place of each maximum, counted row by row; a node that counts by columns is pooled again."""
+    """Index of each maximum in row-major order; a column-major node is pooled again."""
     if not node.attribute("storage_order"):
         return node.output(1)
     names = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
-    given = {entry.name for entry in node.proto.attribute}
-    attributes = {name: node.attribute(name) for name in names if name in given}
+    attribute_names = {entry.name for entry in node.proto.attribute}
+    attributes = {name: node.attribute(name) for name in names if name in attribute_names}
     return op.emit("MaxPool", [node.x], attributes, outputs=2)[1]
 
 
 def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
-    """Cotangents sorted by the place of the maximum in its window, then through one-hot kernels."""
+    """Sort cotangents by the maximum's place in its window, then apply one-hot kernels."""
     x, taps = node.x, math.prod(view.kernel)
     chosen = op.Equal(
         op.Unsqueeze(_tap(op, node, view), op.integers(2)),
@@ -74,7 +74,7 @@ def _by_taps(op: Builder, node: Node, dy: Value, view: Window) -> Value:
 
 
 def _tap(op: Builder, node: Node, view: Window) -> Value:
-    """Which of its window's elements each maximum is, row by row: [N, C, ...] integers."""
+    """Place of each maximum in its window, row by row: [N, C, ...] integers."""
     rest, tap = _indices(op, node), op.integers(0)
     stride = 1
     for axis in reversed(range(len(view.kernel))):
@@ -89,13 +89,13 @@ def _tap(op: Builder, node: Node, view: Window) -> Value:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(y) = Σ dx / n over the window; pads count among the n if ``count_include_pad`` says so."""
+    """D(y) = Σ dx / n over the window; n includes pads if ``count_include_pad`` is set."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
 
 
 def _per_window(op: Builder, node: Node, view: Window) -> Value:
-    """1 / n, one factor for each axis, which is a number where all windows are alike."""
+    """1 / n, one factor for each axis; a plain number if all windows are equal."""
     total = op.scalar(1.0, node.y.elem_type)
     for axis in range(len(view.kernel)):
         counts = _counts(node, view, axis)
@@ -108,7 +108,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many elements of each window along an axis count; none beyond the pads ever does."""
+    """Number of counted elements of each window along an axis; none beyond the pads counts."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
@@ -119,7 +119,7 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
 
 
 def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
-    """The adjoint of adding up windows: each element receives what its windows received."""
+    """The adjoint of summing windows: each element receives the sum of its windows' cotangents."""
     batch, channels, *out = dy.shape
     fitted = view.fitted(into, tuple(out))
     if fitted.is_partition:
@@ -142,7 +142,7 @@ def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
 
 @gradient("LpPool", versions=(11, 18, 22))
 def lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D((Σ |x|ᵖ)^(1/p)) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ over the window; 0 where y is 0."""
+    """D((Σ |x|ᵖ)^(1/p)) = Σ sign x |x|ᵖ⁻¹ dx / yᵖ⁻¹ over the window; 0 if y is 0."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _along_norm(op, node, _summed_back(op, _per_norm(op, node, dy), view, node.x.shape[2:]))
 
@@ -154,7 +154,7 @@ def global_lp_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
-    """DY / yᵖ⁻¹, and 0 where y is 0."""
+    """The quotient dY / yᵖ⁻¹, and 0 if y is 0."""
     p, y, zero = node.attribute("p"), node.y, op.scalar(0.0, dy.elem_type)
     if p == 1:
         return dy
@@ -163,7 +163,7 @@ def _per_norm(op: Builder, node: Node, dy: Value) -> Value:
 
 
 def _along_norm(op: Builder, node: Node, received: Value) -> Value:
-    """Sign x |x|ᵖ⁻¹ times what the windows of x give."""
+    """Sign x |x|ᵖ⁻¹ times the cotangents that the windows pass to x."""
     p, x = node.attribute("p"), node.x
     if p == 2:
         return x * received
@@ -180,7 +180,7 @@ def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GlobalMaxPool", versions=(1, 22))
 def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The cotangent goes to the first of the greatest elements, as in PyTorch's max pooling."""
+    """The cotangent goes to the first maximum, as in PyTorch's max pooling."""
     x = node.x
     rows = op.Reshape(x, op.integers(*x.shape[:2], -1))
     scattered = op.ScatterElements(
@@ -205,5 +205,5 @@ def max_unpool(op: Builder, node: Node, dy: Value) -> Cotangents:
 refused(
     "MaxRoiPool",
     versions=(1, 22),
-    reason="ONNX Runtime does not say where its maxima lie, and has no CUDA kernel for it",
+    reason="ONNX Runtime does not return the places of its maxima, and has no CUDA kernel for it",
 )

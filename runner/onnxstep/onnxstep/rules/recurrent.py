@@ -1,10 +1,9 @@
 """Recurrent layers: LSTM, GRU, RNN.
 
-The hidden states of all steps are outputs of the forward node, so the gates of all steps are
-computed again in one product over time; only an LSTM's cell state needs its recurrence. Going back
-through a step then costs one product with R and a few elementwise operators: whatever can be known
-beforehand is a factor, computed over all steps at once. Weights get their cotangents from one
-product over all steps too. Sequence lengths are at least 1.
+The forward node returns the hidden states of all steps, so one product over time recomputes all
+gates; only an LSTM's cell state needs its recurrence. A backward step is then one product with R
+and a few elementwise operators, whose factors are computed for all steps at once. The weights'
+cotangents are one product over all steps. Sequence lengths are at least 1.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
 def lstm(
     op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
 ) -> Cotangents:
-    """C' = f C + i c, h' = o ψ(C') with gates i, o, f = σ(z + p C) and the candidate c = φ(z):
+    """C' = f C + i c, h' = o ψ(C'), gates i, o, f = σ(z + p C), candidate c = φ(z).
 
-    dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and
-    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o looks at C'.
-    Coupled gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and none for z_f.
-    """  # noqa: D400, D415 - a formula
+    dC' = dh' o ψ'(C') (+ dzₒ pₒ) from h', dC = dC' f (+ dzᵢ pᵢ + dz_f p_f), dh = dz R, and dz =
+    (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)). The peephole of o reads C'. Coupled
+    gates (input_forget) have f = 1 - i: dzᵢ = dC' (c - C) σ'(i), and no z_f.
+    """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
         return lstm_backward(node, saved, dy, dy_h, dy_c)
@@ -64,7 +63,7 @@ def lstm(
 
 def _sweep_lstm(run: Direction) -> DirectionCotangents:
     sigma, phi, psi = run.activations
-    cell, out = _seen(run)
+    cell, out = _recomputed(run)
     into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
     into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
     into_f, from_c = sigma.slope(cell.before, cell.f, cell.kept), cell.f
@@ -82,21 +81,21 @@ def _sweep_lstm(run: Direction) -> DirectionCotangents:
     return replace(_joint(run, dz, dh), c0=dc, peepholes=_peepholes(run, dz, cell))
 
 
-def _seen(run: Direction) -> tuple[_Cell, Value]:
-    """All gates and states again, and h(c'), from the hidden states."""
+def _recomputed(run: Direction) -> tuple[_Cell, Value]:
+    """Recompute all gates and states, and ψ(C'), from the hidden states."""
     z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
     cell = _cells(run, split(z, 4, axis=1))
     return cell, run.activations[2](cell.after)
 
 
 def _clipped(z: Value, bound: float) -> Value:
-    """Z within a bound, if there is one."""
+    """Z clipped to the bound, if there is one."""
     ends = (z.op.scalar(end, z.elem_type) for end in (-bound, bound))
     return z.op.Clip(z, *ends) if bound else z
 
 
 def _inside(z: Value, bound: float) -> Value:
-    """Indicator of z within the bound: one or zero."""
+    """1 where z is within the bound, else 0."""
     op = z.op
     return op.Cast(op.Less(op.Abs(z), op.scalar(bound, z.elem_type)), to=z.elem_type)
 
@@ -119,7 +118,7 @@ def _lstm_steps(
 
 @dataclass(frozen=True)
 class _Cell:
-    """The gates and candidates of all steps, gain = i c, kept = f C, cell states: all [T·B, H].
+    """Gates, candidates, gain = i c, kept = f C and cell states of all steps: all [T·B, H].
 
     ``z`` are the arguments of the gates and candidates.
     """
@@ -152,7 +151,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 
 
 def _cells_by_peepholes(run: Direction, z: Sequence[Value], c: Value) -> _Cell:
-    """The gates i and f of a step look at the cell state before it, o at that after it."""
+    """Gates i and f of a step read the cell state before it, o the one after it."""
     sigma = run.activations[0]
     p_i, p_o, p_f = run.peepholes
     states, inputs, keeps = [run.c0], [], []
@@ -179,11 +178,10 @@ def _peepholes(run: Direction, dz: Value, cell: _Cell) -> Value | None:
 
 @gradient("GRU", versions=(7, 14, 22))
 def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
-    """H' = (1 - z) n + z h with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n:
+    """H' = (1 - z) n + z h with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
 
-    n = g(x Wᵀ + (r h) Rᵀ + b), or g(x Wᵀ + b + r (h Rᵀ + b')) where the reset comes after the
-    product (linear_before_reset).
-    """  # noqa: D400, D415 - a formula
+    n = g(x Wᵀ + (r h) Rᵀ + b), or with linear_before_reset n = g(x Wᵀ + b + r (h Rᵀ + b')).
+    """
     after = node.attribute("linear_before_reset")
     return through_time(node, _sweep_gru_reset_after if after else _sweep_gru, dy, dy_h)
 
@@ -232,7 +230,7 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
 
 
 class _Parts:
-    """A GRU's weights apart: those of the gates z and r, and those of the new value n."""
+    """A GRU's weights, split into those of the gates z and r and those of the candidate n."""
 
     def __init__(self, run: Direction) -> None:
         self._run = run
@@ -249,13 +247,13 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """The biases of n on the sides of x (0) and of h (1), added up."""
+        """The sum of n's biases on the sides of x (0) and of h (1)."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(
         self, d_gates: Value, dn: Value, dh0: Value, from_h: tuple[Value, Value]
     ) -> DirectionCotangents:
-        """Results of a sweep; ``from_h`` is how h enters n: a cotangent and the factor of R."""
+        """Results of a sweep; ``from_h`` is the cotangent and the factor of R in n."""
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
@@ -285,7 +283,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Cotangent of the hidden state before a step: dz R, directly, and from outside."""
+    """Cotangent of the hidden state before a step: dz R, the direct part, and the outside part."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -294,6 +292,6 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
 
 
 def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """The cotangent of x Wᵀ + h Rᵀ + b serves all gates that add this."""
+    """The cotangent of x Wᵀ + h Rᵀ + b, shared by all gates."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,7 +1,6 @@
-"""Reductions over axes, and running sums and products along one.
+"""Reductions over axes, and running sums and products along one axis.
 
-Rules see x and, by ``_kept``, results and cotangents with reduced axes of length one, so that they
-broadcast against x.
+``_kept`` gives results and cotangents their reduced axes with length one, so they broadcast to x.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from onnxstep.rules.math import indicator
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, none of them negative; an attribute before version 18, then an input.
+    """The reduced axes, not negative; an attribute in old versions, later an input.
 
-    Of axes that are computed at run time the lengths tell which they are, where they are kept.
+    Axes computed at run time are deduced from the lengths of the result if it keeps them.
     """
     listed, axes = node.attribute("axes"), node.optional_input(1)
     if listed is None and axes is not None and node.attribute("keepdims"):
-        listed = node.op.known(axes)
+        listed = node.op.array_of(axes)
         if listed is None:
             pairs = zip(node.x.shape, node.y.shape, strict=True)
             return tuple(axis for axis, (before, after) in enumerate(pairs) if before != after)
@@ -31,7 +30,7 @@ def _axes(node: Node) -> tuple[int, ...]:
     return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
 
 
-def _kept(op: Builder, node: Node, reduced: Value) -> Value:
+def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
     """A result or its cotangent with the reduced axes kept at length one."""
     axes = _axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
@@ -39,8 +38,8 @@ def _kept(op: Builder, node: Node, reduced: Value) -> Value:
 
 
 def _spread(op: Builder, node: Node, reduced: Value) -> Value:
-    """Copied to each element that was reduced."""
-    reduced_dims = _kept(op, node, reduced)
+    """A cotangent copied to each reduced element."""
+    reduced_dims = _with_axes(op, node, reduced)
     return (
         reduced_dims
         if reduced_dims.shape == node.x.shape
@@ -64,14 +63,14 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The cotangent goes to the extreme element; equal ones share it, as in PyTorch's amax."""
-    extreme = indicator(op.Equal(node.x, _kept(op, node, node.y)), dy)
+    extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
     count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
-    return extreme * (_kept(op, node, dy) / count)
+    return extreme * (_with_axes(op, node, dy) / count)
 
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ: y / xᵢ, or the product of the others where xᵢ is the only zero."""
+    """D(Π x) = Σᵢ Πⱼ≠ᵢ xⱼ dxᵢ: y / xᵢ, or the product of the others if xᵢ is the only zero."""
     x, axes = node.x, _axes(node)
     none, unit = op.scalar(0.0, x.elem_type), op.scalar(1.0, x.elem_type)
     is_zero = op.Equal(x, none)
@@ -79,22 +78,22 @@ def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     zeros = op.reduce("ReduceSum", indicator(is_zero, x), axes, keepdims=True)
     rest = op.reduce("ReduceProd", nonzero, axes, keepdims=True)
     lone = op.Where(op.Equal(zeros, unit), rest, none)
-    slope = op.Where(is_zero, lone, _kept(op, node, node.y) / nonzero)
-    return _kept(op, node, dy) * slope
+    slope = op.Where(is_zero, lone, _with_axes(op, node, node.y) / nonzero)
+    return _with_axes(op, node, dy) * slope
 
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(Σ |x|) = Σ sgn(x) dx, and 0 at 0, as PyTorch has it."""
-    return op.Sign(node.x) * _kept(op, node, dy)
+    """D(Σ |x|) = Σ sgn(x) dx; 0 at 0, as in PyTorch."""
+    return op.Sign(node.x) * _with_axes(op, node, dy)
 
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(√Σ x²) = Σ x dx / y, and 0 where the norm y is 0, as PyTorch has it."""
+    """D(√Σ x²) = Σ x dx / y; 0 if the norm y is 0, as in PyTorch."""
     none = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
-    return node.x * _kept(op, node, ratio)
+    return node.x * _with_axes(op, node, ratio)
 
 
 @gradient("ReduceLogSum", versions=(1, 11, 13, 18, 28))
@@ -106,27 +105,27 @@ def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(ln Σ eˣ) = Σ eˣ⁻ʸ dx."""
-    return op.Exp(node.x - _kept(op, node, node.y)) * _kept(op, node, dy)
+    return op.Exp(node.x - _with_axes(op, node, node.y)) * _with_axes(op, node, dy)
 
 
 @gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
 def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
     """D(Σ x²) = Σ 2 x dx."""
-    return node.x * _kept(op, node, dy * 2.0)
+    return node.x * _with_axes(op, node, dy * 2.0)
 
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """An element counts in all sums from it on, so the cotangents add up from the other end."""
+    """An element is in all sums from its place on, so cotangents are summed from the other end."""
     return _from_the_other_end(op, node, dy), None
 
 
 @gradient("CumProd", versions=(26,))
 def cum_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """D(yⱼ) = Σᵢ yⱼ / xᵢ dxᵢ, added up from the other end.
+    """D(yⱼ) = Σᵢ yⱼ / xᵢ dxᵢ, summed from the other end.
 
-    Products from the first zero on vanish, except in the cotangent of that zero itself, which sees
-    them with a one in its place.
+    Products from the first zero on vanish, except in the cotangent of that zero, whose products
+    have 1 instead of it.
     """
     x, axis = node.x, node.input(1)
     exclusive, reverse = node.attribute("exclusive"), node.attribute("reverse")

@@ -1,8 +1,8 @@
-"""Resampling: Resize, affine grids, and images that are read at points between their elements.
+"""Resize, affine grids, and sampling of images at points between their elements.
 
-Resize is linear, and separable into its axes, in every mode. Instead of writing down each
-combination of modes, the operator is asked what it makes of unit vectors: the answer is its matrix,
-which a runtime computes once as it folds constants.
+Resize is linear in every mode, and separable into axes. Instead of a rule for each mode, the
+operator is applied to unit vectors: the result is its matrix, which a runtime folds into a
+constant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _ROI, _SCALES, _SIZES = 1, 2, 3
-# Of an image [1, 1, rows, columns], in which the rows are the unit vectors.
+# Axes of an image [1, 1, rows, columns] whose rows are the unit vectors.
 _COLUMNS = 3
 # Modes in which an integer factor k repeats each element k times.
 _REPEATING = {
@@ -41,11 +41,11 @@ _REPEATING = {
 def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Y = M₁ M₂ … X with a matrix for each resized axis: apply their transposes."""
     if node.wants(_ROI) or node.wants(_SCALES):
-        raise ModelError(f"{node.label}: expected roi and scales that no gradient is asked of")
+        raise ModelError(f"{node.label}: expected no gradients of roi and scales")
     _demand_exact_scale(node)
     factors = _repeats(node)
     if factors is not None:
-        # The sum over each block of copies; pooling does it fastest.
+        # The sum over each block of copies; pooling is the fastest form.
         mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
         return mean * float(math.prod(factors))
     for axis in sorted(_resized(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
@@ -54,7 +54,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _demand_exact_scale(node: Node) -> None:
-    """Refuse a common scale that was rounded: the output's shape does not tell it any more."""
+    """Refuse a rounded common scale, which the output's shape does not determine."""
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
     sizes = _by_axis(node, _SIZES, "sizes")
     if policy == "stretch" or not sizes:
@@ -70,7 +70,7 @@ def _demand_exact_scale(node: Node) -> None:
 
 
 def _repeats(node: Node) -> list[int] | None:
-    """The spatial factors where each element is repeated along one to three axes, else None."""
+    """The integer factors if elements are repeated along one to three spatial axes, else None."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
@@ -83,7 +83,7 @@ def _repeats(node: Node) -> list[int] | None:
 
 
 def _resized(node: Node) -> list[int]:
-    """The axes along which the operator does anything, or may do by scales that are fed."""
+    """Axes that Resize changes, or may change if the scales are fed."""
     into, out = node.x.shape, node.y.shape
     scales = _by_axis(node, _SCALES, "scales")
     crops = node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
@@ -124,11 +124,11 @@ def _element(node: Node, index: int, place: int) -> Value:
 
 def _scales_are_fed(node: Node) -> bool:
     scales = node.optional_input(_SCALES)
-    return scales is not None and scales.size > 0 and node.op.known(scales) is None
+    return scales is not None and scales.size > 0 and node.op.array_of(scales) is None
 
 
 def _linear_attributes(node: Node) -> dict[str, Any]:
-    """The node's attributes for an image, without the constant that is used outside of it."""
+    """The node's attributes for an image, without the constant used outside of it."""
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
         entry.name: helper.get_attribute_value(entry)
@@ -155,22 +155,22 @@ def _axes(node: Node) -> list[int]:
     return [axis % rank for axis in node.attribute("axes") or range(rank)]
 
 
-def _by_axis(node: Node, index: int, what: str) -> dict[int, float]:
-    """An input that has a number for each axis; empty where it is left out.
+def _by_axis(node: Node, index: int, subject: str) -> dict[int, float]:
+    """An input with a number for each axis; empty if omitted.
 
-    Sizes that are computed at run time are those of the output.
+    Sizes computed at run time are taken from the output.
     """
     value = node.optional_input(index)
-    if index == _SIZES and value is not None and node.op.known(value) is None:
+    if index == _SIZES and value is not None and node.op.array_of(value) is None:
         return {axis: float(node.y.shape[axis]) for axis in _axes(node)}
-    numbers = None if _scales_are_fed(node) else node.constant(index, what)
+    numbers = None if _scales_are_fed(node) else node.constant(index, subject)
     if numbers is None or not numbers.size:
         return {}
     return dict(zip(_axes(node), map(float, numbers), strict=True))
 
 
-# By mode: how far the first of its elements lies from the coordinate's floor, and each element's
-# weight as a polynomial of the rest, lowest power first. Cubic: Keys' kernel with a = -0.75.
+# By mode: offset of the first element from the coordinate's floor, and each element's weight as a
+# polynomial of the fraction, lowest power first. Cubic: Keys' kernel with a = -0.75.
 _LINEAR = (0, ((1.0, -1.0), (0.0, 1.0)))
 _CUBIC = (
     -1,
@@ -187,13 +187,13 @@ _NEAREST = (0, ((1.0,),))
 refused(
     "RoiAlign",
     versions=(10, 16, 22),
-    reason="its samples lie between elements, in boxes that a detector finds itself",
+    reason="its samples lie between elements, in boxes that a detector computes",
 )
 
 
 @gradient("AffineGrid", versions=(20,))
 def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """For y = θ [p, 1] at each position p: dθ = Σ dy [p, 1]ᵀ; θ = [I, 0] yields the p."""
+    """Y = θ [p, 1] at each position p: dθ = Σ dy [p, 1]ᵀ; θ = [I, 0] yields the p."""
     theta, rank = node.x, dy.shape[-1]
     size = node.constant(1, "size")
     assert size is not None
@@ -210,7 +210,7 @@ def affine_grid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @dataclass(frozen=True)
 class _Tap:
-    """An element that each point reads along an axis, all [N, points]; int64, floats, floats.
+    """An element that each point reads along an axis: index int64, weight, slope, all [N, points].
 
     ``slope`` is the derivative of the weight by the point.
     """
@@ -222,10 +222,9 @@ class _Tap:
 
 @dataclass(frozen=True)
 class _Axis:
-    """A spatial axis as GridSample reads it: its length, its rim, and what lies beyond.
+    """A spatial axis of GridSample: length, coordinate convention and padding mode.
 
-    Coordinates stay as they are: what lies beyond the rim is known of each element by itself, as
-    in PyTorch and ONNX Runtime.
+    Padding applies to each element, not to the coordinates, as in PyTorch and ONNX Runtime.
     """
 
     length: int
@@ -234,12 +233,12 @@ class _Axis:
 
     @property
     def scale(self) -> float:
-        """Elements for each unit of the grid, which spans -1 to 1."""
+        """Elements per unit of the grid, which spans -1 to 1."""
         return (self.length - self.align_corners) / 2
 
     @property
     def low(self) -> float:
-        """Begin of the axis; reflection turns there, and 2 · scale further."""
+        """Begin of the axis, where reflection turns; the other end is 2 · scale further."""
         return 0.0 if self.align_corners else -0.5
 
     def coordinate(self, points: Value) -> Value:
@@ -247,7 +246,7 @@ class _Axis:
         return (points + 1.0) * self.scale + self.low
 
     def element(self, at: Value) -> tuple[Value, Value | None]:
-        """The elements that whole coordinates mean, int64, and with zeros around which exist."""
+        """Indices of whole coordinates, int64, and with zero padding a mask of existing ones."""
         op = at.op
         at = self._reflected(at) if self.padding == "reflection" and self.scale else at
         low, high = (op.scalar(end, at.elem_type) for end in (0.0, self.length - 1.0))
@@ -258,7 +257,7 @@ class _Axis:
         return op.Cast(clipped, to=TensorProto.INT64), exists
 
     def _reflected(self, at: Value) -> Value:
-        """A wave of triangles: low + span - |r - span|, r the rest of at - low by 2 span."""
+        """Triangle wave: low + span - |r - span|, r the rest of at - low by 2 span."""
         span, from_low = 2 * self.scale, at - self.low
         rest = from_low - at.op.Floor(from_low / (2 * span)) * (2 * span)
         return (self.low + span) - at.op.Abs(rest - span)
@@ -266,10 +265,10 @@ class _Axis:
 
 @gradient("GridSample", versions=(16, 20, 22))
 def grid_sample(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Y at a point is Σ w X over the elements around it, w a product of weights along the axes.
+    """Y at a point is Σ w X over the elements around it, w being products of axis weights.
 
-    X [N, C, ...], grid [N, ..., axes], the last axis of X first. dX adds w dY where Y has read, and
-    the grid's is Σ dw (X · dY), the product over channels.
+    X [N, C, ...], grid [N, ..., axes], the last axis of X first. dX receives w dY at the elements
+    read, and the grid Σ dw (X · dY), a product over channels.
     """
     x, grid = node.input(0), node.input(1)
     batch, channels, *space = x.shape
@@ -309,7 +308,7 @@ def _taps(node: Node, axis: _Axis, points: Value) -> list[_Tap]:
 
 
 def _polynomial(t: Value, powers: Sequence[float]) -> Value:
-    """Polynomial by Horner's rule; of t's shape also if it is constant."""
+    """Polynomial by Horner's rule, in t's shape even if it is constant."""
     value = t * 0.0 + powers[-1]
     for factor in powers[-2::-1]:
         value = value * t + factor
@@ -341,13 +340,13 @@ def _added_back(
 
 
 def _product(corner: Sequence[_Tap], by: int | None = None) -> Value:
-    """The corner's weight, or its derivative by the point's place along an axis."""
+    """The corner's weight, or its derivative by the point's coordinate along an axis."""
     factors = (tap.slope if axis == by else tap.weight for axis, tap in enumerate(corner))
     return functools.reduce(operator.mul, factors)
 
 
 def _moved(node: Node, corners: Sequence[Corner], rows: Value) -> Value:
-    """The grid's cotangent; none flows through the nearest element."""
+    """The grid's cotangent; the nearest element passes none."""
     op, x, grid = node.op, node.input(0), node.input(1)
     if node.attribute("mode") == "nearest":
         return op.zeros(grid.shape, grid.elem_type)

@@ -1,7 +1,4 @@
-"""Operators that rearrange, repeat, cut or join elements, and that change their type.
-
-Reshape, Transpose and their like; Concat, Split, Slice, Pad; Cast and DequantizeLinear.
-"""
+"""Operators that rearrange, repeat, cut or join elements, and that change their type."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from onnxstep.registry import Cotangents, Node, gradient, zero
 @gradient("Squeeze", versions=(1, 11, 13, 21, 23, 24, 25))
 @gradient("Unsqueeze", versions=(1, 11, 13, 21, 23, 24, 25))
 def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The same elements in the same order: give the cotangent the operand's shape."""
+    """Give the cotangent the operand's shape."""
     x = node.x
     return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
 
@@ -36,19 +33,19 @@ def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Cast", versions=(6, 9, 13, 19, 21, 23, 24, 25, 28))
 @gradient("CastLike", versions=(15, 19, 21, 23, 24, 25))
 def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cast back; a cast from integers takes no gradient, nor does what only lends its type."""
+    """Cast back; integers receive no gradient, nor does the second input of CastLike."""
     return op.Cast(dy, to=node.x.elem_type) if node.x.is_float else (None,)
 
 
 @gradient("Expand", versions=(8, 13))
 def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Copies add up, as wherever broadcasting is undone."""
+    """Pass the cotangent on; the caller sums over broadcast axes."""
     return dy
 
 
 @gradient("Tile", versions=(6, 13))
 def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Give each repeated axis a new one that counts the copies, and sum over it."""
+    """Split each repeated axis into copies and elements, and sum over the copies."""
     shape: list[int] = []
     copies: list[int] = []
     for length, repeated in zip(node.x.shape, dy.shape, strict=True):
@@ -61,7 +58,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
 def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gather each block back into channels, in the order of the mode."""
+    """Gather each block back into channels, in the mode's order."""
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(dy, blocksize=size)
@@ -73,7 +70,7 @@ def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("SpaceToDepth", versions=(1, 13, 28))
 def space_to_depth(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Spread the channels over blocks again, in the order of the mode."""
+    """Spread the channels over blocks again, in the mode's order."""
     return op.DepthToSpace(
         dy, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR")
     )
@@ -114,7 +111,7 @@ def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Split", versions=(2, 11, 13, 18))
 def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
-    """Join the cotangents; a part that the loss does not depend on has zeros."""
+    """Join the cotangents, zeros for a part that the loss does not depend on."""
     parts = [
         op.zeros(node.output(index).shape, node.x.elem_type) if part is None else part
         for index, part in enumerate(dy)
@@ -124,19 +121,19 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 @gradient("Slice", versions=(10, 11, 13))
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each element returns to where it was taken from, among zeros.
+    """Put each element's cotangent at its place, among zeros.
 
-    Along an axis with a negative step the lowest place is that of the last element taken. Bounds
-    that are fed take the number of each element instead, which says where it returns to.
+    With a negative step the last selected element has the lowest place. If bounds are fed, slicing
+    the element numbers gives the places.
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
-    if any(op.known(value) is None for value in node.inputs[1:] if value is not None):
+    if any(op.array_of(value) is None for value in node.inputs[1:] if value is not None):
         return _returned(op, node, dy)
     starts, steps = _starts_and_steps(node)
     lowest = [
-        start + min(step, 0) * (taken - 1)
-        for start, step, taken in zip(starts, steps, dy.shape, strict=True)
+        start + min(step, 0) * (count - 1)
+        for start, step, count in zip(starts, steps, dy.shape, strict=True)
     ]
     upwards = flip(dy, [axis for axis, step in enumerate(steps) if step < 0])
     placed = dilate(upwards, [abs(step) for step in steps])
@@ -146,9 +143,9 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the pads off; copies of elements in them return to the elements.
+    """Cut the pads off; copies of elements in them are added to the elements.
 
-    The constant that fills pads receives what they received.
+    A constant fill receives the sum of the pads' cotangents.
     """
     begins, ends = _pads(node)
     mode = node.attribute("mode")
@@ -164,7 +161,7 @@ def pad_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CenterCropPad", versions=(18,))
 def center_crop_pad(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Pad what was cropped and crop what was padded; the odd element is the last one."""
+    """Pad cropped axes and crop padded ones; an odd element is the last one."""
     missing = [into - out for into, out in zip(node.x.shape, dy.shape, strict=True)]
     begins = [n // 2 if n > 0 else -(-n // 2) for n in missing]
     return pad(dy, begins, [n - begin for n, begin in zip(missing, begins, strict=True)])
@@ -181,7 +178,7 @@ def _returned(op: Builder, node: Node, dy: Value) -> Value:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """First place taken, counted from the front, and step of each axis."""
+    """First selected place, counted from the front, and step of each axis."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
@@ -199,7 +196,7 @@ def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
 
 
 def _pads(node: Node) -> tuple[list[int], list[int]]:
-    """Pads before and after each axis; the input ``axes`` names those that have some."""
+    """Pads before and after each axis; the input ``axes`` names the padded axes."""
     rank = node.x.rank
     pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
     named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
@@ -222,7 +219,7 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """The inner part plus what its elements' copies in the pads received, by a 0/1 matrix."""
+    """Sum the inner part and the copies of its elements in the pads, by a 0/1 matrix."""
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin
@@ -249,7 +246,7 @@ def dequantize_linear(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _summed(terms: Value, scale: Value, node: Node) -> Value:
-    """Over all elements that share a scale: the tensor's, an axis's, or a block's."""
+    """Sum over all elements that share a scale: the tensor's, an axis's, or a block's."""
     op = terms.op
     if scale.rank == 0 or scale.size == 1:
         return op.reduce("ReduceSum", terms, range(terms.rank), keepdims=False)

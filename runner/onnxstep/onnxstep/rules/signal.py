@@ -9,25 +9,25 @@ from onnxstep.builder import Builder, Value
 from onnxstep.registry import Cotangents, Node, gradient, refused, zero
 from onnxstep.windows import Window, convolve, one_hot_kernels
 
-# The axis became an input, and may be negative, from this version on.
+# First version whose axis is an input, which may be negative.
 _AXIS_IS_INPUT = 20
 
-# Filters are drawn between whole bins of the spectrum.
+# Mel filters start and end at whole bins of the spectrum.
 zero("MelWeightMatrix", versions=(17,))
 refused(
     "STFT",
     versions=(17,),
-    reason="the overlapping frames are not put together again; a Conv with windowed cosines and "
-    "sines gives the same and is differentiated",
+    reason="no rule joins its overlapping frames; a Conv with windowed cosines and sines gives "
+    "the same and is differentiated",
 )
 
 
 @gradient("DFT", versions=(17, 20))
 def dft(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The conjugate transpose of the transform: dx = L F⁻¹ dy, of the inverse: dx = F dy / L.
+    """The transform's conjugate transpose: dx = L F⁻¹ dy, of the inverse: dx = F dy / L.
 
-    What a one-sided result leaves out counts as zero, so does what was cut from x; a real x takes
-    the real part.
+    Values omitted from a one-sided result, and cut off from x, count as zero. A real x receives the
+    real part.
     """
     axis = _axis(op, node) % node.x.rank
     if node.attribute("inverse") and node.attribute("onesided"):
@@ -40,7 +40,7 @@ def dft(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
-    """For real y from half of a spectrum: dx = w F dy / L; w is 2 for what stands for a pair."""
+    """For real y, from half of a spectrum: dx = w F dy / L; w is 2 for mirrored values."""
     length = _length(node, dy.shape[axis])
     weights = np.full(length // 2 + 1, 2 / length)
     weights[0] = 1 / length
@@ -53,7 +53,7 @@ def _from_half(op: Builder, node: Node, dy: Value, axis: int) -> Value:
 
 
 def _fitted(dx: Value, shape: tuple[int, ...]) -> Value:
-    """Cut or padded with zeros at the ends, where the transform did the opposite to x."""
+    """Cut or padded with zeros at the ends, the opposite of the transform's change to x."""
     ends = [into - out for into, out in zip(shape, dx.shape, strict=True)]
     return pad(dx, [0] * dx.rank, ends)
 
@@ -79,7 +79,7 @@ def _transform(op: Builder, x: Value, length: int, axis: int, **attributes: int)
 
 @gradient("Col2Im", versions=(18,))
 def col2im(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The patches of dy, which a depthwise convolution with one-hot kernels cuts out."""
+    """The patches of dy, cut out by a depthwise convolution with one-hot kernels."""
     block = node.constant(2, "block_shape")
     assert block is not None
     view = _blocks(node, tuple(int(size) for size in block))

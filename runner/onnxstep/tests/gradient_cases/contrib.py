@@ -26,7 +26,7 @@ def _case(
     **fields: Any,
 ) -> Case:
     """Inputs stand in the given order, or at those of ``places`` that are given."""
-    given = {*shapes, *fields.get("held", {})}
+    given = {*shapes, *fields.get("constants", {})}
     inputs = [place if place in given else "" for place in places]
     while inputs and not inputs[-1]:
         inputs.pop()
@@ -35,22 +35,22 @@ def _case(
 
 
 def _heads(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("held", "outputs") if key in options}
+    fields = {key: options.pop(key) for key in ("constants", "outputs") if key in options}
     places = ("q", "k", "v", "b", "mask", "added")
     return _case("MultiHeadAttention", name, shapes, {"num_heads": 2, **options}, places, **fields)
 
 
 def _packed(name: str, shapes: Mapping[str, tuple[int, ...]], **options: Any) -> Case:
-    fields = {key: options.pop(key) for key in ("held", "runtime_flaw") if key in options}
+    fields = {key: options.pop(key) for key in ("constants", "runtime_flaw") if key in options}
     places = ("x", "w", "b", "mask", "past", "added")
     return _case("Attention", name, shapes, {"num_heads": 2, **options}, places, **fields)
 
 
 def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **options: Any) -> Case:
     shapes = {"x": x, "cos": (6, 2), "sin": (6, 2)}
-    held = {"positions": np.asarray(positions, np.int64)}
+    constants = {"positions": np.asarray(positions, np.int64)}
     places = ("x", "positions", "cos", "sin")
-    return _case("RotaryEmbedding", name, shapes, options, places, held=held, opset=opset)
+    return _case("RotaryEmbedding", name, shapes, options, places, constants=constants, opset=opset)
 
 
 def _grouped(
@@ -59,29 +59,29 @@ def _grouped(
     """Four heads over two of keys and values, three positions long."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
-    held: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
+    constants: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
     if past is not None:
-        held |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
+        constants |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
     if options.get("do_rotary"):
-        held |= {"cos": np.cos(angles), "sin": np.sin(angles)}
+        constants |= {"cos": np.cos(angles), "sin": np.sin(angles)}
     places = ["q", "k", "v", "past_k", "past_v", *("lengths", "total", "cos", "sin")]
     heads = {"num_heads": 4, "kv_num_heads": 2, **options}
     places += ["positions", "added"]
-    return _case("GroupQueryAttention", name, shapes, heads, places, held=held, **fields)
+    return _case("GroupQueryAttention", name, shapes, heads, places, constants=constants, **fields)
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
     """Five rows of 20 numbers in two blocks of 16."""
     numbers = np.random.default_rng(bits)
-    held = {
+    constants = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),
         "scales": numbers.uniform(0.5, 1.5, (5, 2)) / 2**bits,
     }
     shapes = {"x": (2, 3, 20)} | ({"b": (5,)} if bias else {})
     places = ("x", "codes", "scales", "zeros", "groups", "b")
     attributes = {"K": 20, "N": 5, "bits": bits, "block_size": 16}
-    held |= {} if zeros is None else {"zeros": zeros}
-    return _case("MatMulNBits", name, shapes, attributes, places, held=held)
+    constants |= {} if zeros is None else {"zeros": zeros}
+    return _case("MatMulNBits", name, shapes, attributes, places, constants=constants)
 
 
 GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
@@ -159,15 +159,15 @@ CASES = [
     _heads("plain", HEADS),
     _heads("bias_and_scale", {**HEADS, "b": (14,)}, scale=0.6),
     _heads("causal", {**HEADS, "k": (2, 3, 4), "v": (2, 3, 6)}, unidirectional=1),
-    _heads("mask", {**HEADS, "b": (14,)}, held={"mask": KEEP}),
-    _heads("lengths", HEADS, held={"mask": np.array([3, 5], np.int32)}),
-    _heads("added", {**HEADS, "added": (1, 2, 3, 5)}, held={"mask": KEEP}),
+    _heads("mask", {**HEADS, "b": (14,)}, constants={"mask": KEEP}),
+    _heads("lengths", HEADS, constants={"mask": np.array([3, 5], np.int32)}),
+    _heads("added", {**HEADS, "added": (1, 2, 3, 5)}, constants={"mask": KEEP}),
     _heads("present", {**HEADS, "b": (14,)}, outputs=3),
     _packed("plain", PACKED, runtime_flaw="ONNX Runtime 1.31: crashes where the bias is left out"),
     _packed("bias", {**PACKED, "b": (12,)}, scale=0.6),
     _packed("causal", {**PACKED, "b": (12,)}, unidirectional=1),
-    _packed("mask", {**PACKED, "b": (12,)}, held={"mask": KEEP[:, :3]}),
-    _packed("lengths", {**PACKED, "b": (12,)}, held={"mask": np.array([3, 1], np.int32)}),
+    _packed("mask", {**PACKED, "b": (12,)}, constants={"mask": KEEP[:, :3]}),
+    _packed("lengths", {**PACKED, "b": (12,)}, constants={"mask": np.array([3, 1], np.int32)}),
     _packed("added", {**PACKED, "b": (12,), "added": (2, 2, 3, 3)}),
     _packed("widths", {"x": (2, 3, 5), "w": (5, 14), "b": (14,)}, qkv_hidden_sizes=[4, 4, 6]),
     _rotary("flat", (2, 3, 8), [[0, 1, 4], [3, 1, 1]]),

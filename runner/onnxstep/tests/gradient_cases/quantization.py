@@ -13,7 +13,7 @@ CASES = [
         "DequantizeLinear",
         {"scale": shape},
         attributes,
-        held={"x": NUMBERS, "zero": RNG.integers(-3, 3, shape).astype(np.int8)},
+        constants={"x": NUMBERS, "zero": RNG.integers(-3, 3, shape).astype(np.int8)},
         inputs=("x", "scale", "zero"),
         low=0.1,
         opset=opset,

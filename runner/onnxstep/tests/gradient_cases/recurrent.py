@@ -45,7 +45,7 @@ def _case(
         op_type,
         {key: shape for key, shape in shapes.items() if key in chosen},
         {"hidden_size": HIDDEN, **options},
-        held={"lengths": np.array(lengths, np.int32)} if lengths else {},
+        constants={"lengths": np.array(lengths, np.int32)} if lengths else {},
         inputs=places,
         name=name,
         runtime_flaw=NO_BATCH_FIRST if batch_first else "",

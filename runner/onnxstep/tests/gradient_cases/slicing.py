@@ -14,8 +14,8 @@ FIRST = np.iinfo(np.int64).min
 
 def _slice(name: str, shape: tuple[int, ...], *bounds: list[int], **other: Any) -> Case:
     names = ("starts", "ends", "axes", "steps")
-    held = {key: ints(*numbers) for key, numbers in zip(names, bounds, strict=False)}
-    return Case("Slice", {"x": shape}, held=held, name=name, **other)
+    constants = {key: ints(*numbers) for key, numbers in zip(names, bounds, strict=False)}
+    return Case("Slice", {"x": shape}, constants=constants, name=name, **other)
 
 
 def _pad(name: str, pads: list[int], mode: str = "constant", **other: Any) -> Case:

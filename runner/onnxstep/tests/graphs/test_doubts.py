@@ -24,7 +24,7 @@ def said(model: onnx.ModelProto) -> list[str]:
 CASES = {
     "merged by tracing": (
         separated(merged()),
-        ["2 tensors", "1.norm.weight, 1.norm.bias", "Identity"],
+        ["2 equal tensors", "1.norm.weight, 1.norm.bias", "Identity"],
     ),
     "merged, and the names are gone": (
         without_identities(),
@@ -32,11 +32,11 @@ CASES = {
     ),
     "rows of a table": (
         optimised({"embedding_1": ORIGIN}, {"embedding_1": ROWS}),
-        ["are trained in their place: embedding_1 (of wpe.weight)", "optimize=False"],
+        ["are trained instead: embedding_1 (of wpe.weight)", "optimize=False"],
     ),
     "repeated rows of a table": (
         optimised({"embedding_1": ORIGIN}, {"embedding_1": np.repeat(ROWS[:1], 8, 0)}),
-        ["stay as they are: embedding_1 (of wpe.weight)", "optimize=False"],
+        ["do not change: embedding_1 (of wpe.weight)", "optimize=False"],
     ),
     "a turned weight": (optimised({"val_1": ["1.weight"]}, {"val_1": ROWS}), []),
     "a mask": (optimised({"where": ["arange", "ge"]}, {"where": ZEROS}), []),
@@ -46,7 +46,7 @@ CASES = {
             "<float[4] w = {0.12345678, 0.2, 0.3, 0.4}, float p = {0.7}> "
             "{ h = Mul(x, w) y = Mul(h, p) }"
         ),
-        ["look written", "p; name", "wrt"],
+        ["look typed", "p; name", "wrt"],
     ),
 }
 
