@@ -124,10 +124,15 @@ hourly_components = st.builds(
     Component, label=st.just("K80"), amount=amounts, count=st.integers(1, 8).map(Decimal)
 )
 premiums = st.builds(Component, label=st.just("Skylake premium"), percent=figures("0", "40"))
-other_components = st.builds(
-    lambda per, amount: Component(label=f"a {per}", per=per, amount=amount),
-    per=st.sampled_from(("gb-month", "gb", "run")),
-    amount=amounts,
+other_components = st.one_of(
+    st.builds(
+        lambda per, amount: Component(label=f"a {per}", per=per, amount=amount),
+        per=st.sampled_from(("gb-month", "gb", "run")),
+        amount=amounts,
+    ),
+    st.builds(
+        Component, label=st.just("disk"), per=st.just("gb-month"), amount=amounts, billing=rules
+    ),
 )
 no_upfront = st.builds(
     Commitment,
@@ -151,13 +156,25 @@ partial_upfront = st.builds(
     hourly=amounts,
     utilisation=shares,
 )
-commitments = st.one_of(no_upfront, partial_upfront, all_upfront)
+
+
+@st.composite
+def covering_commitments(draw: st.DrawFn) -> Commitment:
+    """Commitments for some machines at once, a fraction of one too, with a price of others."""
+    terms = draw(st.one_of(no_upfront, partial_upfront, all_upfront))
+    priced = {"on_demand_hourly": terms.by_the_hour + draw(amounts), "machines": draw(covered)}
+    return Commitment.model_validate({**terms.model_dump(), **priced})
+
+
+covered = figures("0.25", "20", "0.25")
+commitments = st.one_of(no_upfront, partial_upfront, all_upfront, covering_commitments())
 
 
 # Made once: strategies made while drawing cost most of the time of a test.
 _kinds = st.sampled_from(("on-demand", "spot", "managed", "marketplace", "reserved"))
 _parts = tuple(st.none() | part for part in (hourly_components, premiums, other_components))
 _pauses = st.none() | uninterrupting
+_discounts = st.sampled_from((None, "gce-n1"))
 _working_seconds = st.none() | figures("1", "1e5")
 
 
@@ -166,6 +183,9 @@ def rented_plans(draw: st.DrawFn) -> Price:
     """Rented plans of every kind, without credit: an amount, a commitment or components alone."""
     kind, start, pauses, working = map(draw, (_kinds, starts, _pauses, _working_seconds))
     hourly, premium, other = map(draw, _parts)
+    terms = draw(commitments) if kind == "reserved" else None
+    if terms is not None and terms.on_demand_hourly is not None:
+        premium = None
     if kind == "managed" and hourly is None:
         hourly = draw(hourly_components)
     begun = start.seconds
@@ -173,7 +193,8 @@ def rented_plans(draw: st.DrawFn) -> Price:
     return plan(
         plan=kind,
         amount=draw(amounts) if kind not in {"managed", "reserved"} else None,
-        commitment=draw(commitments) if kind == "reserved" else None,
+        commitment=terms,
+        sustained_use=draw(_discounts) if kind == "on-demand" else None,
         components=[part for part in (hourly, premium, other) if part is not None],
         billing=draw(rules),
         start=start,

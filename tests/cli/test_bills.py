@@ -11,14 +11,41 @@ from typing import Any
 
 import pytest
 
+from analysis.test_tokens import project
 from epochcost.cli.app import main
+from tiny_decoders import DECODER_SPEC
 
 HEAD = 'provider = "A"\nsource = "a test"\nas_of = 2026-01-01\n'
 PRICES = {
     "n1": 'plan = "on-demand"\namount = 0.5672\nsustained_use = "gce-n1"\n',
     "spot": 'plan = "spot"\namount = 1\nbilling = "prorated"\nfree_if_taken_back_seconds = 3600\n'
     "[interruptions]\nrate_per_hour = 1\ncheckpoint_interval_seconds = 7200\n",
+    "plan": 'plan = "savings-plan"\n[commitment]\nterm_months = 12\npayment = "all-upfront"\n'
+    "upfront = 211992\non_demand_hourly = 36.30\n",
+    "worker": 'plan = "on-demand"\namount = 4.176\nbilling = { increment_seconds = 1 }\n'
+    '[[components]]\nlabel = "disk"\nper = "gb-month"\ncount = 20\namount = 0.10138824\n'
+    "billing = { increment_seconds = 300 }\n",
 }
+# With the long prices from 200,000 tokens on, as the row of the issue has them.
+API = """
+id = "theirs"
+name = "tiny"
+provider = "They"
+model = "tiny"
+input_per_million = 2
+cached_input_per_million = 0.30
+cache_write_per_million = 2.5
+output_per_million = 6
+batch_percent = 50
+as_of = 2026-01-01
+source = "a test"
+[long]
+above_tokens = 199999
+input_per_million = 4
+cached_input_per_million = 0.60
+cache_write_per_million = 5
+output_per_million = 12
+"""
 
 
 @pytest.fixture
@@ -70,3 +97,61 @@ def test_a_spot_machine_that_is_taken_back_in_its_first_hour_is_free(
 ) -> None:
     """One interruption an hour, two hours of work without a save: 4.4366 of 6.3891 are paid."""
     assert round(total(ask("quote", "--price", "spot", "--duration", "2h")), 4) == Decimal("4.4366")
+
+
+def test_usage_above_a_commitment_costs_the_price_on_demand(ask: Callable[..., Any]) -> None:
+    """Of two machines for a day one is covered at 24.20 an hour, one costs 36.30 (FOCUS)."""
+    bill = ask("quote", "--price", "plan", "--duration", "24h", "--count", "2")
+    amounts = {line["label"]: Decimal(line["amount"]) for line in bill["lines"]}
+    assert amounts == {
+        "upfront, by the hour": Decimal("580.80"),
+        "on demand, above the commitment": Decimal("871.20"),
+    }
+
+
+def test_a_part_has_an_increment_of_its_own(ask: Callable[..., Any]) -> None:
+    """A worker of 2.3 s: three seconds of an H100 at $0.00116, 20 GB in steps of 5 minutes.
+
+    A GB costs $0.000011574 for five minutes, of which a month has 8,760 (docs.runpod.io,
+    Serverless, Pricing).
+    """
+    assert total(ask("quote", "--price", "worker", "--duration", "2300ms")) == Decimal("0.00371148")
+
+
+@pytest.mark.parametrize(
+    ("options", "cost"),
+    [
+        ((), "1.024"),
+        (("--cached", "96%"), "0.208"),
+        (("--cached", "90%", "--cache-write", "10%"), "0.284"),
+        (("--batch",), "0.512"),
+        (("--prompt", "199999"), "0.411998"),
+    ],
+)
+def test_a_price_by_context_with_cached_input_and_batches(
+    tmp_path: Path, ask: Callable[..., Any], options: tuple[str, ...], cost: str
+) -> None:
+    """2, 6 and 0.30 dollars a million below 200,000 tokens, twice as much from there on."""
+    project(tmp_path)
+    write(tmp_path / "specs/models/tiny.toml", DECODER_SPEC.replace("= 256", "= 300000"))
+    write(tmp_path / "specs/apis/theirs.toml", API)
+    usual = ("--model", "tiny", "--requests", "1/s", "--prompt", "250000", "--output", "2000")
+    answer = ask("tokens", *usual, *options)
+    tokens = Decimal(answer["prompt_tokens"] + answer["output_tokens"])
+    million = Decimal(answer["apis"][0]["per_million_tokens"])
+    assert round(million * tokens / 1_000_000, 9) == Decimal(cost)
+
+
+def test_rent_or_buy_counts_sustained_use(tmp_path: Path, ask: Callable[..., Any]) -> None:
+    """At 150 dollars a month, buying is cheaper above 285 hours, and without discount above 264."""
+    own = "purchase = 1800\nyears = 1\nutilisation = 0.5\npower_watts = 1\n"
+    text = f'id = "own"\nhardware = "box"\nplan = "owned"\n{HEAD}[owned]\n{own}'
+    write(tmp_path / "specs/prices/own.toml", f"{text}electricity_per_kwh = 0\n")
+    listed = PRICES["n1"].replace('sustained_use = "gce-n1"\n', "")
+    write(tmp_path / "specs/prices/list.toml", f'id = "list"\nhardware = "box"\n{HEAD}{listed}')
+    answer = ask("break-even", "--own", "own", "--rent", "n1", "--rent", "list")
+    hours = {
+        rented["price"]: round(Decimal(rented["break_even_hours_per_month"]), 1)
+        for rented in answer["rented"]
+    }
+    assert hours == {"n1": Decimal("284.9"), "list": Decimal("264.5")}

@@ -39,7 +39,8 @@ class Requests:
     """Requests a second, their lengths in tokens, and the bounds on answers.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two.
-    ``cached_share`` of each prompt is already cached, such as earlier turns or a system prompt.
+    ``cached_share`` of each prompt is already cached, such as earlier turns or a system prompt;
+    ``written_share`` is cached for later prompts. ``batch``: answers may take a day.
     """
 
     per_second: Decimal
@@ -48,6 +49,8 @@ class Requests:
     first_seconds: Decimal | None = None
     token_seconds: Decimal | None = None
     cached_share: Decimal = Decimal(0)
+    written_share: Decimal = Decimal(0)
+    batch: bool = False
 
     @property
     def tokens(self) -> int:
@@ -302,7 +305,8 @@ def api_per_million(api: ApiPrice, requests: Requests) -> Decimal:
 
 def api_request(api: ApiPrice, requests: Requests) -> Decimal:
     """The API's price of one request."""
-    return api.request(requests.prompt, requests.output, requests.cached_share)
+    shares = requests.cached_share, requests.written_share
+    return api.request(requests.prompt, requests.output, *shares, batch=requests.batch)
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:

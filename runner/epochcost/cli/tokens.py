@@ -83,6 +83,12 @@ def tokens(
     cached: Annotated[
         str, typer.Option(help="Share of a prompt that earlier requests had, too: 60%.")
     ] = "0%",
+    cache_write: Annotated[
+        str, typer.Option(help="Share of a prompt that an API keeps for later ones: 10%.")
+    ] = "0%",
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Answers may take a day: batch prices of APIs.")
+    ] = False,
     precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "bf16",
     software: Annotated[
         Software | None,
@@ -101,7 +107,10 @@ def tokens(
     Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
     bounds = _bound(ttft, "ttft"), _bound(tpot, "tpot")
-    traffic = Requests(_rate(requests), prompt, output, *bounds, _cached(cached))
+    shares = _prompt_share(cached, "cached"), _prompt_share(cache_write, "cache-write")
+    if sum(shares) > 1:
+        raise InputError("cache-write: expected at most the share that is not cached")
+    traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
     answer = token_answer(inputs_to_read(results), model, traffic, precision, software, devices)
     if form == "json":
         print_json(answer_as_json(answer))
@@ -109,11 +118,11 @@ def tokens(
         _show(answer, show_all=show_all, wide=wide)
 
 
-def _cached(text: str) -> Decimal:
+def _prompt_share(text: str, name: str) -> Decimal:
     """The share of a prompt; raises InputError for one below 0 or above 100 %."""
-    share = parse_share(text, "cached")
+    share = parse_share(text, name)
     if not 0 <= share <= 1:
-        raise InputError(f"cached: expected a share from 0 to 100%, got {text!r:.80}")
+        raise InputError(f"{name}: expected a share from 0 to 100%, got {text!r:.80}")
     return share
 
 
@@ -172,9 +181,10 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     """The answer: the cheapest way, how sure, the cheapest of the other kind, and who wins when."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     cached = f" ({share(float(traffic.cached_share))} cached)" if traffic.cached_share else ""
+    batch = ", in batches" if traffic.batch else ""
     yield (
         f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
-        f"{cached} and {traffic.output:,} written"
+        f"{cached} and {traffic.output:,} written{batch}"
     )
     best = next(iter(answer.ways), None)
     if isinstance(best, ServingOffer):

@@ -20,6 +20,8 @@ def answer_as_json(answer: TokenAnswer) -> dict[str, Any]:
         "prompt_tokens": traffic.prompt,
         "output_tokens": traffic.output,
         "cached_share": traffic.cached_share,
+        "cache_write_share": traffic.written_share,
+        "batch": traffic.batch,
         "first_token_seconds_at_most": traffic.first_seconds,
         "token_seconds_at_most": traffic.token_seconds,
         "choice": odds.choice if odds else None,

@@ -6,13 +6,21 @@ docs/decisions/0005-bills.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
-from epochcost.cost.rented import compute_charge, hourly_lines, job_lines, share_lines
+from epochcost.cost.rented import (
+    ChargedMachines,
+    RentedUsage,
+    compute_charge,
+    hourly_lines,
+    job_lines,
+    share_lines,
+)
 from epochcost.cost.schedule import (
     Schedule,
     expected_schedule,
@@ -44,9 +52,11 @@ def quote(
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
             return _owned(price, usage)
-        rule = billing or price.billing_rule
-        schedule = expected_schedule(price, usage.duration_seconds, rule)
-        return _quote_scheduled(price, schedule, usage, credited=credited)
+
+        def lay_out(rule: Billing) -> Schedule:
+            return expected_schedule(price, usage.duration_seconds, rule)
+
+        return _scheduled(price, billing or price.billing_rule, lay_out, usage, credited=credited)
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
@@ -57,19 +67,30 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
+    if price.owned is not None:
+        return quote(price, usage, credited=False)
+
+    def lay_out(rule: Billing) -> Schedule:
+        seconds = usage.duration_seconds
+        varied = schedule_quantile(price, seconds, rule, probability)
+        return varied or expected_schedule(price, seconds, rule)
+
     with exact_arithmetic():
-        if price.owned is None:
-            seconds, rule = usage.duration_seconds, price.billing_rule
-            schedule = schedule_quantile(price, seconds, rule, probability)
-            if schedule is not None:
-                _refuse_unpriced_egress(price, usage)
-                return _quote_scheduled(price, schedule, usage, credited=False)
-    return quote(price, usage, credited=False)
+        _refuse_unpriced_egress(price, usage)
+        return _scheduled(price, price.billing_rule, lay_out, usage, credited=False)
 
 
-def _quote_scheduled(price: Price, schedule: Schedule, usage: Usage, *, credited: bool) -> Quote:
-    """Bill a rented plan's machines that run by a schedule; errors are as of ``quote``."""
-    lines = tuple(job_lines(price, schedule, usage.machines, usage.runs, usage.egress_gb))
+def _scheduled(
+    price: Price,
+    rule: Billing,
+    lay_out: Callable[[Billing], Schedule],
+    usage: Usage,
+    *,
+    credited: bool,
+) -> Quote:
+    """Bill a rented plan by the schedule of a rule; errors are as of ``quote``."""
+    schedule = lay_out(rule)
+    lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
     elapsed = schedule.elapsed_seconds * usage.runs
     bill = _quote_of(price, lines, elapsed)
     if price.credit is None or not credited:
@@ -93,7 +114,7 @@ def share(price: Price, usage: Usage) -> Quote:
         if price.owned is not None:
             return _owned(price, usage)
         schedule = shared_schedule(usage.duration_seconds)
-        lines = tuple(share_lines(price, schedule, usage.machines, usage.runs, usage.egress_gb))
+        lines = tuple(share_lines(price, schedule, _rented(usage)))
         return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
 
 
@@ -110,9 +131,14 @@ def quote_at_rate(
         if usage.egress_gb > 0:
             raise InputError("egress: expected a price plan with a price per GB, got a bare rate")
         schedule = single_start_schedule(usage.duration_seconds, billing)
-        lines = tuple(hourly_lines([compute_charge(rate_per_hour)], schedule, usage.machines))
+        charged = ChargedMachines(usage.machines, [compute_charge(rate_per_hour)])
+        lines = tuple(hourly_lines([charged], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs
     return Quote(lines, currency, None, assumed=False, elapsed_seconds=elapsed)
+
+
+def _rented(usage: Usage) -> RentedUsage:
+    return RentedUsage(usage.count, usage.runs, usage.egress_gb)
 
 
 def _owned(price: Price, usage: Usage) -> Quote:

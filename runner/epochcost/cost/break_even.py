@@ -182,8 +182,11 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
     if not speed.is_finite() or speed <= 0:
         raise InputError(f"speed: expected a finite number above 0, got {speed:.6g}")
     with exact_arithmetic():
-        hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
         terms = price.commitment
+        if terms is not None and terms.on_demand_hourly is not None:
+            alone = terms.model_copy(update={"on_demand_hourly": None})
+            price = price.model_copy(update={"commitment": alone})
+        hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
         if terms is None:
             shares, month = price.month_shares, HOURS_PER_BILLED_MONTH * speed
             return MonthlyCost(Decimal(0), hour / speed, shares, month)

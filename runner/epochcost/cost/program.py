@@ -21,11 +21,11 @@ from typing import Any
 from epochcost.cost.lines import Line
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
-from epochcost.cost.rented import job_lines, share_lines
-from epochcost.cost.schedule import expected_schedule, shared_schedule
+from epochcost.cost.rented import RentedUsage, job_lines, share_lines
+from epochcost.cost.schedule import Schedule, expected_schedule, shared_schedule
 from epochcost.cost.tracing import Condition, Expression, symbol
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Owned
+from epochcost.specs.terms import Billing, Owned
 
 Json = Any
 FORMAT = 1
@@ -74,8 +74,12 @@ def bill_program(price: Price) -> Program:
             return _owned_program(price, price.owned)
         traced, inputs = _interruptible(price)
         egress_gb = _egress(price, inputs)
-        schedule = expected_schedule(traced, _SECONDS, price.billing_rule)
-        lines = job_lines(traced, schedule, _COUNT * _RUNS, _RUNS, egress_gb)
+
+        def lay_out(rule: Billing) -> Schedule:
+            return expected_schedule(traced, _SECONDS, rule)
+
+        schedule, usage = lay_out(price.billing_rule), RentedUsage(_COUNT, _RUNS, egress_gb)
+        lines = job_lines(traced, schedule, usage, lay_out)
         return _program(price, inputs, lines, schedule.elapsed_seconds * _RUNS)
 
 
@@ -89,7 +93,8 @@ def share_program(price: Price) -> Program:
             return _owned_program(price, price.owned)
         inputs: dict[str, Decimal] = {}
         egress_gb = _egress(price, inputs)
-        lines = share_lines(price, shared_schedule(_SECONDS), _COUNT * _RUNS, _RUNS, egress_gb)
+        usage = RentedUsage(_COUNT, _RUNS, egress_gb)
+        lines = share_lines(price, shared_schedule(_SECONDS), usage)
         return _program(price, inputs, lines, _SECONDS * _RUNS)
 
 

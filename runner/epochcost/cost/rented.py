@@ -6,7 +6,7 @@ long is billed is decided by `cost.schedule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -15,11 +15,11 @@ from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
 from epochcost.cost.sustained import discounted_seconds
-from epochcost.cost.tracing import is_zero
+from epochcost.cost.tracing import is_zero, maximum, minimum
 from epochcost.errors import InputError
 from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
-from epochcost.specs.terms import COMMITTED, COMPUTE, Commitment, Component
+from epochcost.specs.terms import COMMITTED, COMPUTE, Billing, Commitment, Component, rule_of
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
 # Whole numbers, but as symbols.
@@ -88,17 +88,94 @@ def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
     At utilisation u each used hour carries 1/u - 1 idle ones, so that it costs
     (upfront / (months x 730 h) + hourly) / u.
     """
-    by_the_hour = terms.upfront / (terms.term_months * HOURS_PER_BILLED_MONTH)
-    paid = [
-        HourlyCharge(COMMITTED, label, quantized_positive(rate))
-        for label, rate in (("upfront, by the hour", by_the_hour), ("commitment", terms.hourly))
-        if rate > 0
-    ]
-    yield from paid
+    yield from _payments(terms)
     idle = quantized(1 / terms.utilisation - 1)
     if idle > 0:
-        rate = sum((part.rate for part in paid), Decimal(0))
-        yield HourlyCharge(COMMITTED, "commitment, idle hours", rate, idle)
+        yield HourlyCharge(COMMITTED, "commitment, idle hours", _paid_by_the_hour(terms), idle)
+
+
+def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
+    return tuple(
+        HourlyCharge(COMMITTED, label, quantized_positive(rate))
+        for label, rate in (
+            ("upfront, by the hour", terms.by_the_hour - terms.hourly),
+            ("commitment", terms.hourly),
+        )
+        if rate > 0
+    )
+
+
+def _paid_by_the_hour(terms: Commitment) -> Decimal:
+    return sum((part.rate for part in _payments(terms)), _ZERO)
+
+
+@dataclass(frozen=True, slots=True)
+class RentedUsage:
+    """Machines at once, the runs that each does in a row, and the gigabytes that leave; in all."""
+
+    count: Count
+    runs: Count
+    egress_gb: Decimal
+
+    @property
+    def machines(self) -> Count:
+        """The runs of single machines, at once or in a row."""
+        return self.count * self.runs
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedMachines:
+    """Charges by the hour, and the number of machines, over all runs, that have them."""
+
+    machines: Count
+    charges: Sequence[HourlyCharge]
+
+    @property
+    def hourly(self) -> Decimal:
+        """The cost of an hour of one machine."""
+        return sum((charge.hourly for charge in self.charges), _ZERO)
+
+    def cost(self, seconds: Decimal) -> Decimal:
+        """The cost of so many seconds of all machines."""
+        return sum((line.amount for line in self.lines(seconds)), _ZERO)
+
+    def lines(self, seconds: Decimal) -> Iterator[Line]:
+        """The line of each charge for so many seconds."""
+        for charge in self.charges:
+            hours = _hours(seconds if charge.units == 1 else seconds * charge.units)
+            amount = quantized(charge.amount(seconds) * self.machines)
+            quantity = quantized(hours * self.machines)
+            yield Line(charge.label, quantity, charge.unit, charge.rate, amount)
+
+
+def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
+    """The charges by the hour, grouped by the machines that have them.
+
+    A commitment with a price on demand covers some machines: these have its payments, unused ones
+    of it have them, too, and those above it cost the price on demand.
+    """
+    charges, terms = hourly_charges(price), price.commitment
+    if terms is None or terms.on_demand_hourly is None:
+        if charges:
+            yield ChargedMachines(usage.machines, charges)
+        return
+    committed = [charge for charge in charges if charge.name == COMMITTED]
+    payments = committed[: len(_payments(terms))]
+    hour, label = _paid_by_the_hour(terms), "commitment, unused machines"
+    above = quantized_positive(terms.on_demand_hourly)
+    covers, count = quantized(terms.machines), usage.count * Decimal(1)
+    for number, group in (
+        (minimum(count, covers), payments),
+        (covers, committed[len(payments) :]),
+        (maximum(covers - count, _ZERO), [HourlyCharge(COMMITTED, label, hour)]),
+        (
+            maximum(count - covers, _ZERO),
+            [HourlyCharge(COMPUTE, "on demand, above the commitment", above)],
+        ),
+        (count, [charge for charge in charges if charge.name != COMMITTED]),
+    ):
+        if group and not is_zero(number):
+            yield ChargedMachines(number * usage.runs, group)
 
 
 def _premiums(
@@ -114,55 +191,56 @@ def _premiums(
 
 
 def job_lines(
-    price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
+    price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job that runs by a schedule, on ``machines`` in all of its ``runs``."""
-    discount = discounted_seconds(schedule.billed_seconds, runs, price.month_shares)
-    yield from hourly_lines(hourly_charges(price), schedule, machines, discount)
-    yield from _storage_lines(price, schedule, machines)
-    yield from _egress_lines(price, egress_gb)
-    yield from _run_lines(price, runs)
-    yield from _failure_lines(price, schedule, machines)
+    """All lines of a job whose runs have a schedule; ``lay_out`` gives it by another rule."""
+    yield from _discounted_lines(price, schedule, usage)
+    yield from _storage_lines(price, schedule, usage.machines, lay_out)
+    yield from _egress_lines(price, usage.egress_gb)
+    yield from _run_lines(price, usage.runs)
+    yield from _failure_lines(price, schedule, usage.machines)
 
 
-def share_lines(
-    price: Price, schedule: Schedule, machines: Count, runs: Count, egress_gb: Decimal
-) -> Iterator[Line]:
+def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
     """The lines of a share of a longer job; raises InputError where nothing is by the hour."""
-    parts = hourly_charges(price)
-    if not parts:
+    if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
-    discount = discounted_seconds(schedule.billed_seconds, runs, price.month_shares)
-    yield from hourly_lines(parts, schedule, machines, discount)
-    yield from _storage_lines(price, schedule, machines)
-    yield from _egress_lines(price, egress_gb)
+    yield from _discounted_lines(price, schedule, usage)
+    yield from _storage_lines(price, schedule, usage.machines, lambda _: schedule)
+    yield from _egress_lines(price, usage.egress_gb)
+
+
+def _discounted_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
+    discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
+    charged = tuple(charged_machines(price, usage))
+    yield from hourly_lines(charged, schedule, usage.machines, discount)
 
 
 def hourly_lines(
-    parts: Sequence[HourlyCharge],
+    charged: Sequence[ChargedMachines],
     schedule: Schedule,
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """List each part for the time of work, then all for each other use of time, in order.
+    """List each charge for the time of work, then all for each other use of time, in order.
 
-    The last line takes ``discounted`` seconds off.
-
-    The later amounts are what the bill of all time so far exceeds the lines before by: rounding
-    each by itself could let a bill fall by one unit of the last decimal as time grows.
+    The last line takes ``discounted`` seconds off. The later amounts are what the bill of all time
+    so far exceeds the lines before by: rounding each by itself could let a bill fall by one unit of
+    the last decimal as time grows.
     """
-    if not parts:
+    if not charged:
         return
-    so_far, amounts = schedule.used_seconds, _amounts(parts, schedule.used_seconds)
-    for part, amount in zip(parts, amounts, strict=True):
-        quantity = _hours(so_far if part.units == 1 else so_far * part.units)
-        yield Line(part.label, quantity * machines, part.unit, part.rate, amount * machines)
+    so_far = schedule.used_seconds
+    used = [line for group in charged for line in group.lines(so_far)]
+    yield from used
+    cost = sum((line.amount for line in used), _ZERO)
     for label, until in _later_uses(schedule, discounted):
-        rate = sum((part.hourly for part in parts), Decimal(0))
-        hours, later = _hours(until) - _hours(so_far), _amounts(parts, until)
-        amount = sum(later, Decimal(0)) - sum(amounts, Decimal(0))
-        yield Line(label, hours * machines, "hour", rate, amount * machines)
-        so_far, amounts = until, later
+        hours = (_hours(until) - _hours(so_far)) * machines
+        before, cost = cost, sum((group.cost(until) for group in charged), _ZERO)
+        rates = [group.hourly * group.machines for group in charged]
+        rate = charged[0].hourly if len(charged) == 1 else sum(rates, _ZERO) / machines
+        yield Line(label, hours, "hour", quantized(rate), cost - before)
+        so_far = until
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
@@ -184,11 +262,16 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
         yield "sustained-use discount", schedule.billed_seconds - discounted
 
 
-def _storage_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
-    """Storage by the gigabyte-month, for all the time on the wall."""
+def _storage_lines(
+    price: Price, schedule: Schedule, machines: Count, lay_out: Callable[[Billing], Schedule]
+) -> Iterator[Line]:
+    """Storage by the gigabyte-month, for all the time on the wall, or as its own rule bills it."""
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
-            months = schedule.elapsed_seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
+            seconds = schedule.elapsed_seconds
+            if part.billing is not None:
+                seconds = lay_out(rule_of(part.billing)).billed_seconds
+            months = seconds / (HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
             quantity = quantized(part.count * months)
             yield _line(part.label, quantity, "GB-month", part.amount, machines)
 
@@ -222,7 +305,3 @@ def _line(label: str, quantity: Decimal, unit: str, rate: Decimal, times: Count 
 
 def _hours(seconds: Decimal) -> Decimal:
     return quantized(seconds / SECONDS_PER_HOUR)
-
-
-def _amounts(parts: Sequence[HourlyCharge], seconds: Decimal) -> list[Decimal]:
-    return [part.amount(seconds) for part in parts]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import (
     Identifier,
@@ -39,6 +40,9 @@ class LongPrompts(Spec):
     cached_input_per_million: NonNegative | None = Field(
         None, description="For a million tokens of prompts seen before.", examples=[0.25]
     )
+    cache_write_per_million: NonNegative | None = Field(
+        None, description="For a million tokens that are kept for later prompts.", examples=[3.125]
+    )
     output_per_million: NonNegative = Field(
         description="For a million tokens of answers.", examples=[15]
     )
@@ -59,8 +63,20 @@ class ApiPrice(NamedSpec):
     cached_input_per_million: NonNegative | None = Field(
         None, description="For a million tokens of prompts seen before.", examples=[0.075]
     )
+    cache_write_per_million: NonNegative | None = Field(
+        None,
+        description=(
+            "For a million tokens of prompts that are kept for later ones; without it as the input."
+        ),
+        examples=[0.1875],
+    )
     output_per_million: NonNegative = Field(
         description="For a million tokens of answers.", examples=[0.60]
+    )
+    batch_percent: Annotated[NonNegative, Field(lt=100)] = Field(
+        Decimal(0),
+        description="How much less requests cost that are answered within a day, in percent.",
+        examples=[50],
     )
     long: LongPrompts | None = None
     as_of: dt.date = Field(
@@ -71,7 +87,12 @@ class ApiPrice(NamedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
-    @field_validator("input_per_million", "cached_input_per_million", "output_per_million")
+    @field_validator(
+        "input_per_million",
+        "cached_input_per_million",
+        "cache_write_per_million",
+        "output_per_million",
+    )
     @classmethod
     def _of_a_million(cls, price: Decimal | None, info: ValidationInfo) -> Decimal | None:
         if info.data.get("currency") == "USD" and price:
@@ -90,17 +111,31 @@ class ApiPrice(NamedSpec):
             raise ValueError(f"should be at most the input's price, {full}")
         return cached
 
-    def request(
-        self, prompt: Decimal | int, output: Decimal | int, cached_share: Decimal = Decimal(0)
-    ) -> Decimal:
-        """The cost of a request of whose prompt a share was seen before.
+    @model_validator(mode="after")
+    def _long_no_cheaper(self) -> ApiPrice:
+        for name in ("input_per_million", "output_per_million"):
+            least = getattr(self, name)
+            if self.long is not None and getattr(self.long, name) < least:
+                raise ValueError(f"should have long.{name} at least as the usual one, {least}")
+        return self
 
-        A formula instead of a number of tokens has the usual prices.
+    def request(
+        self,
+        prompt: Decimal | int,
+        output: Decimal | int,
+        cached_share: Decimal = Decimal(0),
+        written_share: Decimal = Decimal(0),
+        *,
+        batch: bool = False,
+    ) -> Decimal:
+        """The cost of a request; shares of its prompt were seen before, or are kept for later ones.
+
+        A formula instead of a number of tokens has the usual prices. ``batch``: it may take a day.
         """
         number = isinstance(prompt, int | Decimal)
-        if number and self.long is not None and prompt > self.long.above_tokens:
-            return _request(self.long, prompt, output, cached_share)
-        return _request(self, prompt, output, cached_share)
+        long = self.long if number and self.long and prompt > self.long.above_tokens else None
+        cost = _request(long or self, prompt, output, cached_share, written_share)
+        return cost * (1 - self.batch_percent / 100) if batch and self.batch_percent else cost
 
 
 class ApiTable(NamedSpec):
@@ -123,8 +158,13 @@ def _request(
     prompt: Decimal | int,
     output: Decimal | int,
     cached_share: Decimal,
+    written_share: Decimal,
 ) -> Decimal:
-    read, cached = prices.input_per_million, prices.cached_input_per_million
-    if cached is not None and cached_share:
-        read -= cached_share * (read - cached)
+    full = read = prices.input_per_million
+    for share, price in (
+        (cached_share, prices.cached_input_per_million),
+        (written_share, prices.cache_write_per_million),
+    ):
+        if price is not None and share:
+            read -= share * (full - price)
     return (prompt * read + output * prices.output_per_million) / MILLION

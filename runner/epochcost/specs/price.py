@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import (
     FROM_LIST,
@@ -27,12 +27,11 @@ from epochcost.specs.base import (
 )
 from epochcost.specs.reference_data import Currency
 from epochcost.specs.terms import (
-    BILLING_RULES,
     COMMITTED,
     COMPUTE,
     SUSTAINED_USE,
     Billing,
-    BillingName,
+    BillingNameOrTable,
     Commitment,
     Component,
     Credit,
@@ -40,6 +39,7 @@ from epochcost.specs.terms import (
     Owned,
     Start,
     SustainedUseName,
+    rule_of,
 )
 from epochcost.specs.wording import describe, join_choices, suggest_or_list
 
@@ -93,17 +93,6 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
 )
 # Units of every use: a plan without a part for either would be free.
 _USED = ("hour", "run")
-
-
-def _name_or_table(value: Any) -> str:
-    return "table" if isinstance(value, dict | Billing) else "name"
-
-
-# The tags make pydantic judge a table as a table and all else as a name: one fault, not two.
-BillingNameOrTable = Annotated[
-    Annotated[BillingName, Tag("name")] | Annotated[Billing, Tag("table")],
-    Discriminator(_name_or_table),
-]
 
 
 class Range(Spec):
@@ -231,6 +220,9 @@ class Price(NamedSpec):
                 raise ValueError(
                     "should have an hourly part for a premium to be on, got no hourly part"
                 )
+            terms = info.data.get("commitment")
+            if component.percent is not None and terms is not None and terms.on_demand_hourly:
+                raise ValueError("should have no percent with commitment.on_demand_hourly")
         return components
 
     @field_validator("maximum_lifetime_seconds")
@@ -331,4 +323,4 @@ class Price(NamedSpec):
     @property
     def billing_rule(self) -> Billing:
         """The rule of billing, whether the spec names it or spells it out."""
-        return self.billing if isinstance(self.billing, Billing) else BILLING_RULES[self.billing]
+        return rule_of(self.billing)

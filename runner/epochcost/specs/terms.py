@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from epochcost.specs.base import DISTINCT, FROM_LIST, NonNegative, Positive, Share, Spec, Text
+from epochcost.units import HOURS_PER_BILLED_MONTH
 
 
 def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
@@ -58,6 +59,23 @@ BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
         "ten-minutes": Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600)),
     }
 )
+
+
+def _name_or_table(value: Any) -> str:
+    return "table" if isinstance(value, dict | Billing) else "name"
+
+
+# The tags make pydantic judge a table as a table and all else as a name: one fault, not two.
+BillingNameOrTable = Annotated[
+    Annotated[BillingName, Tag("name")] | Annotated[Billing, Tag("table")],
+    Discriminator(_name_or_table),
+]
+
+
+def rule_of(billing: BillingName | Billing) -> Billing:
+    """The rule of billing that a spec names or spells out."""
+    return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
+
 
 SustainedUseName = Literal["gce-n1"]
 
@@ -154,6 +172,13 @@ class Component(Spec):
             " a gigabyte moved, or a run."
         ),
     )
+    billing: BillingNameOrTable | None = Field(
+        None,
+        description=(
+            "How the time of a gigabyte-month is billed, if not as used; a rule or a table."
+        ),
+        examples=["per-second"],
+    )
     percent: NonNegative | None = Field(
         None, description="A premium on other hourly parts, in percent of them.", examples=[10]
     )
@@ -173,13 +198,17 @@ class Component(Spec):
             raise ValueError("should have no count with percent or per gb: neither is of units")
         if self.percent is not None and self.per != "hour":
             raise ValueError("should have no per with percent: premiums are on hourly parts")
+        if self.billing is not None and self.per != "gb-month":
+            raise ValueError('should have per = "gb-month" with billing')
         return self
 
 
 class Commitment(Spec):
     """A machine paid for through a term, used or not.
 
-    An hour of use costs both payments, spread over the used share of the term.
+    An hour of use costs both payments, spread over the used share of the term. With
+    ``on_demand_hourly`` it covers ``machines`` at once, and more of them cost that price; without,
+    every machine has a commitment.
     """
 
     term_months: Positive = Field(
@@ -199,6 +228,24 @@ class Commitment(Spec):
     utilisation: Annotated[Share, Field(gt=0)] = Field(
         Decimal(1), description="The share of the term that is used.", examples=[0.8]
     )
+    on_demand_hourly: Positive | None = Field(
+        None,
+        description="What an hour of a machine above the commitment costs, in the plan's currency.",
+        examples=[1.9],
+    )
+    machines: Positive = Field(
+        Decimal(1),
+        description=(
+            "How many machines it covers at once, each for both payments; by spend, the committed"
+            " spend over that of one machine."
+        ),
+        examples=[8],
+    )
+
+    @property
+    def by_the_hour(self) -> Decimal:
+        """What an hour of the term costs: the upfront payment by the hour, and the hourly one."""
+        return self.upfront / (self.term_months * HOURS_PER_BILLED_MONTH) + self.hourly
 
     @model_validator(mode="after")
     def _payments_as_named(self) -> Commitment:
@@ -209,6 +256,18 @@ class Commitment(Spec):
         }
         if not paid[self.payment]:
             raise ValueError(f"should have upfront and hourly amounts that fit {self.payment}")
+        return self
+
+    @model_validator(mode="after")
+    def _cheaper_than_on_demand(self) -> Commitment:
+        if self.on_demand_hourly is None:
+            if self.machines != 1:
+                raise ValueError("should have on_demand_hourly with machines: the price of others")
+        elif self.by_the_hour > self.on_demand_hourly:
+            raise ValueError(
+                "should have an hour of the term at most at on_demand_hourly, got "
+                f"{self.by_the_hour:.6g}"
+            )
         return self
 
 
