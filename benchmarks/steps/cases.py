@@ -19,7 +19,7 @@ CONTENDERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of the catalogue, its two batch sizes, and dimensions in place of its spec's."""
+    """A model of the catalogue, its two batch sizes, and dimensions instead of its spec's."""
 
     model: str
     batch_sizes: tuple[int, int]

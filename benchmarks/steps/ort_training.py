@@ -85,7 +85,7 @@ def _note(work: Work) -> str | None:
     name = work.optimizer["name"]
     if not _substituted(work):
         return None if name == "sgd" else "its own AdamW"
-    return f"{_SUBSTITUTES[name]} in place of {'momentum' if name == 'sgd' else name}"
+    return f"{_SUBSTITUTES[name]} instead of {'momentum' if name == 'sgd' else name}"
 
 
 def _generate(work: Work, weights: dict[str, Array], folder: Path) -> None:

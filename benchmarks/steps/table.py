@@ -1,4 +1,4 @@
-"""The tables of the page on performance and the ratios that the site shows, from the records."""
+"""Tables of training steps on the page on performance, and the site's file of ratios."""
 
 from __future__ import annotations
 
@@ -23,74 +23,91 @@ _THREADS = (1, 2)
 _LEAVES_OUT = 110
 
 Records = Mapping[str, Any]
-Known = Sequence[tuple[Case, Mapping[str, Any]]]
+Compared = Sequence[tuple[Case, Mapping[str, Any]]]
 
 
 def line(key: str, session: Mapping[str, Any]) -> str:
-    """A finished turn-taking, for the one who waits."""
+    """Render the medians of a finished session as a line of progress."""
     times = (f"{n} {statistics.median(v) * 1e3:.2f} ms" for n, v in session["seconds"].items())
     return f"{key}: {', '.join(times)}"
 
 
 def write(records: Records, root: Path) -> list[str]:
-    """Write both; returns a line for each case in which PyTorch's faster mode is faster than we."""
-    known = [
+    """Write tables and ratios; returns a line for each case in which PyTorch is faster."""
+    compared = [
         (case, records["cases"][case.key])
         for case in cases([], [], _THREADS)
         if records["cases"].get(case.key, {}).get("sessions")
     ]
-    (root / SITE).write_text(json.dumps(_site(records, known), indent=1) + "\n", "utf-8")
+    (root / SITE).write_text(json.dumps(_site(records, compared), indent=1) + "\n", "utf-8")
     parts = [
-        _ratio_table(known),
-        *_remarks(known),
+        _origin(records, compared),
+        _ratio_table(compared),
+        *_remarks(compared),
         _ceilings(records),
-        _demand_table(records, known, load_catalogue(root)),
+        _demand_table(records, compared, load_catalogue(root)),
     ]
     _replace(root / DOCUMENT, "\n\n".join(parts))
-    return [_slower_line(case, record) for case, record in known if _is_slower(record)]
+    return [_slower_line(case, record) for case, record in compared if _is_slower(record)]
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put the text between the two marks."""
+    """Write the text between the two marks."""
     before, _, rest = path.read_text("utf-8").partition(BEGIN)
     _, mark, after = rest.partition(END)
     assert mark, f"{path}: expected the lines {BEGIN} and {END}"
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
 
 
-def _ratio_table(known: Known) -> str:
+def _days(compared: Compared) -> list[str]:
+    """Days of all sessions, earliest first."""
+    return sorted({session["as_of"] for _, record in compared for session in record["sessions"]})
+
+
+def _origin(records: Records, compared: Compared) -> str:
+    """Render days, machine and command of the results."""
+    days, machine = _days(compared), records["machine"]
+    between = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
+    return (
+        f"**Our step and its ratios to others.** {between}, {machine['logical_cpus']} vCPUs of an "
+        f"{machine['cpu']}, {machine['runtime']}, {PACKAGES['torch'][0]}: "
+        "`python benchmarks/training_step.py`"
+    )
+
+
+def _ratio_table(compared: Compared) -> str:
     head = ["model", "batch", "threads", "our step", *CONTENDERS.values()]
-    return _markdown(head, (_ratio_row(case, record) for case, record in known))
+    return _markdown(head, (_ratio_row(case, record) for case, record in compared))
 
 
 def _ratio_row(case: Case, record: Mapping[str, Any]) -> list[str]:
-    found, notes = ratios(record), record.get("notes", {})
+    spreads, notes = ratios(record), record.get("notes", {})
     cells = [
-        ratio_cell(found.get(name), failed=name in record["failed"], noted=name in notes)
+        ratio_cell(spreads.get(name), failed=name in record["failed"], noted=name in notes)
         for name in CONTENDERS
     ]
     return [*_case_cells(case), _time(step_seconds(record, OURS)), *cells]
 
 
-def ratio_cell(found: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
-    """The median between the quartiles, bold above 1; a dash where it could not be measured."""
-    if found is None:
+def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
+    """Render median and quartiles, the median bold above 1; empty or "cannot" without a ratio."""
+    if spread is None:
         return "cannot" if failed else ""
-    middle = f"**{found.middle:.2f}**" if found.middle > 1 else f"{found.middle:.2f}"
-    return f"{middle} ({found.low:.2f} to {found.high:.2f}){' *' if noted else ''}"
+    middle = f"**{spread.middle:.2f}**" if spread.middle > 1 else f"{spread.middle:.2f}"
+    return f"{middle} ({spread.low:.2f} to {spread.high:.2f}){' *' if noted else ''}"
 
 
 def _ceilings(records: Records) -> str:
     parts = (
-        f"on {count} thread{'s' * (count != '1')} {found['flops'] / 1e9:.0f} GFLOP/s and "
-        f"{found['copy_bytes'] / 1e9:.1f} GB/s"
-        for count, found in sorted(records["ceilings"].items())
+        f"on {count} thread{'s' * (count != '1')} {rates['flops'] / 1e9:.0f} GFLOP/s and "
+        f"{rates['copy_bytes'] / 1e9:.1f} GB/s"
+        for count, rates in sorted(records["ceilings"].items())
     )
     machine = records["machine"]
     return f"Ceilings of this machine ({machine['cpu']}, {machine['runtime']}): {', '.join(parts)}."
 
 
-def _demand_table(records: Records, known: Known, catalogue: Catalogue) -> str:
+def _demand_table(records: Records, compared: Compared, catalogue: Catalogue) -> str:
     head = [
         "model",
         "batch",
@@ -103,7 +120,7 @@ def _demand_table(records: Records, known: Known, catalogue: Catalogue) -> str:
         "PyTorch's peak",
         "compiled in",
     ]
-    rows = (_demand_row(records, case, record, catalogue) for case, record in known)
+    rows = (_demand_row(records, case, record, catalogue) for case, record in compared)
     return _markdown(head, rows)
 
 
@@ -135,8 +152,8 @@ def _share(demanded: float, seconds: float | None, ceiling: float) -> str:
     return "" if seconds is None else f"{demanded / seconds / ceiling:.0%}".replace("%", " %")
 
 
-def _memory(found: float | None) -> str:
-    return "" if found is None else f"{found / 1e6:,.0f} MB"
+def _memory(size_bytes: float | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 1e6:,.0f} MB"
 
 
 def _time(seconds: float | None) -> str:
@@ -145,15 +162,15 @@ def _time(seconds: float | None) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
-def _remarks(known: Known) -> Iterator[str]:
-    """Why a contender is missing, and whose optimizer is another; each once for a model."""
+def _remarks(compared: Compared) -> Iterator[str]:
+    """Render failures of contenders and their other optimizers, once for each model."""
     lines: dict[str, None] = {}
-    for case, record in known:
+    for case, record in compared:
         for name, note in record.get("notes", {}).items():
             lines[f"- \\* {CONTENDERS[name]}, {case.subject.model}: {note}."] = None
         for name, reason in record["failed"].items():
-            said = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
-            lines[f"- {CONTENDERS[name]} cannot, {case.subject.model}: `{said}`"] = None
+            shown = reason if len(reason) < _LEAVES_OUT else f"… {reason[-_LEAVES_OUT:]}"
+            lines[f"- {CONTENDERS[name]} cannot, {case.subject.model}: `{shown}`"] = None
     if lines:
         yield "\n".join(lines)
 
@@ -163,17 +180,17 @@ def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
-def _site(records: Records, known: Known) -> dict[str, Any]:
-    """The file of ``epochcost.analysis.inputs``."""
+def _site(records: Records, compared: Compared) -> dict[str, Any]:
+    """Content of the file that ``epochcost.analysis.inputs`` reads."""
     models: dict[str, Any] = {}
-    for case, record in known:
-        found = {n: round(s.middle, 3) for n, s in ratios(record).items() if n in PYTORCH}
+    for case, record in compared:
+        medians = {n: round(s.middle, 3) for n, s in ratios(record).items() if n in PYTORCH}
         batches = models.setdefault(case.subject.model, {})
-        batches.setdefault(str(case.batch_size), {})[str(case.threads)] = found
-    days = [session["as_of"] for _, record in known for session in record["sessions"]]
+        batches.setdefault(str(case.batch_size), {})[str(case.threads)] = medians
+    days = _days(compared)
     return {
         "command": "benchmarks/training_step.py",
-        "as_of": max(days, default=None),
+        "as_of": days[-1] if days else None,
         **records["machine"],
         "torch": PACKAGES["torch"][0],
         "models": models,
@@ -182,8 +199,8 @@ def _site(records: Records, known: Known) -> dict[str, Any]:
 
 
 def _worst(record: Mapping[str, Any]) -> float:
-    found = ratios(record)
-    return max((found[name].middle for name in PYTORCH if name in found), default=0.0)
+    spreads = ratios(record)
+    return max((spreads[name].middle for name in PYTORCH if name in spreads), default=0.0)
 
 
 def _is_slower(record: Mapping[str, Any]) -> bool:

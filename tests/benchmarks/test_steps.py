@@ -1,7 +1,8 @@
-"""What the comparison of training steps makes of its rounds; nothing is timed here."""
+"""Ratios of training steps from their rounds, and the tables of them; nothing is timed here."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from steps.cases import SUBJECTS, cases
 from steps.figures import Spread, ratio, ratios, step_seconds
 from steps.losses import Compared, judged
-from steps.table import BEGIN, END
+from steps.table import BEGIN, DOCUMENT, END, SITE, write
+
+ROOT = Path(__file__).parents[2]
 
 
 def _session(**seconds: list[float]) -> dict[str, Any]:
@@ -48,8 +51,8 @@ def test_each_session_has_our_step_of_its_own() -> None:
     [
         ((2.0, 1.0), None, True),
         ((2.0, 1.1), None, False),
-        ((2.0, 1.1), "AdamW in place of rmsprop", True),
-        ((2.1, 1.0), "AdamW in place of rmsprop", False),
+        ((2.0, 1.1), "AdamW instead of rmsprop", True),
+        ((2.1, 1.0), "AdamW instead of rmsprop", False),
         ((float("nan"), 1.0), None, False),
     ],
     ids=["same", "update", "other optimizer", "forward", "nan"],
@@ -59,23 +62,22 @@ def test_other_losses_are_refused(losses: tuple[float, ...], note: str | None, s
     assert (judged(Compared(losses, note=note), (2.0, 1.0)).reason is None) == same
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A folder with our specs and models, and a document to write to."""
-    root = Path(__file__).parents[2]
+def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
+    """Writing the committed records again gives the committed tables and ratios."""
     for name in ("specs", "models"):
-        (tmp_path / name).symlink_to(root / name, target_is_directory=True)
-    (tmp_path / "docs/data").mkdir(parents=True)
-    (tmp_path / "docs/explanation/performance.md").write_text(
-        f"before\n{BEGIN}\nold\n{END}\nafter\n", "utf-8"
-    )
-    return tmp_path
+        (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
+    page = (ROOT / DOCUMENT).read_text("utf-8")
+    begin, rest = page.split(BEGIN)
+    for path, text in ((DOCUMENT, f"{begin}{BEGIN}{END}{rest.partition(END)[2]}"), (SITE, "")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    write(json.loads((ROOT / "docs/data/training-steps.json").read_text("utf-8")), tmp_path)
+    assert (tmp_path / DOCUMENT).read_text("utf-8") == page
+    assert (tmp_path / SITE).read_bytes() == (ROOT / SITE).read_bytes()
 
 
 def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
     """Each with one and with two threads."""
     found = list(cases([], [], [1, 2]))
     assert len({case.key for case in found}) == len(found) == 4 * len(SUBJECTS)
-    assert all(
-        (Path(__file__).parents[2] / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS
-    )
+    assert all((ROOT / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS)

@@ -28,7 +28,7 @@ from epochcost.statistics import Bounded, ratio
 from onnxstep.graphs.trial_run import computed_in_copies
 
 BYTES_PER_NUMBER = 4
-# The optimizers' states, of the parameter's size each (formulas: docs/explanation/models.md).
+# The optimizers' states, of the parameter's size each (formulas: onnxstep.optimizers).
 _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adamw": 2}
 
 
