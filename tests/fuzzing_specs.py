@@ -32,7 +32,7 @@ import tomlkit.exceptions
 
 from crowding import crowded
 from epochcost.analysis.inputs import missing_spec, read_inputs
-from epochcost.cli.check import spec_faults
+from epochcost.cli.check import check_specs
 from epochcost.cli.request_comment import markdown, read_comment
 from epochcost.report.site import build
 from epochcost.specs.catalogue import KINDS, ordered_keys_of
@@ -270,7 +270,7 @@ class Project:
         for number, path in paths.items():
             path.write_bytes(files[number][1])
         try:
-            _, faults = spec_faults([self.folder / "specs"])
+            faults = check_specs([self.folder / "specs"]).faults
         finally:
             for path in paths.values():
                 path.unlink()
@@ -289,7 +289,7 @@ class Project:
         before = path.read_bytes()
         path.write_bytes(contents.replace(f"{path.stem}-{number}".encode(), path.stem.encode()))
         try:
-            if spec_faults([self.folder / "specs"])[1]:
+            if check_specs([self.folder / "specs"]).faults:
                 return False
             docs = self.folder / "docs"
             results, cache = [docs / "data/results"], self.folder / ".cache"
@@ -318,7 +318,7 @@ class Project:
 
     def _without_conflicts(self) -> str:
         """Remove what contradicts another, as two prices of one day do."""
-        while faults := spec_faults([self.folder / "specs"])[1]:
+        while faults := check_specs([self.folder / "specs"]).faults:
             sound = [one for one in faults if not one.path.is_file()]
             if sound:
                 return str(sound[0])

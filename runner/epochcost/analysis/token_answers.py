@@ -106,7 +106,7 @@ class TokenAnswer:
     @property
     def cheapest_api(self) -> ApiOffer | None:
         """The API that costs least; None without one."""
-        return next((offer for offer in self.apis if not offer.ended), None)
+        return next((offer for offer in self.apis if not offer.reservation), None)
 
     @cached_property
     def odds(self) -> Odds[str] | None:
@@ -148,9 +148,7 @@ def name_of(way: Way) -> str:
 
 def reservation_of(way: Way) -> str:
     """The reason why other ways are preferred as an answer; empty without one."""
-    if isinstance(way, ApiOffer):
-        return "no longer offered" if way.ended else ""
-    return way.price.reservation
+    return way.reservation if isinstance(way, ApiOffer) else way.price.reservation
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:

@@ -27,6 +27,7 @@ from epochcost.predict.joint import seed_of
 from epochcost.predict.process import Vector
 from epochcost.results.kept import KeptArray
 from epochcost.specs.api import MILLION, ApiPrice
+from epochcost.specs.base import DOUBTED
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.units import HOURS_PER_BILLED_MONTH, today
@@ -214,9 +215,11 @@ class ApiOffer:
     per_million: Decimal
 
     @property
-    def ended(self) -> bool:
-        """Whether it is no longer offered."""
-        return self.api.valid_until is not None and self.api.valid_until < today()
+    def reservation(self) -> str:
+        """Why it is no answer while others are; empty if it may be one."""
+        if self.api.valid_until is not None and self.api.valid_until < today():
+            return "no longer offered"
+        return DOUBTED if self.api.doubt else ""
 
 
 def priced_offers(

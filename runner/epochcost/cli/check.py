@@ -7,16 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import tomli
 import typer
 
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
-from epochcost.errors import Fault, ModelError, UsageError
+from epochcost.errors import Fault, InputError, ModelError, UsageError
 from epochcost.plan.decoder_form import file_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding
-from epochcost.specs.loader import FOLDER, check_paths
+from epochcost.specs.loader import FOLDER, CheckReport, check_paths
+from epochcost.specs.prices.traces import read_trace
 from epochcost.units import count_words, seconds
 from onnxstep.graphs.loading import external_files
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 # A reason that many files share is read once.
 _MOST_NAMED = 3
-_OBSERVATIONS = "observations"
+_OBSERVATIONS, _REPLAYS = "observations", "replays"
 
 
 def check(
@@ -62,24 +64,42 @@ def check(
 
 
 def _check_specs(paths: list[Path], *, as_json: bool) -> None:
-    checked, faults = spec_faults(paths or [project_to_write() / FOLDER])
+    checked = check_specs(paths or [project_to_write() / FOLDER])
+    faults = checked.faults
     if not paths:
         # What the site would be asked to copy; MkDocs alone would follow it.
         faults = (*faults, *link_faults(DOCS), *_stale_faults())
     if as_json:
-        print_json({"files": checked, "faults": faults})
+        print_json({"files": len(checked.files), "faults": faults, "doubts": checked.doubts})
     else:
         typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
-    files = count_words(checked, "file")
-    typer.echo(f"{files} checked, {count_words(len(faults), 'fault')}", err=True)
+        typer.echo("".join(f"doubted: {doubt}\n" for doubt in checked.doubts), nl=False)
+    files, counted = count_words(len(checked.files), "file"), count_words(len(faults), "fault")
+    doubts = f", {count_words(len(checked.doubts), 'doubt')}" if checked.doubts else ""
+    typer.echo(f"{files} checked, {counted}{doubts}", err=True)
     if faults:
         raise typer.Exit(1)
 
 
-def spec_faults(paths: Sequence[Path]) -> tuple[int, tuple[Fault, ...]]:
-    """How many spec files there are at these paths, and their faults."""
+def check_specs(paths: Sequence[Path]) -> CheckReport:
+    """The spec files at these paths, their faults, and prices that cannot be right."""
     checked = check_paths(paths, _graph_fault)
-    return len(checked.files), (*checked.faults, *_table_faults(checked.files))
+    faults = (*checked.faults, *_table_faults(checked.files))
+    doubts = () if checked.faults else _trace_doubts(checked.files)
+    return CheckReport(checked.files, faults, (*checked.doubts, *doubts))
+
+
+def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
+    """Zones of spot traces that repeat another zone."""
+    for file in files:
+        if file.parent.name == _REPLAYS:
+            trace = file.with_name(tomli.loads(file.read_text("utf-8"))["trace"])
+            try:
+                doubt = read_trace(trace).doubt
+            except InputError:
+                continue  # the page of spot machines says why a trace is unsound
+            if doubt:
+                yield Fault(display_path(trace), 1, 1, doubt)
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:

@@ -254,7 +254,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, dates = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
-        plan = f"{dates}, ended" if way.ended else dates
+        plan = ", ".join(filter(None, (dates, way.reservation)))
         return (name_of(way), cost, "", chance, "", "", "API", "list price", plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""

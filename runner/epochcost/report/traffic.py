@@ -54,7 +54,8 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     if names is None:
         names = {*report.trials.decoders, *report.tokens}
     for name in sorted(names):
-        apis = [api for api in report.catalogue.apis.values() if api.model == name]
+        named = (api for api in report.catalogue.apis.values() if api.model == name)
+        apis = [api for api in named if not api.doubt]
         published = {
             "decoders": [_decoder(report, timed) for timed in report.trials.decoders.get(name, ())],
             "apis": [_api(api) for api in apis],

@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     NonNegative,
     Notes,
     PositiveInt,
+    PricedSpec,
     Source,
     Spec,
     TableName,
@@ -23,9 +24,6 @@ from epochcost.specs.base import (
 from epochcost.specs.reference_data import Currency
 
 MILLION = 1_000_000
-# Beyond any list price of a million tokens in dollars: whoever writes more means a billion, whoever
-# writes less than the least a single token or a thousand.
-_MOST_PER_MILLION, _LEAST_PER_MILLION = 1000, Decimal("0.0005")
 
 
 class LongPrompts(Spec):
@@ -48,7 +46,7 @@ class LongPrompts(Spec):
     )
 
 
-class ApiPrice(NamedSpec):
+class ApiPrice(PricedSpec):
     """A provider's price of a million tokens of a model."""
 
     name: Text = Field(description="What the provider calls the model.", examples=["gpt-4o-mini"])
@@ -86,22 +84,6 @@ class ApiPrice(NamedSpec):
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
-
-    @field_validator(
-        "input_per_million",
-        "cached_input_per_million",
-        "cache_write_per_million",
-        "output_per_million",
-    )
-    @classmethod
-    def _of_a_million(cls, price: Decimal | None, info: ValidationInfo) -> Decimal | None:
-        if info.data.get("currency") == "USD" and price:
-            if price > _MOST_PER_MILLION:
-                raise ValueError(f"should be at most {_MOST_PER_MILLION} USD a million tokens")
-            if price < _LEAST_PER_MILLION:
-                least = f"0 or at least {_LEAST_PER_MILLION}"
-                raise ValueError(f"should be {least} USD, for a million tokens and not for one")
-        return price
 
     @field_validator("cached_input_per_million")
     @classmethod

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PrivateAttr,
 )
 from pydantic_core import core_schema
 
@@ -152,6 +153,27 @@ class NamedSpec(Spec):
     id: Identifier = Field(
         description="The name by which other specs, commands and file names know it."
     )
+
+
+# Reservation of a price that has a doubt.
+DOUBTED = "doubted, see `epochcost check`"
+
+
+class PricedSpec(NamedSpec):
+    """A price, with the doubt that the other prices cast on it."""
+
+    _doubt: str = PrivateAttr("")
+
+    @property
+    def doubt(self) -> str:
+        """Why the price cannot be right; empty if nothing contradicts it."""
+        return self._doubt
+
+    def doubted(self, reason: str) -> Self:
+        """The same price with a doubt."""
+        price = self.model_copy()
+        price._doubt = reason
+        return price
 
 
 ValueT = TypeVar("ValueT")

@@ -28,7 +28,9 @@ from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.price import Price
+from epochcost.specs.prices.api_doubts import api_doubts
 from epochcost.specs.prices.api_table import read_api_prices
+from epochcost.specs.prices.doubts import rented_doubts
 from epochcost.specs.published import ObservationTable, Published
 from epochcost.specs.reference_data import Dataset, Grid
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
@@ -141,10 +143,11 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The checked files, and their faults in the order of files and lines."""
+    """The checked files, and their faults and doubts in the order of files and lines."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
+    doubts: tuple[Fault, ...] = ()
 
 
 class _Loaded(NamedTuple):
@@ -152,6 +155,7 @@ class _Loaded(NamedTuple):
     specs: tuple[tuple[Document, NamedSpec], ...]
     apis: tuple[ApiPrice, ...]
     faults: tuple[Fault, ...]
+    doubts: tuple[Fault, ...]
 
 
 def load_catalogue(root: Path) -> Catalogue:
@@ -195,10 +199,12 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
+    doubts: set[Fault] = set()
     for tree in sorted({_tree_of(path) for path in requested}):
         loaded = _load(tree, judge_graph)
         files.update(file.path for file in loaded.files)
         faults.update(loaded.faults)
+        doubts.update(loaded.doubts)
     places = files | {fault.path for fault in faults}
     for path in requested:
         if not any(place.is_relative_to(path) for place in places):
@@ -206,6 +212,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     return CheckReport(
         tuple(sorted(display_path(file) for file in files if _is_asked(file, requested))),
         _as_shown(fault for fault in faults if _is_asked(fault.path, requested)),
+        _as_shown(doubt for doubt in doubts if _is_asked(doubt.path, requested)),
     )
 
 
@@ -224,18 +231,45 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
-    apis = {spec.id: spec for _, spec in specs if isinstance(spec, ApiPrice)}
+    apis = {
+        spec.id: (spec, document.fault(Finding((), "")))
+        for document, spec in specs
+        if isinstance(spec, ApiPrice)
+    }
     for document, spec in specs:
         if isinstance(spec, ApiTable):
             path = document.path.with_name(spec.table)
             faults.extend(
                 _tabled(path, apis, None if "models" in unseen else context.ids("models"))
             )
-    return _Loaded(files, tuple(specs), tuple(apis.values()), (*faults, *unreadable))
+    return _doubted(files, specs, tuple(apis.values()), (*faults, *unreadable))
+
+
+def _doubted(
+    files: tuple[SpecFile, ...],
+    specs: Sequence[tuple[Document, NamedSpec]],
+    apis: Sequence[tuple[ApiPrice, Fault]],
+    faults: tuple[Fault, ...],
+) -> _Loaded:
+    """The loaded specs, in which each price that cannot be right has its doubt."""
+    hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
+    prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
+    rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
+    doubts = [replace(place, message=tokens[api.id]) for api, place in apis if api.id in tokens]
+    judged: list[tuple[Document, NamedSpec]] = []
+    for document, spec in specs:
+        reason = rented.get(spec.id) if isinstance(spec, Price) else None
+        if isinstance(spec, Price) and reason is not None:
+            doubts.append(document.fault(Finding(("amount",), reason)))
+            judged.append((document, spec.doubted(reason)))
+        else:
+            judged.append((document, spec))
+    sound = (api.doubted(tokens[api.id]) if api.id in tokens else api for api, _ in apis)
+    return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
 
 
 def _tabled(
-    path: Path, apis: dict[str, ApiPrice], models: Collection[str] | None
+    path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
 ) -> Iterator[Fault]:
     """Add the rows of a table to the prices by id; the faults of those that are unsound."""
     for row in read_api_prices(path, models):
@@ -244,7 +278,7 @@ def _tabled(
         elif row.price.id in apis:
             yield Fault(path, row.line, 1, f"should differ from every other id, got {row.price.id}")
         else:
-            apis[row.price.id] = row.price
+            apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
 
 
 def _documents(

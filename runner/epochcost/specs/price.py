@@ -12,13 +12,14 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from epochcost.specs.base import (
+    DOUBTED,
     FROM_LIST,
     Bounded,
     Identifier,
-    NamedSpec,
     NonNegative,
     Notes,
     Positive,
+    PricedSpec,
     Source,
     Spec,
     Text,
@@ -112,7 +113,7 @@ class Range(Spec):
         return self
 
 
-class Price(NamedSpec):
+class Price(PricedSpec):
     """A price plan of one machine at one date.
 
     A rented plan has ``amount`` per hour or a ``commitment``, and ``components`` that add up with
@@ -302,6 +303,8 @@ class Price(NamedSpec):
     @property
     def reservation(self) -> str:
         """Reason to prefer other prices to this one; empty if there is none."""
+        if self.doubt:
+            return DOUBTED
         if self.assumed:
             return "not a market price"
         if self.interruptions_unknown:

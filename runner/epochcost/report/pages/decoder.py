@@ -154,7 +154,7 @@ def _contending(answer: TokenAnswer) -> Iterator[Offered]:
         if offer.capacity.request.mean < least:
             least = offer.capacity.request.mean
             yield offer
-    yield from (api for api in answer.apis if not api.ended and api.api.currency == currency)
+    yield from (api for api in answer.apis if not api.reservation and api.api.currency == currency)
 
 
 def _currency(way: Offered) -> str:

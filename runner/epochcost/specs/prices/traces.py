@@ -48,6 +48,24 @@ class Trace:
     end: float
 
     @property
+    def repeated(self) -> tuple[tuple[str, str], ...]:
+        """Zones whose rows are those of a zone before, each with that zone."""
+        first: dict[bytes, str] = {}
+        rows = {
+            zone: trace.times.tobytes() + trace.prices.tobytes()
+            for zone, trace in self.zones.items()
+        }
+        pairs = ((zone, first.setdefault(rows[zone], zone)) for zone in self.zones)
+        return tuple(pair for pair in pairs if pair[0] != pair[1])
+
+    @property
+    def doubt(self) -> str:
+        """Why the trace cannot be right; empty if no zone repeats another."""
+        return "; ".join(
+            f"zone {zone} has the rows of zone {other}" for zone, other in self.repeated
+        )
+
+    @property
     def window(self) -> str:
         """Begin and end, in UTC."""
         ends = (dt.datetime.fromtimestamp(end, dt.UTC) for end in (self.start, self.end))

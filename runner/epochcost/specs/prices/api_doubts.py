@@ -1,0 +1,110 @@
+"""Prices of tokens that cannot be right, each with the reason.
+
+An API is compared with its own last price, the same model elsewhere, and the provider's other
+models. Each factor is the widest among the committed prices of November 2026, rounded up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from statistics import median
+
+from epochcost.specs.api import ApiPrice
+from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
+
+# Share of the input's price. Output: 1 to 10 (gpt-oss-120b at io.net). Cached input: from 0.0083
+# (DeepSeek V4 Pro).
+OUTPUT_SHARES, LEAST_CACHED = (Decimal(1), Decimal(12)), Decimal("0.005")
+# Input and output, from the median of the same model at two or more other providers. Widest of the
+# sound ones: 6.66 (DeepSeek V3 at Hyperbolic).
+MOST_FROM_MEDIAN = Decimal(7)
+# Outside the range of the provider's other models, or of all. Widest: 2.44 (GLM 4.6 at Cerebras).
+MOST_OUTSIDE = Decimal("2.5")
+# Input and output of the cheapest and the dearest of 418 prices, for a catalogue with few of them.
+_USUAL = Decimal("0.04"), Decimal(60)
+# From one price to the next: 88 % of 1,904 changes in the history of models.dev are below; among
+# the others are prices of a token or of a thousand.
+MOST_CHANGE = Decimal(5)
+
+
+def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
+    """Reasons by the id of each API whose price cannot be right."""
+    market = ApiMarket(apis)
+    reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
+    """Why the new price of an API cannot be right beside its last."""
+    last, now = _total(before), _total(after)
+    if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
+        times = f"{short(now / last)} times its last {short(last)}"
+        yield f"{short(now)} for input and output is {times}"
+
+
+class ApiMarket:
+    """Prices of APIs to compare with."""
+
+    def __init__(self, apis: Iterable[ApiPrice]) -> None:
+        self.apis = tuple(apis)
+        self._alike: dict[tuple[str, str], list[ApiPrice]] = defaultdict(list)
+        for api in self.apis:
+            if _total(api):
+                self._alike[_model(api), api.currency].append(api)
+                self._alike[api.provider, api.currency].append(api)
+                self._alike["", api.currency].append(api)
+
+    def reasons(self, api: ApiPrice) -> Iterator[str]:
+        """Why a price cannot be right."""
+        yield from _share_reasons(api)
+        total = _total(api)
+        elsewhere = [
+            _total(other)
+            for other in self._alike[_model(api), api.currency]
+            if other.provider != api.provider
+        ]
+        if total and len(elsewhere) > 1:
+            usual = median(elsewhere)
+            if not 1 / MOST_FROM_MEDIAN < total / usual < MOST_FROM_MEDIAN:
+                yield (
+                    f"{short(total)} for input and output is {short(total / usual)} times the "
+                    f"{short(usual)} of the same model elsewhere"
+                )
+        elif total:
+            yield from self._from_others(api, total)
+
+    def _from_others(self, api: ApiPrice, total: Decimal) -> Iterator[str]:
+        others, group = self._others(api, api.provider), f"{api.provider}'s other"
+        if len(others) < FEWEST_OTHERS:
+            usual = _USUAL if api.currency == "USD" else ()
+            others, group = (*self._others(api, ""), *usual), "all"
+        if others and not (min(others) / MOST_OUTSIDE < total < max(others) * MOST_OUTSIDE):
+            yield (
+                f"{short(total)} for input and output; {group} models cost {short(min(others))} "
+                f"to {short(max(others))}"
+            )
+
+    def _others(self, api: ApiPrice, group: str) -> tuple[Decimal, ...]:
+        alike = self._alike[group, api.currency]
+        return tuple(_total(other) for other in alike if other.id != api.id)
+
+
+def _total(api: ApiPrice) -> Decimal:
+    return api.input_per_million + api.output_per_million
+
+
+def _model(api: ApiPrice) -> str:
+    return f"model {api.model or api.name.lower().rpartition('/')[2]}"
+
+
+def _share_reasons(api: ApiPrice) -> Iterator[str]:
+    prompt, cached = api.input_per_million, api.cached_input_per_million
+    if not prompt:
+        return
+    least, most = OUTPUT_SHARES
+    if api.output_per_million and not least <= (share := api.output_per_million / prompt) <= most:
+        yield f"output is {short(share)} times the input"
+    if cached and cached / prompt < LEAST_CACHED:
+        yield f"cached input is {short(cached / prompt)} times the input"

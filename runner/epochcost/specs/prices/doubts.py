@@ -1,0 +1,270 @@
+"""Rented prices that cannot be right, each with the reason.
+
+A price is compared with its own last price, the other plans of its machine, the same accelerator
+elsewhere, and the provider's other prices. Each factor is the widest among the committed prices of
+November 2026, rounded up. ``api_doubts`` has the rules for prices of tokens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import cached_property
+from types import MappingProxyType
+
+from epochcost.specs.hardware import Hardware
+from epochcost.specs.price import Price
+from epochcost.units import HOURS_PER_BILLED_MONTH, plain
+
+# From one price of a plan to the next. Widest: Lambda's V100 rose 1.44 times from 2023 to 2026,
+# AWS's H100 fell to 1/1.79 from 2023 to 2025; Google's N1 on spot rose 2.22 times in two years.
+MOST_RISE, MOST_FALL = Decimal("1.5"), Decimal("1.9")
+MOST_SPOT_CHANGE = Decimal("2.5")
+# From the nearest hour of the same accelerator, or of a vCPU, on another machine. Widest: 2.07 at
+# the same provider (Azure's T4), 5.33 elsewhere (A10 of Azure and Lambda).
+MOST_WITHIN, MOST_ELSEWHERE = Decimal("2.3"), Decimal("5.5")
+# Outside the range of the provider's other accelerators, per memory bandwidth. Widest: 1.64
+# (Lambda's GH200 below its V100).
+MOST_OUTSIDE = Decimal(2)
+FEWEST_OTHERS = 3
+# Share of the hour on demand. Committed: 0.35 to 0.63. Spot: 0.21 to 0.6 in us-central1, and down
+# to 0.09 in Google's other regions.
+_COMMITTED = Decimal("0.25"), Decimal(1)
+PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = MappingProxyType(
+    {
+        "spot": (Decimal("0.08"), Decimal(1)),
+        "reserved": _COMMITTED,
+        "committed-use": _COMMITTED,
+        "savings-plan": _COMMITTED,
+    }
+)
+_SHORT = Context(prec=4)
+
+
+def rented_doubts(
+    prices: Iterable[Price],
+    hardware: Mapping[str, Hardware],
+    judged: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Reasons by the id of each price that cannot be right, of all or of the ``judged`` ids.
+
+    Of two prices that contradict each other, the one with more contradictions is doubted, else the
+    newer; both if they are equal in both. The other is then compared with the remaining prices.
+    """
+    listed = {
+        price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
+    }
+    doubts: dict[str, str] = {}
+    while True:
+        market = _Market(listed.values())
+        reasons = {
+            name: tuple(market.reasons(listed[name]))
+            for name in listed
+            if judged is None or name in judged
+        }
+        most = max(map(len, reasons.values()), default=0)
+        if not most:
+            return doubts
+        worst = [listed[name] for name in reasons if len(reasons[name]) == most]
+        newest = {
+            machine: max(rent.price.as_of for rent in worst if rent.price.hardware == machine)
+            for machine in {rent.price.hardware for rent in worst}
+        }
+        for rent in worst:
+            if rent.price.as_of == newest[rent.price.hardware]:
+                doubts[rent.price.id] = "; ".join(reasons[rent.price.id])
+                del listed[rent.price.id]
+
+
+@dataclass(frozen=True)
+class _Rent:
+    """A rented price, its hour, and the accelerators or vCPUs that the hour is for."""
+
+    price: Price
+    hour: Decimal
+    part: str
+    count: int
+    gb_per_second: Decimal | None
+
+    @cached_property
+    def of_part(self) -> Decimal:
+        """The hour of one accelerator or vCPU."""
+        return self.hour / self.count
+
+    @cached_property
+    def plan(self) -> tuple[str, str, Decimal]:
+        """Plan, currency and term: prices of the same are alike."""
+        commitment = self.price.commitment
+        months = commitment.term_months if commitment else Decimal(0)
+        return self.price.plan, self.price.currency, months
+
+
+def _rent(price: Price, machine: Hardware) -> _Rent | None:
+    hour = hour_of(price)
+    if hour is None:
+        return None
+    chips = machine.accelerators
+    if not chips:
+        return _Rent(price, hour, "vCPU" if machine.vcpus else machine.id, machine.vcpus or 1, None)
+    count = sum(chip.count for chip in chips)
+    return _Rent(price, hour, chips[0].name, count, chips[0].memory_gb_per_second)
+
+
+def hour_of(price: Price) -> Decimal | None:
+    """An hour of a rented machine before billing; None for others, and for assumed prices."""
+    if price.owned is not None or price.assumed:
+        return None
+    parts = {
+        part.label: part.amount * part.count
+        for part in price.components
+        if part.amount is not None and part.per == "hour"
+    }
+    if price.amount is not None:
+        parts["compute"] = price.amount
+    if price.commitment is not None:
+        hours = price.commitment.term_months * HOURS_PER_BILLED_MONTH
+        parts["commitment"] = price.commitment.hourly + price.commitment.upfront / hours
+    premiums = (
+        sum(parts[name] for name in part.of or parts) * part.percent / 100
+        for part in price.components
+        if part.percent is not None
+    )
+    return sum(parts.values(), sum(premiums, Decimal(0))) or None
+
+
+class _Market:
+    """Prices to compare with."""
+
+    def __init__(self, rents: Iterable[_Rent]) -> None:
+        self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
+        self._of_part: dict[object, list[_Rent]] = defaultdict(list)
+        self._of_provider: dict[str, list[_Rent]] = defaultdict(list)
+        for rent in rents:
+            self._of_machine[rent.price.hardware].append(rent)
+            self._of_part[rent.part, rent.plan].append(rent)
+            self._of_provider[rent.price.provider].append(rent)
+
+    def reasons(self, rent: _Rent) -> Iterator[str]:
+        """Why a price cannot be right, a reason for each contradiction."""
+        yield from self._from_own_series(rent)
+        yield from self._from_other_plans(rent)
+        yield from self._from_elsewhere(rent)
+        yield from self._from_bandwidth(rent)
+        yield from self._from_regions(rent)
+
+    def _same_place(self, rent: _Rent) -> Iterator[_Rent]:
+        price = rent.price
+        for other in self._of_machine[price.hardware]:
+            regions = {price.region, other.price.region} - {None}
+            if other is not rent and other.price.provider == price.provider and len(regions) < 2:
+                yield other
+
+    def _from_own_series(self, rent: _Rent) -> Iterator[str]:
+        day = rent.price.as_of
+        series = [other for other in self._same_place(rent) if other.plan == rent.plan]
+        before = [other for other in series if other.price.as_of < day]
+        after = [other for other in series if other.price.as_of > day]
+        spot = rent.price.plan == "spot"
+        rise, fall = (MOST_SPOT_CHANGE,) * 2 if spot else (MOST_RISE, MOST_FALL)
+        if before:
+            last = max(before, key=lambda other: other.price.as_of)
+            yield from _apart(rent, last, rent.hour / last.hour, (rise, fall))
+        if after:
+            following = min(after, key=lambda other: other.price.as_of)
+            yield from _apart(rent, following, rent.hour / following.hour, (fall, rise))
+
+    def _from_other_plans(self, rent: _Rent) -> Iterator[str]:
+        others = [other for other in self._same_place(rent) if other.plan != rent.plan]
+        for other in _nearest_by(others, rent, lambda other: other.plan):
+            for cheap, dear in ((rent, other), (other, rent)):
+                low, high = _shares(cheap, dear)
+                if not low <= (share := cheap.hour / dear.hour) <= high:
+                    yield (
+                        f"{short(cheap.hour)} an hour {cheap.price.plan_words} is {short(share)} "
+                        f"times the {short(dear.hour)} {dear.price.plan_words} ({other.price.id})"
+                    )
+
+    def _from_elsewhere(self, rent: _Rent) -> Iterator[str]:
+        others = [
+            other
+            for other in self._of_part[rent.part, rent.plan]
+            if other.price.hardware != rent.price.hardware
+        ]
+        own = [other for other in others if other.price.provider == rent.price.provider]
+        most = MOST_WITHIN if own else MOST_ELSEWHERE
+        ratios = [
+            (rent.of_part / other.of_part, other)
+            for other in _nearest_by(own or others, rent, lambda other: other.price.hardware)
+        ]
+        if ratios:
+            ratio, nearest = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]))
+            yield from _apart(rent, nearest, ratio, (most, most))
+
+    def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
+        """Per memory bandwidth, a provider's accelerators cost alike whatever their age."""
+        rates = {
+            other.price.id: other.of_part / other.gb_per_second
+            for other in self._of_provider[rent.price.provider]
+            if other.plan == rent.plan
+            and other.gb_per_second is not None
+            and (other is rent or other.price.hardware != rent.price.hardware)
+        }
+        rate = rates.pop(rent.price.id, None)
+        if rate is None or rent.price.plan != "on-demand" or len(rates) < FEWEST_OTHERS:
+            return
+        low, high = min(rates.values()), max(rates.values())
+        if not low / MOST_OUTSIDE < rate < high * MOST_OUTSIDE:
+            yield (
+                f"{short(rate)} an hour for a GB/s of an accelerator's memory, of "
+                f"{rent.price.provider}'s other machines {short(low)} to {short(high)}"
+            )
+
+    def _from_regions(self, rent: _Rent) -> Iterator[str]:
+        region, provider = rent.price.region, rent.price.provider
+        holders = {
+            other.price.provider
+            for rents in self._of_provider.values()
+            for other in rents
+            if other is not rent and other.price.region == region
+        }
+        if region is not None and holders and provider not in holders:
+            yield f"{region} is a region of {', '.join(sorted(holders))}"
+
+
+def _nearest_by(
+    rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
+) -> Collection[_Rent]:
+    """The rent of each group whose day is nearest to that of a price."""
+    nearest: dict[Hashable, _Rent] = {}
+    for other in sorted(rents, key=lambda other: abs(other.price.as_of - rent.price.as_of)):
+        nearest.setdefault(group(other), other)
+    return nearest.values()
+
+
+def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
+    """Least and most of the hour of one plan, as a share of another's."""
+    (plan, currency, months), (other_plan, other_currency, shorter) = cheap.plan, dear.plan
+    if currency == other_currency and other_plan == "on-demand" and plan in PLAN_SHARES:
+        return PLAN_SHARES[plan]
+    longer = (plan, currency) == (other_plan, other_currency) and months > shorter
+    return Decimal(0), Decimal(1) if longer else Decimal("Infinity")
+
+
+def _apart(
+    rent: _Rent, other: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
+) -> Iterator[str]:
+    """A reason if a price is further above or below another than the most of either."""
+    rise, fall = most
+    if not 1 / fall < ratio < rise:
+        times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"
+        yield (
+            f"{short(rent.of_part)} an hour per {rent.part} is {times} the "
+            f"{short(other.of_part)} of {other.price.id}"
+        )
+
+
+def short(value: Decimal) -> str:
+    """Four digits of a price or ratio."""
+    return plain(_SHORT.plus(value))
