@@ -142,6 +142,16 @@ def test_an_api_that_ended_is_no_answer(root: Path) -> None:
     assert isinstance(answer.ways[0], ServingOffer)
 
 
+def test_a_doubted_api_is_no_answer(root: Path) -> None:
+    """A price of a billionth stands last, whatever it would save."""
+    api = root / "specs/apis/theirs.toml"
+    text = api.read_text().replace("input_per_million = 1", "input_per_million = 0.000001")
+    api.write_text(text.replace("output_per_million = 4", "output_per_million = 0.000004"))
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert reservation_of(answer.ways[-1]) == "doubted, see `epochcost check`"
+    assert answer.cheapest_api is None
+
+
 def test_a_cached_prompt_is_cheaper_where_it_has_a_price(root: Path) -> None:
     """Half of a prompt at a tenth of the price: 50 · 1 + 50 · 0.1 + 50 · 4 millionths."""
     api = root / "specs/apis/theirs.toml"

@@ -34,8 +34,26 @@ def test_valid_specs(project: Path) -> None:
     """Specs without a fault give no line, a summary and exit code 0."""
     done = check(project)
     count = len(list(SPECS.rglob("*.toml")))
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{count} files checked, 0 faults\n"
+    assert done.returncode == 0
+    assert all(line.startswith("doubted: specs/api-tables/") for line in done.stdout.splitlines())
+    doubts = done.stdout.count("\n")
+    assert done.stderr == f"{count} files checked, 0 faults, {doubts} doubts\n"
+
+
+def test_doubts_are_no_faults(project: Path) -> None:
+    """A price at a hundredth, and a zone of a trace twice: each a line, and the exit code 0."""
+    price = project / "specs/prices/p5.48xlarge-on-demand-2026-07.toml"
+    price.write_text(price.read_text("utf-8").replace("amount = 55.04", "amount = 0.5504"), "utf-8")
+    trace = project / "specs/replays/made-three-zones.csv"
+    rows = trace.read_text("utf-8").splitlines(keepends=True)
+    zone = rows[1].split(",")[rows[0].strip().split(",").index("zone")]
+    again = [row.replace(zone, "made-x") for row in rows[1:] if zone in row]
+    trace.write_text("".join((rows[0], *sorted((*rows[1:], *again)))), "utf-8")
+    done = check(project, "specs/prices", "specs/replays", "--format", "json")
+    first, second = json.loads(done.stdout)["doubts"]
+    assert (done.returncode, first["line"]) == (0, 9)
+    assert first["message"].startswith("amount: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88")
+    assert second["message"] == f"zone made-x has the rows of zone {zone}"
 
 
 def test_faults_as_lines(project: Path) -> None:
@@ -58,7 +76,7 @@ def test_faults_as_json(project: Path) -> None:
     message = "invalid TOML: invalid value, got the end of the line"
     fault = {"path": "specs/hardware/x.toml", "line": 1, "column": 6, "message": message}
     assert done.returncode == 1
-    assert json.loads(done.stdout) == {"files": 1, "faults": [fault]}
+    assert json.loads(done.stdout) == {"files": 1, "faults": [fault], "doubts": []}
 
 
 def test_no_specs_here(tmp_path: Path) -> None:
@@ -72,7 +90,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
 def test_name_that_is_not_utf8(project: Path) -> None:
     """A file name of any bytes is shown on one line."""
     (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
-    done = check(project)
+    done = check(project, "specs/prices")
     assert done.returncode == 1
     line = "specs/prices/a\\nb\\udcff.toml:1:1: should contain a spec, got an empty file\n"
     assert done.stdout == line

@@ -57,7 +57,8 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By hand: a request costs 0.0051 USD there and an hour here 1 USD: from 0.0545 a second."""
     api = root / "specs/apis/theirs.toml"
-    api.write_text(api.read_text().replace("output_per_million = 4", "output_per_million = 100"))
+    text = api.read_text().replace("input_per_million = 1", "input_per_million = 9")
+    api.write_text(text.replace("output_per_million = 4", "output_per_million = 84"))
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
     lines = out.splitlines()
     assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")

@@ -77,6 +77,19 @@ def test_unsound_rows_by_line(tmp_path: Path, text: str | bytes, message: str) -
     assert "\n" not in str(caught.value)
 
 
+def test_a_zone_that_repeats_another_is_doubted(tmp_path: Path) -> None:
+    """Byte for byte; one other price, or none at one time, is a zone like any other."""
+    rows = [(zone, hour) for hour in (0, 1) for zone in "abc"]
+    prices = {("c", 1): "0.28"}
+    lines = [
+        f"2026-03-01T0{hour}:00:00Z,{zone},{prices.get((zone, hour), '0.27')}\n"
+        for zone, hour in rows
+    ]
+    trace = read(tmp_path, HEADER + "".join(lines))
+    assert trace.doubt == "zone b has the rows of zone a"
+    assert not read(tmp_path, HEADER + "".join(lines[::3])).doubt
+
+
 def test_traces_stand_beside_replays_only(tmp_path: Path) -> None:
     """Elsewhere among the specs a CSV file is one that does not belong."""
     root = write_tiny_project(tmp_path)

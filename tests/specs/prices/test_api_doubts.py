@@ -1,0 +1,74 @@
+"""Prices of tokens that cannot be right, each rule by itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from epochcost.specs.api import ApiPrice
+from epochcost.specs.prices.api_doubts import api_doubts, change_doubts
+
+
+def api(prompt: str, output: str, provider: str = "They", **others: object) -> ApiPrice:
+    """A price of input and output."""
+    return ApiPrice.model_validate(
+        {
+            "id": f"{provider.lower()}-{others.get('name', 'tiny')}",
+            "name": "tiny",
+            "provider": provider,
+            "input_per_million": Decimal(prompt),
+            "output_per_million": Decimal(output),
+            "as_of": dt.date(2026, 7, 2),
+            "source": "made up for a test",
+            **others,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "reason"),
+    [
+        (api("15000", "75000"), "90000 for input and output; all models cost 0.04 to 60"),
+        (api("0.000001", "0.000003"), "0.000004 for input and output; all models"),
+        (api("2", "0.5"), "output is 0.25 times the input"),
+        (api("2", "30"), "output is 15 times the input"),
+        (
+            api("2", "6", cached_input_per_million=Decimal("0.002")),
+            "cached input is 0.001 times the input",
+        ),
+    ],
+)
+def test_a_price_alone(price: ApiPrice, reason: str) -> None:
+    """Its own figures, and the range of all prices where there are few others."""
+    assert api_doubts([price])[price.id].startswith(reason)
+
+
+def test_sound_prices() -> None:
+    """A free price has no unit to be wrong about; nor has one in another currency."""
+    assert not api_doubts([api("0", "0"), api("2", "6", "You"), api("900", "900", currency="JPY")])
+
+
+def test_the_same_model_elsewhere() -> None:
+    """Of three providers, the one that is far from the others is doubted; of two, neither."""
+    prices = [api("1", "3", "A"), api("1.2", "3", "B"), api("12", "30", "C")]
+    assert api_doubts(prices) == {
+        "c-tiny": "42 for input and output is 10.24 times the 4.1 of the same model elsewhere"
+    }
+    assert not api_doubts(prices[1:])
+
+
+def test_other_models_of_the_provider() -> None:
+    """A model that nobody else serves is compared with the provider's others."""
+    others = [api("1", "3", name=f"model-{number}") for number in range(3)]
+    (reason,) = api_doubts([*others, api("3", "9", name="large")]).values()
+    assert reason == "12 for input and output; They's other models cost 4 to 4"
+
+
+def test_its_own_last_price() -> None:
+    """A change by five or more is doubted; a price that was free had no amount to compare."""
+    (reason,) = change_doubts(api("1", "3"), api("0.1", "0.3"))
+    assert reason == "0.4 for input and output is 0.1 times its last 4"
+    assert not [*change_doubts(api("1", "3"), api("4", "12"))]
+    assert not [*change_doubts(api("0", "0"), api("4", "12"))]
