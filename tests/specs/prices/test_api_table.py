@@ -82,7 +82,8 @@ def test_the_committed_tables_name_our_models() -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [("0.5,0.1,2", "15000,,75000"), ("0.5,0.1,2", "0.0000005,,0.000002")]
+    "row",
+    [("0.5,0.1,2,1000,1,3", "15000,,75000,1000,15000,75000"), ("0.5,0.1,2", "0.0000005,,0.000002")],
 )
 def test_a_doubt_has_its_line(tmp_path: Path, row: tuple[str, str]) -> None:
     """Prices of a billion tokens or of one are no fault, and the catalogue has the reason."""

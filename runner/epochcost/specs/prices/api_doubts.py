@@ -14,9 +14,13 @@ from statistics import median
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 
-# Share of the input's price. Output: 1 to 10 (gpt-oss-120b at io.net). Cached input: from 0.0083
-# (DeepSeek V4 Pro).
-OUTPUT_SHARES, LEAST_CACHED = (Decimal(1), Decimal(12)), Decimal("0.005")
+# Least and most of a price as a share of the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
+# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1.25 to 2 (Anthropic).
+SHARES = (
+    ("output_per_million", "output", Decimal(1), Decimal(12)),
+    ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),
+    ("cache_write_per_million", "kept input", Decimal("0.5"), Decimal("2.5")),
+)
 # Input and output, from the median of the same model at two or more other providers. Widest of the
 # sound ones: 6.66 (DeepSeek V3 at Hyperbolic).
 MOST_FROM_MEDIAN = Decimal(7)
@@ -100,11 +104,9 @@ def _model(api: ApiPrice) -> str:
 
 
 def _share_reasons(api: ApiPrice) -> Iterator[str]:
-    prompt, cached = api.input_per_million, api.cached_input_per_million
-    if not prompt:
-        return
-    least, most = OUTPUT_SHARES
-    if api.output_per_million and not least <= (share := api.output_per_million / prompt) <= most:
-        yield f"output is {short(share)} times the input"
-    if cached and cached / prompt < LEAST_CACHED:
-        yield f"cached input is {short(cached / prompt)} times the input"
+    for key, label, least, most in SHARES:
+        price = getattr(api, key)
+        if api.input_per_million and price:
+            share = price / api.input_per_million
+            if not least <= share <= most:
+                yield f"{label} is {short(share)} times the input"
