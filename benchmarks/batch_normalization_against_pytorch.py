@@ -2,10 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = ["numpy>=2", "torch==2.13.0"]
 # ///
-"""Writes runner/onnxstep/tests/golden/batch_normalization.json, PyTorch's training in float64.
+"""Write runner/onnxstep/tests/golden/batch_normalization.json: PyTorch's training in float64.
 
 A convolution and a dense layer, each followed by batch normalization, take 20 steps of SGD on one
-batch; first values and data come from NumPy's generator, so that the test can draw the same.
+batch. First values and data come from NumPy's generator, so that the test can draw the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""CPU seconds and peak memory of `epochcost cheapest`, with an empty cache and with a filled one.
+"""CPU time and peak memory of `epochcost cheapest`, with an empty and with a filled cache.
 
     python benchmarks/cheapest_speed.py [--model resnet50 …] [--rounds 5] [--against CHECKOUT]
 
-Run it in the project's folder. Rounds are interleaved, and medians are printed: of the process with
-its copies, user and system time together, and of its resident memory at most. ``--against`` names
-the root of another checkout of this project, which the same questions are put to.
+Run it in the project's folder. Prints medians of interleaved rounds: user and system time of the
+process with its children, and its peak resident memory. ``--against`` measures another checkout of
+this project too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MIB_PER_UNIT = 2**-20 if sys.platform == "darwin" else 2**-10
 
 
 def measure(checkout: Path, model: str, cache: Path) -> tuple[float, float]:
-    """CPU seconds and MiB of a question about one model."""
+    """CPU seconds and MiB of the command for one model."""
     code = f"{checkout}/runner{os.pathsep}{checkout}/runner/onnxstep"
     places = {"PYTHONPATH": code, "XDG_CACHE_HOME": str(cache)}
     command = [sys.executable, "-m", "epochcost", "cheapest", "--model", model]
@@ -45,16 +45,16 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     options = parser.parse_args()
     checkouts = [Path.cwd(), *([options.against.resolve()] if options.against else [])]
-    found: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    costs: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for _ in range(options.rounds):
         for checkout in checkouts:
             for model in options.model:
                 with tempfile.TemporaryDirectory() as cache:
                     for state in ("cold", "warm"):
                         name = model if checkout == checkouts[0] else f"{model}, other"
-                        found[name, state].append(measure(checkout, model, Path(cache)))
+                        costs[name, state].append(measure(checkout, model, Path(cache)))
     print(_ROW.format("model", "cache", "CPU s", "MiB"))
-    for (name, state), runs in found.items():
+    for (name, state), runs in costs.items():
         seconds, mebibytes = (statistics.median(column) for column in zip(*runs, strict=True))
         print(_ROW.format(name, state, f"{seconds:.2f}", f"{mebibytes:.0f}"))
 

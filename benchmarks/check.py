@@ -1,12 +1,11 @@
-"""How long `epochcost check` takes for many spec files, whether that is linear, and for large ones.
+"""CPU time of `epochcost check` for many spec files and for large ones, and whether it is linear.
 
     python benchmarks/check.py [--files 1000]
 
-Copies the project's specs, adds copies of its machines and prices under other ids until there are
-so many files, and runs the command on half, three quarters and all of them. Then one file at a time
-is damaged in the ways that take longest to judge: a megabyte in one text, ten thousand entries, a
-hundred thousand levels. Seconds are of the CPU, of the whole command with its start, the best of
-three.
+Copies the project's specs and adds copies of its machines and prices under other ids up to the
+number of files. Runs the command on half, three quarters and all of them. Then it damages one file
+at a time in the ways that take longest to check: a text of a megabyte, ten thousand entries, a
+hundred thousand levels. Seconds are CPU time of the whole command, the best of three.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LARGE: dict[str, Callable[[str], str]] = {
 
 
 def project(folder: Path, count: int) -> None:
-    """So many spec files that are right."""
+    """Copy this many valid spec files into a folder."""
     shutil.copytree(ROOT / "specs", folder / "specs")
     (folder / "models").symlink_to(ROOT / "models")
     files = [*(folder / "specs").rglob("*.toml")]
@@ -52,13 +51,13 @@ def project(folder: Path, count: int) -> None:
 
 def seconds(folder: Path) -> tuple[float, str]:
     """CPU seconds of the command, and its last line."""
-    best, said = float("inf"), ""
+    best, last_line = float("inf"), ""
     for _ in range(_ROUNDS):
         before = _used()
-        done = subprocess.run(_PROGRAM, cwd=folder, capture_output=True, text=True, check=False)
+        process = subprocess.run(_PROGRAM, cwd=folder, capture_output=True, text=True, check=False)
         best = min(best, _used() - before)
-        said = done.stderr.strip().splitlines()[-1]
-    return best, said
+        last_line = process.stderr.strip().splitlines()[-1]
+    return best, last_line
 
 
 def _used() -> float:
@@ -67,31 +66,31 @@ def _used() -> float:
 
 
 def growth(most: int) -> None:
-    """The time of ever more files, and what one more takes."""
+    """Time of growing numbers of files, and of each additional file."""
     points = []
     for count in (most // 2, most * 3 // 4, most):
         with tempfile.TemporaryDirectory() as scratch:
             project(Path(scratch), count)
-            best, said = seconds(Path(scratch))
+            best, last_line = seconds(Path(scratch))
             points.append((count, best))
-            print(f"{best:6.2f} s  {said}", flush=True)
+            print(f"{best:6.2f} s  {last_line}", flush=True)
     (few, first), *_, (many, last) = points
     print(f"each file more: {1e3 * (last - first) / (many - few):.2f} ms")
 
 
 def large() -> None:
-    """The time of the project's specs with one file damaged."""
+    """Time of the project's specs with one damaged file."""
     for name, damage in _LARGE.items():
         with tempfile.TemporaryDirectory() as scratch:
             project(Path(scratch), 0)
             path = Path(scratch) / f"specs/prices/{_PRICE}.toml"
             path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
-            best, said = seconds(Path(scratch))
-            print(f"{best:6.2f} s  {name}: {said}", flush=True)
+            best, last_line = seconds(Path(scratch))
+            print(f"{best:6.2f} s  {name}: {last_line}", flush=True)
 
 
 def main() -> None:
-    """Many files, then large ones."""
+    """Measure many files, then large ones."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=1000)
     options = parser.parse_args()

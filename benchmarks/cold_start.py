@@ -1,13 +1,12 @@
-"""From the begin of a process to its first answer, with and without the disk's cache.
+"""Time from the start of a process to its first answer, with and without the disk cache.
 
     python benchmarks/cold_start.py [--model mnist-cnn …] [--rounds 5]
 
-A server that is scaled to zero pays this for its first request: the interpreter, ONNX Runtime, the
-model's file with its weights, the session with its optimisations, one run at a batch of 1. Before a
-cold start the system is asked to forget the pages of the model and of the packages (posix_fadvise),
-which it does for those that no process has mapped; so this program imports neither ONNX Runtime nor
-NumPy. Printed are medians of
-interleaved rounds.
+A server that is scaled to zero spends this time on its first request: the interpreter, ONNX
+Runtime, the model's file with its weights, the optimised session, one run at a batch of 1. Before a
+cold start posix_fadvise drops the cached pages of the model and of the packages. It cannot drop
+pages that a process has mapped, so this program imports neither ONNX Runtime nor NumPy. Prints
+medians of interleaved rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PACKAGES = ("onnxruntime", "numpy")
 
 
 def make(name: str, folder: Path) -> None:
-    """Write a model with drawn weights, as it would be served, and one batch for it."""
+    """Write a model with drawn weights in its serving form, and one batch for it."""
     import numpy as np
     import onnx
 
@@ -41,7 +40,9 @@ def make(name: str, folder: Path) -> None:
 
     catalogue = own_catalogue()
     planned = plan_run(catalogue, RunRequest(models=(name,), providers=("cpu",), batch_size=1))
-    trial = next(one for one in planned.trials if one.mode == "inference" and not one.variant)
+    trial = next(
+        trial for trial in planned.trials if trial.mode == "inference" and not trial.variant
+    )
     model = catalogue.model(name)
     job = build_job(trial, model, catalogue.graph_path(model), folder, None)
     graph = load_model(job.graph)
@@ -52,16 +53,16 @@ def make(name: str, folder: Path) -> None:
 
 
 def start(folder: Path) -> None:
-    """What a server does until its first answer."""
+    """Run the steps of a server up to its first answer."""
     import numpy as np
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.log_severity_level = 3  # errors alone: nobody reads a server's first words
+    options.log_severity_level = 3  # errors only
     path = folder / "model.onnx"
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     with np.load(folder / "batch.npz") as batch:
-        session.run(None, {one.name: batch[one.name] for one in session.get_inputs()})
+        session.run(None, {entry.name: batch[entry.name] for entry in session.get_inputs()})
     print("answered", flush=True)
     os._exit(0)
 
@@ -70,9 +71,9 @@ def forget(folder: Path) -> None:
     """Ask the system to drop the cached pages of the model and of the packages."""
     places = [folder]
     for name in _PACKAGES:
-        found = importlib.util.find_spec(name)
-        if found is not None and found.origin is not None:
-            places.append(Path(found.origin).parent)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            places.append(Path(spec.origin).parent)
     for path in (path for place in places for path in place.rglob("*") if path.is_file()):
         handle = os.open(path, os.O_RDONLY)
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -80,42 +81,42 @@ def forget(folder: Path) -> None:
 
 
 def timed_start(folder: Path) -> float:
-    """Seconds from the begin of a process to its word that it has answered."""
+    """Seconds from the start of a process to its message that it has answered."""
     begun = time.perf_counter()
     command = [sys.executable, __file__, "--start", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        taken = time.perf_counter() - begun
-    if b"answered" not in said:
-        raise SystemExit(f"{folder.name}: expected an answer, got {said!r}")
-    return taken
+        answer_line = process.stdout.readline()
+        seconds = time.perf_counter() - begun
+    if b"answered" not in answer_line:
+        raise SystemExit(f"{folder.name}: expected an answer, got {answer_line!r}")
+    return seconds
 
 
 def main() -> int:
-    """Print a line for each model, and the start without a model first."""
+    """Print a line for the start without a model, then one for each model."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", nargs="+", default=_MODELS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--start", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.make:
-        make(asked.make[0], Path(asked.make[1]))
+    options = parser.parse_args()
+    if options.make:
+        make(options.make[0], Path(options.make[1]))
         return 0
-    if asked.start:
-        start(Path(asked.start))
+    if options.start:
+        start(Path(options.start))
         return 0
     with tempfile.TemporaryDirectory() as scratch:
-        folders = [Path(scratch) / name for name in asked.model]
+        folders = [Path(scratch) / name for name in options.model]
         for folder in folders:
             folder.mkdir()
             subprocess.run(
                 [sys.executable, __file__, "--make", folder.name, str(folder)], check=True
             )
-        warm: dict[str, list[float]] = {one.name: [] for one in folders}
-        cold: dict[str, list[float]] = {one.name: [] for one in folders}
-        for _ in range(asked.rounds):
+        warm: dict[str, list[float]] = {folder.name: [] for folder in folders}
+        cold: dict[str, list[float]] = {folder.name: [] for folder in folders}
+        for _ in range(options.rounds):
             for folder in folders:
                 forget(folder)
                 cold[folder.name].append(timed_start(folder))
@@ -123,9 +124,17 @@ def main() -> int:
         print(_ROW.format("model", "file MB", "warm s", "cold s", "ratio", "warm spread"))
         for folder in folders:
             size = (folder / "model.onnx").stat().st_size / 1e6
-            one, other = (statistics.median(each[folder.name]) for each in (warm, cold))
+            warm_seconds, cold_seconds = (
+                statistics.median(each[folder.name]) for each in (warm, cold)
+            )
             spread = max(warm[folder.name]) / min(warm[folder.name]) - 1
-            row = f"{size:.1f}", f"{one:.2f}", f"{other:.2f}", f"{other / one:.2f}", f"{spread:.0%}"
+            row = (
+                f"{size:.1f}",
+                f"{warm_seconds:.2f}",
+                f"{cold_seconds:.2f}",
+                f"{cold_seconds / warm_seconds:.2f}",
+                f"{spread:.0%}",
+            )
             print(_ROW.format(folder.name, *row))
     return 0
 

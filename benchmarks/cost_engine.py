@@ -1,12 +1,12 @@
-"""How many itemised quotes the cost engine makes in a second, and whether its time is linear.
+"""Itemised quotes per second of the cost engine, and whether its time is linear.
 
     python benchmarks/cost_engine.py [--quotes 100000]
 
-Half of the plans are those of specs/prices, half are made here so that every kind of part is in
-them: accelerators, premiums, storage, egress, runs, commitments, lifetimes, failures, credit. Each
-quote has another duration, and its total is added up, so that every line is made. The time of a
-quarter, of half and of all quotes is printed, each the best of three rounds of the whole; the ratio
-is of all to a quarter, 4 where the time is linear.
+Half of the plans are those of specs/prices. The other half is generated so that every kind of part
+occurs: accelerators, premiums, storage, egress, runs, commitments, lifetimes, failures, credit.
+Each quote has another duration, and its total is summed, so that every line is computed. Prints the
+time of a quarter, half and all of the quotes, each the best of three rounds. The ratio is of all to
+a quarter: 4 if the time is linear.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMITMENT = {
 }
 
 
-def made(number: int) -> Price:
+def generated_price(number: int) -> Price:
     """The plan of a number: on demand, spot or reserved, each with every part that fits."""
     hourly = Decimal(number % 97 + 1) / 32
     fields: dict[str, Any] = {"plan": "on-demand", "amount": hourly}
@@ -76,13 +76,13 @@ def made(number: int) -> Price:
 
 
 def plans() -> list[Price]:
-    """The plans of the catalogue and as many made ones."""
+    """The catalogue's plans and as many generated ones."""
     listed = list(load_catalogue(ROOT).prices.values())
-    return [*listed, *map(made, range(len(listed)))]
+    return [*listed, *map(generated_price, range(len(listed)))]
 
 
 def quoted(prices: Sequence[Price], quotes: int) -> tuple[float, int, Decimal]:
-    """Seconds for so many quotes, how many lines they have, and their sum."""
+    """Seconds for this many quotes, their number of lines, and their sum."""
     lines, total = 0, Decimal(0)
     started = time.process_time()
     for number, price in enumerate(islice(cycle(prices), quotes)):
@@ -95,14 +95,14 @@ def quoted(prices: Sequence[Price], quotes: int) -> tuple[float, int, Decimal]:
 
 
 def main() -> None:
-    """Time a quarter, half and all of the quotes, and print how they compare."""
+    """Time a quarter, half and all of the quotes, and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quotes", type=int, default=100_000)
     quotes = parser.parse_args().quotes
     prices = plans()
     print(f"{len(prices)} plans; best of {ROUNDS} rounds")
     sizes = quotes // 4, quotes // 2, quotes
-    # Rounds take turns, so that what else the machine does hits all sizes.
+    # Interleaved, so that the machine's other load affects all sizes.
     rounds = [[quoted(prices, size) for size in sizes] for _ in range(ROUNDS)]
     best = [min(of_size) for of_size in zip(*rounds, strict=True)]
     for size, (seconds, lines, _) in zip(sizes, best, strict=True):

@@ -1,13 +1,13 @@
-"""How often the 95 % interval of a mean step time holds the true mean.
+"""How often the 95 % interval of a mean step time contains the true mean.
 
     python benchmarks/coverage.py                 10,000 synthetic traces; minutes on one core
     python benchmarks/coverage.py --traces 1000  fewer
     python benchmarks/coverage.py --real          100 real runs of three processes; 12 minutes
     python benchmarks/coverage.py --real --rounds 1          the same of one process each
 
-Synthetic traces run through the sampler's own stopping rule on a fake clock, so that stopping on
-luck counts. The processes are written down in ``coverage_traces``, which was settled before the
-interval was measured on them. Real runs are explained in ``coverage_real``.
+Synthetic traces go through the sampler's stopping rule on a simulated clock, so that the effect of
+early stopping is included. ``coverage_traces`` defines their processes, which were fixed before the
+first measurement. ``coverage_real`` explains real runs.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
 from epochcost.statistics import mean_interval, wilson_interval
 
-# What a study asks for when it says nothing, what the starter study asks for, and --quick.
+# Settings of a study by default, of the starter study, and of --quick.
 SETTINGS = {
     "default": SamplingRule(budget_seconds=20),
     "starter": SamplingRule(budget_seconds=12),
     "quick": SamplingRule(relative_half_width=0.05, minimum_samples=10, budget_seconds=3),
 }
-# Warm-up takes this much of the budget at least.
+# Least share of the budget that warm-up takes.
 _WARM_UP_SECONDS = 0.25
 _ROW = "{:<10} {:<12} {:>7} {:>9} {:>16} {:>8} {:>10} {:>9}"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trace sampled to its stop."""
+    """One trace, sampled until it stopped."""
 
     covered: bool
     precise: bool
@@ -49,37 +49,37 @@ class Trial:
 
 
 class Machine:
-    """A clock that only steps move, and steps that take the times of a trace."""
+    """A clock that only steps advance, and steps that take the times of a trace."""
 
     def __init__(self, steps: Iterator[float]) -> None:
         self.now = 0.0
         self._steps = steps
 
     def clock(self) -> float:
-        """Tell the time."""
+        """The simulated time in seconds."""
         return self.now
 
     def step(self) -> None:
-        """Take a step."""
+        """Advance the clock by the next step time."""
         self.now += next(self._steps)
 
 
 def sampled(trace: Trace, sampling: SamplingRule) -> Trial:
-    """Sample a trace as a worker does, and compare its interval with the mean of the process."""
+    """Sample a trace as a worker does, and compare its interval with the process's mean."""
     machine = Machine(trace.steps())
     deadline = sampling.budget_seconds - _WARM_UP_SECONDS
-    taken = sample(machine.step, machine.clock, sampling, deadline, lambda *_: None)
-    interval = mean_interval(taken.seconds)
+    sampled_run = sample(machine.step, machine.clock, sampling, deadline, lambda *_: None)
+    interval = mean_interval(sampled_run.seconds)
     return Trial(
         covered=interval.low <= trace.mean <= interval.high,
-        precise=taken.stop_reason == "precise",
-        half_width=(interval.high - interval.low) / 2 / float(np.mean(taken.seconds)),
-        seconds=sum(taken.seconds),
+        precise=sampled_run.stop_reason == "precise",
+        half_width=(interval.high - interval.low) / 2 / float(np.mean(sampled_run.seconds)),
+        seconds=sum(sampled_run.seconds),
     )
 
 
 def synthetic(count: int) -> None:
-    """Sample ``count`` traces, half of them at either full setting, and half once more quickly."""
+    """Sample ``count`` traces, half of them at either full setting, and half again with --quick."""
     print(_ROW.format("setting", "family", "traces", "covered", "95 % Wilson", "precise", "±", "s"))
     begun = time.perf_counter()
     half = count // 2
@@ -94,26 +94,26 @@ def _setting(name: str, numbers: range) -> list[Trial]:
     for number in numbers:
         family = FAMILIES[number % len(FAMILIES)]
         trials[family].append(sampled(Trace.draw(family, number), SETTINGS[name]))
-    for family, found in trials.items():
-        print(_row(name, family, found), flush=True)
-    every = [trial for found in trials.values() for trial in found]
+    for family, family_trials in trials.items():
+        print(_row(name, family, family_trials), flush=True)
+    every = [trial for family_trials in trials.values() for trial in family_trials]
     print(_row(name, "all", every), flush=True)
     return every
 
 
 def _row(setting: str, family: str, trials: Iterable[Trial]) -> str:
-    found = list(trials)
-    covered = sum(trial.covered for trial in found)
-    low, high = wilson_interval(covered, len(found))
+    trial_list = list(trials)
+    covered = sum(trial.covered for trial in trial_list)
+    low, high = wilson_interval(covered, len(trial_list))
     return _ROW.format(
         setting,
         family,
-        len(found),
-        f"{covered / len(found):.1%}",
+        len(trial_list),
+        f"{covered / len(trial_list):.1%}",
         f"{low:.1%} to {high:.1%}",
-        f"{sum(trial.precise for trial in found) / len(found):.0%}",
-        f"{np.median([trial.half_width for trial in found]):.2%}",
-        f"{np.median([trial.seconds for trial in found]):.2f}",
+        f"{sum(trial.precise for trial in trial_list) / len(trial_list):.0%}",
+        f"{np.median([trial.half_width for trial in trial_list]):.2%}",
+        f"{np.median([trial.seconds for trial in trial_list]):.2f}",
     )
 
 

@@ -1,9 +1,9 @@
-"""How often the 95 % interval of a mean holds the true mean, by number of samples.
+"""How often the 95 % interval of a mean contains the true mean, by number of samples.
 
     python benchmarks/coverage_counts.py [--series 1000]
 
-Prints CSV, a row for each kind of simulated series. One process each, without a stopping rule:
-``coverage`` has the rule and slower kinds of dependence.
+Prints CSV, a row for each kind of simulated series. Series come from one process and have no
+stopping rule; ``coverage`` has both the rule and slower kinds of dependence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEAN, DEVIATION = 1.0, 0.03
 RARE, RARE_DEVIATIONS = 0.02, 100
 
 Series = NDArray[np.float64]
-# A generator of random numbers and a count; the true mean of the series is ``MEAN``.
+# Draws a series of this length with the generator; its true mean is ``MEAN``.
 Kind = Callable[[np.random.Generator, int], Series]
 
 

@@ -1,8 +1,8 @@
-"""Short real runs against all the others: how often an interval holds the mean that it is about.
+"""Short real runs against all other runs: how often an interval contains the others' mean.
 
-A short run is ``rounds`` fresh workers, spread over the whole time as ``epochcost run --rounds``
-spreads them. The truth to which it is held is the mean of all other runs, which are as many fresh
-processes over the same time.
+A short run is ``rounds`` fresh workers, spread over the whole time as by ``epochcost run
+--rounds``. Its reference is the mean of all other runs, which are as many fresh processes in the
+same period.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Measurer = Callable[[SamplingRule], Measurement]
 
 @dataclass(frozen=True)
 class Asked:
-    """A training of a model, and how its short runs are taken."""
+    """A training of a model, and the settings of its short runs."""
 
     model: str
     batch_size: int
@@ -45,14 +45,14 @@ class Asked:
     keep: Path | None
 
 
-def against_all_others(asked: Asked) -> None:
-    """Take the short runs, and print what covers what."""
-    with _measurer(asked.model, asked.batch_size) as measured:
-        shorts = _measure(measured, asked.runs, asked.budget_seconds, asked.rounds)
-    if asked.keep:
-        asked.keep.write_bytes(TypeAdapter(list[Measurement]).dump_json(shorts))
-    _show([mean_step(one) for one in shorts])
-    processes = np.array([mean for one in shorts for mean in _round_means(one)])
+def against_all_others(settings: Asked) -> None:
+    """Measure the short runs, and print how often intervals contain the others' mean."""
+    with _measurer(settings.model, settings.batch_size) as measured:
+        shorts = _measure(measured, settings.runs, settings.budget_seconds, settings.rounds)
+    if settings.keep:
+        settings.keep.write_bytes(TypeAdapter(list[Measurement]).dump_json(shorts))
+    _show([mean_step(run) for run in shorts])
+    processes = np.array([mean for run in shorts for mean in _round_means(run)])
     spread = processes.std(ddof=1) / processes.mean()
     print(f"spread of {len(processes)} processes: {spread:.2%} (one deviation)")
 
@@ -60,7 +60,7 @@ def against_all_others(asked: Asked) -> None:
 def _measure(
     measured: Measurer, runs: int, budget_seconds: float, rounds: int
 ) -> list[Measurement]:
-    """The short runs; one pass over all of them for each round."""
+    """Measure the short runs, in one pass over all of them for each round."""
     rule = SamplingRule(
         relative_half_width=min(0.5, 0.02 * math.sqrt(rounds)),
         minimum_samples=max(10, math.ceil(30 / rounds)),
@@ -79,7 +79,7 @@ def _measure(
 def _measurer(model_id: str, batch_size: int) -> Iterator[Measurer]:
     catalogue = load_catalogue(ROOT)
     planned = plan_run(catalogue, RunRequest(models=(model_id,), providers=("cpu",)))
-    trial = next(one for one in planned.trials if _wanted(one, batch_size))
+    trial = next(trial for trial in planned.trials if _is_training_at(trial, batch_size))
     model = catalogue.model(model_id)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -92,7 +92,7 @@ def _measurer(model_id: str, batch_size: int) -> Iterator[Measurer]:
         yield measured
 
 
-def _wanted(trial: Trial, batch_size: int) -> bool:
+def _is_training_at(trial: Trial, batch_size: int) -> bool:
     return trial.mode == "training" and trial.batch_size == batch_size
 
 
@@ -108,11 +108,14 @@ def _round_means(measurement: Measurement) -> Iterator[float]:
 
 
 def _show(runs: list[Bounded]) -> None:
-    means = np.array([one.mean for one in runs])
-    others = (means.sum() - means) / (len(means) - 1)
-    hits = sum(one.low <= other <= one.high for one, other in zip(runs, others, strict=True))
+    means = np.array([run.mean for run in runs])
+    means_of_others = (means.sum() - means) / (len(means) - 1)
+    hits = sum(
+        run.low <= mean_of_others <= run.high
+        for run, mean_of_others in zip(runs, means_of_others, strict=True)
+    )
     low, high = wilson_interval(hits, len(runs))
-    half = np.median([(one.high - one.low) / 2 for one in runs]) / means.mean()
+    half = np.median([(run.high - run.low) / 2 for run in runs]) / means.mean()
     print(
         f"mean {means.mean() * 1e3:.3f} ms; {hits} of {len(runs)} intervals hold the mean "
         f"of all others (Wilson {low:.0%} to {high:.0%}); half width {half:.1%} at the median; "

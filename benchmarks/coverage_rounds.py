@@ -1,13 +1,13 @@
-"""Some rounds of committed results against their other rounds: how often an interval holds those.
+"""Drawn rounds of committed results against their other rounds: coverage of intervals.
 
     python benchmarks/coverage_rounds.py [--rounds 3 4 5 6] [--draws 10]
 
-Of each result in ``docs/data/results`` that has twice as many rounds and three more than are drawn,
-some are drawn at random, many times, and their interval is held to the mean of the others, which
-has an error of its own: from n rounds it is sqrt(1 + k/n) times as far from the mean of k as the
-mean of very many rounds would be. Printed are the shares that hold the others, those that hold a
-mean without that error, the half widths at the median, and how far drawn rounds and others are
-apart. Nothing is measured: the answer is the same on every machine.
+Uses each result in ``docs/data/results`` with at least twice as many rounds and three more than are
+drawn. Some rounds are drawn at random, many times, and their interval is compared with the mean of
+the others. That mean has an error too: the mean of n rounds is sqrt(1 + k/n) times as far from the
+mean of k rounds as from the long-run mean. Prints the shares of intervals that contain the others'
+mean, those that contain a mean without that error, the median half widths, and the distance between
+drawn rounds and others. Nothing is measured, so the answer is the same on every machine.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _SEED = 20261125
 
 @dataclass
 class _Held:
-    """Whether each interval holds the mean of the other rounds, and how wide and far it is."""
+    """Whether each interval contains the other rounds' mean, its half width and distance."""
 
-    others: list[bool] = field(default_factory=list)
+    of_others: list[bool] = field(default_factory=list)
     long_run: list[bool] = field(default_factory=list)
     half_widths: list[float] = field(default_factory=list)
-    apart: list[float] = field(default_factory=list)
+    distances: list[float] = field(default_factory=list)
 
     def add(self, drawn: Summary, others_mean: float, error_growth: float) -> None:
-        """Hold drawn rounds to others, which are ``error_growth`` times as far as the long run."""
+        """Compare drawn rounds with others; ``error_growth`` scales the long run's distance."""
         low, high = drawn.interval.low, drawn.interval.high
         long_run = drawn.mean + (others_mean - drawn.mean) / error_growth
-        self.others.append(low <= others_mean <= high)
+        self.of_others.append(low <= others_mean <= high)
         self.long_run.append(low <= long_run <= high)
         self.half_widths.append(drawn.relative_half_width)
-        self.apart.append(abs(math.log(drawn.mean / others_mean)))
+        self.distances.append(abs(math.log(drawn.mean / others_mean)))
 
     def render(self) -> str:
         """The shares and widths."""
         return (
-            f"{_render_share(self.others)} hold the others, {_render_share(self.long_run)} the "
+            f"{_render_share(self.of_others)} hold the others, {_render_share(self.long_run)} the "
             f"long run; half width {np.median(self.half_widths):.1%}; apart "
-            f"{np.median(self.apart):.1%}, p90 {np.quantile(self.apart, 0.9):.1%}"
+            f"{np.median(self.distances):.1%}, p90 {np.quantile(self.distances, 0.9):.1%}"
         )
 
 
@@ -67,19 +67,19 @@ def main() -> None:
     options = _options()
     results = load_all(ROOT / "docs/data/results").results
     for count in options.rounds:
-        held, generator = _Held(), random.Random(_SEED)
+        coverage, generator = _Held(), random.Random(_SEED)
         for result in results:
             if len(result.measurement.rounds) >= 2 * count + 3:
                 for _ in range(options.draws):
                     rounds = _samples_by_round(result.measurement)
                     generator.shuffle(rounds)
-                    drawn, others = rounds[:count], rounds[count:]
-                    held.add(
+                    drawn, remaining = rounds[:count], rounds[count:]
+                    coverage.add(
                         summarise(np.concatenate(drawn), [len(samples) for samples in drawn]),
-                        float(np.concatenate(others).mean()),
-                        math.sqrt(1 + count / len(others)),
+                        float(np.concatenate(remaining).mean()),
+                        math.sqrt(1 + count / len(remaining)),
                     )
-        print(f"{count} rounds: {held.render()}")
+        print(f"{count} rounds: {coverage.render()}")
 
 
 def _options() -> argparse.Namespace:

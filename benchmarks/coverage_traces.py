@@ -1,21 +1,19 @@
-"""Synthetic step times whose true mean is known: the processes that coverage is measured on.
+"""Synthetic step times with a known mean, on which coverage is measured.
 
-Settled before the interval was measured on them. What disturbs a step happens in time, not in
-steps, so its parts are declared in seconds, and a step of 0.3 ms and one of 0.3 s meet the same
-machine differently:
+The processes were fixed before the first measurement. Disturbances happen in time, not in steps, so
+their parameters are in seconds: a step of 0.3 ms and one of 0.3 s meet the same machine.
 
-- *jitter* of each step by itself, lognormal (times are skewed to the right), 0.5 to 30 %: an
-  idle machine to a virtual one with neighbours (33 % was seen of a perceptron on two busy cores);
+- *jitter* of each step, lognormal (times are skewed to the right), 0.5 to 30 %: from an idle
+  machine to a virtual one with neighbours (33 % was measured for a perceptron on two busy cores);
 - *correlation*: load of neighbours and clock governors, a first-order autoregressive process of
-  1 to 10 % with a memory of 5 to 500 ms (a scheduler's slice to a governor's mood);
-- *drift*: clock and temperature wander, the same process with 0.3 to 2 % and 0.5 to 5 s; slower
-  wander leaves a trial's budget no true mean to find, so that only rounds can see it;
-- *outliers*: interruptions that come at random (Poisson), 0.5 to 50 in a second, of 0.05 to 5 ms
-  each on average, exponential: from 1 in 7000 steps that takes 17 times as long to several in
-  every step.
+  1 to 10 % with a memory of 5 to 500 ms;
+- *drift*: variation of clock and temperature, the same process with 0.3 to 2 % and 0.5 to 5 s;
+  slower drift exceeds a trial's budget, so only rounds can detect it;
+- *outliers*: interruptions at random times (Poisson), 0.5 to 50 a second, of 0.05 to 5 ms on
+  average, exponential: from 1 in 7000 steps, 17 times as long, to several in every step.
 
-Ranges are drawn log-uniformly; every process is stationary, begins in its stationary state and has
-the mean that ``Trace.mean`` says. Each family has jitter; the last has everything.
+Ranges are drawn log-uniformly. Every process is stationary, begins in its stationary state and has
+the mean ``Trace.mean``. Each family has jitter; the last has everything.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 Series = NDArray[np.float64]
 FAMILIES = ("jitter", "correlation", "drift", "outliers", "everything")
 _SEED = 20161121
-# So many steps are drawn at once, and so many of them by one product of matrices.
+# Steps drawn at once, and steps computed by one matrix product.
 _CHUNK, _BLOCK = 2048, 64
 _STEP_SECONDS = (3e-4, 0.3)
 _JITTER = (0.005, 0.3)
@@ -55,7 +53,7 @@ class Trace:
 
     @classmethod
     def draw(cls, family: str, number: int) -> Trace:
-        """The ``number``-th process of a family, always the same."""
+        """The process ``number`` of a family; reproducible."""
         rng = np.random.default_rng([_SEED, number])
 
         def between(bounds: tuple[float, float]) -> float:
@@ -88,7 +86,7 @@ class Trace:
             yield from (quiet + self._interruptions(rng)).tolist()
 
     def _interruptions(self, rng: np.random.Generator) -> Series:
-        """A sum of as many exponential times as hit each step."""
+        """For each step, the sum of its interruptions' exponential times."""
         if not self.outliers_per_second:
             return np.zeros(_CHUNK)
         hits = rng.poisson(self.outliers_per_second * self.quiet_seconds, _CHUNK)

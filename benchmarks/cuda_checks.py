@@ -38,8 +38,8 @@ _LOSSES = 50
 _START_SECONDS = 400
 
 
-def _device(asked: argparse.Namespace) -> Iterator[str]:
-    if asked.provider == "cpu":
+def _device(options: argparse.Namespace) -> Iterator[str]:
+    if options.provider == "cpu":
         yield f"no GPU: a rehearsal on the CPU; {runtime_name()}"
         return
     require_cuda()
@@ -47,45 +47,45 @@ def _device(asked: argparse.Namespace) -> Iterator[str]:
     yield f"{gpu_descriptions(shown_gpus())[0]}; {runtime_name()}"
 
 
-def _placement(asked: argparse.Namespace) -> Iterator[str]:
-    """Of each kind of graph of a model, at its smallest batch: which nodes the CPU got."""
+def _placement(options: argparse.Namespace) -> Iterator[str]:
+    """Nodes on the CPU in each kind of graph of a model, at its count batch."""
     catalogue = load_catalogue(ROOT)
-    found = 0
-    for name, trial in _trials(catalogue, asked.model).items():
-        moved = trial.model_copy(update={"provider": asked.provider})
-        if isinstance(trial.work, Phase) and asked.provider == "cuda":
-            # Its attention with a cache has no kernel of fp32.
+    count = 0
+    for name, trial in _trials(catalogue, options.model).items():
+        moved = trial.model_copy(update={"provider": options.provider})
+        if isinstance(trial.work, Phase) and options.provider == "cuda":
+            # CUDA's attention with a cache has no fp32 kernel.
             moved = moved.model_copy(update={"precision": "fp16"})
         with tempfile.TemporaryDirectory() as folder:
             cells = _placed(catalogue, moved, Path(folder))
-        yield f"| {asked.model} | {name} | {' | '.join(cells)} |"
-        found += 1
-    if not found:
-        yield f"| {asked.model} | no room for any of its graphs | | | | |"
+        yield f"| {options.model} | {name} | {' | '.join(cells)} |"
+        count += 1
+    if not count:
+        yield f"| {options.model} | no room for any of its graphs | | | | |"
 
 
 def _trials(catalogue: Catalogue, model: str) -> dict[str, Trial]:
-    """By mode or phase, the smallest that is planned for the CPU here."""
+    """By mode or phase, the trial of the smallest batch that a plan for the CPU here has."""
     plan = plan_run(catalogue, RunRequest(models=(model,), providers=("cpu",), quick=True))
-    plain = [one for one in plan.trials if not one.variant or isinstance(one.work, Phase)]
-    found: dict[str, Trial] = {}
-    for one in sorted(plain, key=lambda one: one.batch_size):
-        if one.work.scenario == "batch" and one.precision == "fp32":
-            name = one.work.name if isinstance(one.work, Phase) else one.mode
-            found.setdefault(name, one)
-    return found
+    plain = [trial for trial in plan.trials if not trial.variant or isinstance(trial.work, Phase)]
+    smallest: dict[str, Trial] = {}
+    for trial in sorted(plain, key=lambda trial: trial.batch_size):
+        if trial.work.scenario == "batch" and trial.precision == "fp32":
+            name = trial.work.name if isinstance(trial.work, Phase) else trial.mode
+            smallest.setdefault(name, trial)
+    return smallest
 
 
 def _placed(catalogue: Catalogue, trial: Trial, folder: Path) -> tuple[str, ...]:
     model = catalogue.model(trial.model)
     job = build_job(trial, model, catalogue.graph_path(model), folder)
     nodes = _executed(job, folder)
-    wanted = EXECUTION_PROVIDERS[job.provider]
-    others = [node for node in nodes if node.provider != wanted]
-    listed = ", ".join(sorted({node.operator for node in others})) or "none"
-    most = max((node.size_bytes for node in others), default=0)
-    on_cpu = f"{len(others)}: {listed}" if others else "none"
-    return str(len(nodes) - len(others)), on_cpu, str(most), _alone(job)
+    provider = EXECUTION_PROVIDERS[job.provider]
+    misplaced = [node for node in nodes if node.provider != provider]
+    listed = ", ".join(sorted({node.operator for node in misplaced})) or "none"
+    most = max((node.size_bytes for node in misplaced), default=0)
+    on_cpu = f"{len(misplaced)}: {listed}" if misplaced else "none"
+    return str(len(nodes) - len(misplaced)), on_cpu, str(most), _alone(job)
 
 
 def _executed(job: Job, folder: Path) -> tuple[ExecutedNode, ...]:
@@ -100,7 +100,7 @@ def _executed(job: Job, folder: Path) -> tuple[ExecutedNode, ...]:
 
 
 def _alone(job: Job) -> str:
-    """Whether ONNX Runtime opens the graph where nothing at all may be left to the CPU."""
+    """Whether ONNX Runtime opens the graph without any node on the CPU."""
     weights = constant_weights(job, initial_parameters(job))
     try:
         open_session(job.graph, job.provider, job.session, strict=True, weights=weights)
@@ -109,21 +109,23 @@ def _alone(job: Job) -> str:
     return "yes"
 
 
-def _losses(asked: argparse.Namespace) -> Iterator[str]:
+def _losses(options: argparse.Namespace) -> Iterator[str]:
     """Fifty steps of the same graph, weights and batches, on the device and on the CPU."""
-    subject = next(one for one in SUBJECTS if one.model == asked.model)
+    subject = next(subject for subject in SUBJECTS if subject.model == options.model)
     batch = min(subject.batch_sizes)
-    ours, reference = (_first(Case(subject, batch, 0, one)) for one in (asked.provider, "cpu"))
-    apart = max(abs(a - b) / abs(b) for a, b in zip(ours, reference, strict=True))
-    cells = f"{ours[0]:.5g} | {ours[-1]:.5g} | {reference[-1]:.5g} | {apart:.1e}"
-    yield f"| {asked.model} | {batch} | {cells} |"
+    ours, reference = (
+        _first(Case(subject, batch, 0, provider)) for provider in (options.provider, "cpu")
+    )
+    difference = max(abs(a - b) / abs(b) for a, b in zip(ours, reference, strict=True))
+    cells = f"{ours[0]:.5g} | {ours[-1]:.5g} | {reference[-1]:.5g} | {difference:.1e}"
+    yield f"| {options.model} | {batch} | {cells} |"
 
 
 def _first(case: Case) -> list[float]:
     folder = prepared(ROOT, ROOT / ".cache" / "steps", case, dropout=False)
     python = Path(sys.executable)
-    said = rounds.first_losses(python, OURS, folder, 0, _LOSSES, _START_SECONDS)
-    losses: list[float] = said["losses"]
+    answer = rounds.first_losses(python, OURS, folder, 0, _LOSSES, _START_SECONDS)
+    losses: list[float] = answer["losses"]
     return losses
 
 
@@ -131,14 +133,14 @@ _CHECKS = {"device": _device, "placement": _placement, "losses": _losses}
 
 
 def main() -> int:
-    """Print the rows of a check; in one line why there are none."""
+    """Print the rows of a check, or one line that says why there are none."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("check", choices=_CHECKS)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--provider", choices=("cpu", "cuda"), default="cuda")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        for row in _CHECKS[asked.check](asked):
+        for row in _CHECKS[options.check](options):
             print(row, flush=True)
     except (EpochcostError, rounds.StoppedError) as error:
         print(str(error).splitlines()[0], file=sys.stderr)

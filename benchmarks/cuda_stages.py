@@ -1,4 +1,4 @@
-"""What each stage of the proof on a GPU runs; how it is run and kept is left to ``cuda_proof``."""
+"""Stages of ``cuda_proof`` and the commands of their cases."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from epochcost.specs.catalogue import Catalogue
 BENCHMARKS = Path(__file__).parent
 _GRADIENT_BATCH = 2
 _PRECISIONS = ("fp32", "tf32", "bf16")
-# Compiling takes a minute a case: where the ratio says most.
+# Compiling takes a minute a case, so only the most informative models are compiled.
 _COMPILED = ("resnet50", "bert-base-128", "gpt2", "mnist-cnn")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """On which machine, for which models (none: all), and where everything is kept."""
+    """Machine, models (none: all) and folder of a proof."""
 
     catalogue: Catalogue
     folder: Path
@@ -30,7 +30,7 @@ class Asked:
     models: tuple[str, ...] = ()
 
     def wants(self, model: str) -> bool:
-        """Whether a model is asked for."""
+        """Whether a model is among those to run."""
         return not self.models or model in self.models
 
 
@@ -44,9 +44,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Stage:
-    """``header`` is that of the table that its cases print rows of; none: they print as they like.
+    """A question and its cases; ``header`` is that of the table rows that its cases print, if any.
 
-    ``cases`` are told only when they are asked for: the catalogue is read by then.
+    ``cases`` is a function because it needs the catalogue.
     """
 
     asks: str
@@ -54,87 +54,87 @@ class Stage:
     header: tuple[str, ...] = ()
 
 
-def device_case(asked: Asked) -> Case:
-    """Whether the device can be used at all."""
-    return Case("device", _check(asked, "device"))
+def device_case(proof: Asked) -> Case:
+    """The case that checks whether the device can be used."""
+    return Case("device", _check(proof, "device"))
 
 
-def _check(asked: Asked, *arguments: str) -> tuple[str, ...]:
+def _check(proof: Asked, *arguments: str) -> tuple[str, ...]:
     script = (sys.executable, str(BENCHMARKS / "cuda_checks.py"))
-    return (*script, *arguments, "--provider", asked.provider)
+    return (*script, *arguments, "--provider", proof.provider)
 
 
-def _placement(asked: Asked) -> Iterator[Case]:
-    for model in _with_graph(asked):
-        yield Case(model, _check(asked, "placement", model))
+def _placement(proof: Asked) -> Iterator[Case]:
+    for model in _with_graph(proof):
+        yield Case(model, _check(proof, "placement", model))
 
 
-def _with_graph(asked: Asked) -> Iterator[str]:
-    for model in sorted(asked.catalogue.models.values(), key=lambda one: one.id):
-        if model.graph is not None and asked.wants(model.id):
+def _with_graph(proof: Asked) -> Iterator[str]:
+    for model in sorted(proof.catalogue.models.values(), key=lambda model: model.id):
+        if model.graph is not None and proof.wants(model.id):
             yield model.id
 
 
-def _gradients(asked: Asked) -> Iterator[Case]:
+def _gradients(proof: Asked) -> Iterator[Case]:
     script = str(BENCHMARKS / "gradients_against_pytorch.py")
-    for subject in _subjects(asked):
-        size = ("--batch", str(_GRADIENT_BATCH), "--provider", asked.provider, "--worst")
+    for subject in _subjects(proof):
+        size = ("--batch", str(_GRADIENT_BATCH), "--provider", proof.provider, "--worst")
         yield Case(subject, (sys.executable, script, "--models", subject, *size))
 
 
-def _losses(asked: Asked) -> Iterator[Case]:
-    for subject in _subjects(asked):
-        yield Case(subject, _check(asked, "losses", subject))
+def _losses(proof: Asked) -> Iterator[Case]:
+    for subject in _subjects(proof):
+        yield Case(subject, _check(proof, "losses", subject))
 
 
-def _subjects(asked: Asked) -> Iterable[str]:
-    return (one.model for one in SUBJECTS if asked.wants(one.model))
+def _subjects(proof: Asked) -> Iterable[str]:
+    return (subject.model for subject in SUBJECTS if proof.wants(subject.model))
 
 
-def _ceilings(asked: Asked) -> Iterator[Case]:
-    yield Case("ceilings", _epochcost(asked, "ceilings", "--provider", asked.provider))
+def _ceilings(proof: Asked) -> Iterator[Case]:
+    yield Case("ceilings", _epochcost(proof, "ceilings", "--provider", proof.provider))
 
 
-def _epochcost(asked: Asked, command: str, *options: str) -> tuple[str, ...]:
-    kept = ("--results", str(asked.folder / "results"), "--hardware", asked.hardware)
-    return (sys.executable, "-m", "epochcost", command, *options, *kept)
+def _epochcost(proof: Asked, command: str, *options: str) -> tuple[str, ...]:
+    destination = ("--results", str(proof.folder / "results"), "--hardware", proof.hardware)
+    return (sys.executable, "-m", "epochcost", command, *options, *destination)
 
 
 def _study(name: str, provider: str | None = None) -> Callable[[Asked], Iterator[Case]]:
-    """The trials of a study, a case for each model, on the device or on a ``provider``."""
+    """Trials of a study, one case for each model, on the device or on a ``provider``."""
 
-    def cases(asked: Asked) -> Iterator[Case]:
-        study = asked.catalogue.studies[name]
+    def cases(proof: Asked) -> Iterator[Case]:
+        study = proof.catalogue.studies[name]
         for model in study.models:
-            if asked.wants(model):
+            if proof.wants(model):
                 options = ("--study", name, "--model", model, "--resume", "--no-ceilings")
-                where = ("--provider", provider or asked.provider)
-                yield Case(f"{name}-{model}", _epochcost(asked, "run", *options, *where))
+                where = ("--provider", provider or proof.provider)
+                yield Case(f"{name}-{model}", _epochcost(proof, "run", *options, *where))
 
     return cases
 
 
 def _steps(*contenders: str, models: tuple[str, ...] = ()) -> Callable[[Asked], Iterator[Case]]:
-    def cases(asked: Asked) -> Iterator[Case]:
+    def cases(proof: Asked) -> Iterator[Case]:
         for subject in SUBJECTS:
-            if not asked.wants(subject.model) or (models and subject.model not in models):
+            if not proof.wants(subject.model) or (models and subject.model not in models):
                 continue
             for precision in _PRECISIONS:
                 key = f"{subject.model}-{precision}-{'-'.join(contenders)}"
-                yield Case(key, _step_command(asked, subject.model, precision, contenders))
+                yield Case(key, _step_command(proof, subject.model, precision, contenders))
 
     return cases
 
 
 def _step_command(
-    asked: Asked, model: str, precision: str, contenders: tuple[str, ...]
+    proof: Asked, model: str, precision: str, contenders: tuple[str, ...]
 ) -> tuple[str, ...]:
-    batch = max(one.batch_sizes[-1] for one in SUBJECTS if one.model == model)
+    batch = max(subject.batch_sizes[-1] for subject in SUBJECTS if subject.model == model)
     script = (sys.executable, str(BENCHMARKS / "training_step.py"), "--models", model)
     sizes = ("--batches", str(batch), "--threads", "1", "--seconds", "5")
-    kept = ("--records", str(asked.folder / "steps.json"))
-    what = ("--device", asked.provider, "--precisions", precision, "--contenders", *contenders)
-    return (*script, *sizes, *kept, *what)
+    destination = ("--records", str(proof.folder / "steps.json"))
+    options = ("--device", proof.provider, "--precisions", precision, "--contenders", *contenders)
+    return (*script, *sizes, *destination, *options)
 
 
 STAGES: Mapping[str, Stage] = MappingProxyType(

@@ -2,23 +2,21 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "onnxruntime-genai==0.18.0"]
 # ///
-"""What an engine answers at full load beside what the phases say, and where the rest goes.
+"""Throughput of an engine at full load against our phases, and the causes of the difference.
 
     pip install onnxruntime-genai==0.18.0
     python benchmarks/engine_capacity.py [--models smollm2-135m …] [--rounds 7]
 
-Install beside epochcost's dependencies for runs, and run it from the repository's root with runner/
-and runner/onnxstep/ on PYTHONPATH. Of each committed result behind the engine the very requests are
-asked again, four at once with nobody waiting. Three things take turns: our own phases of four
-sequences, the engine with four requests of equal lengths, and the engine with four drawn ones.
+Install it in addition to epochcost's dependencies for runs, and run it from the repository's root
+with runner/ and runner/onnxstep/ on PYTHONPATH. The requests of each committed result of the engine
+are sent again, four at once. Three workloads alternate: our phases of four sequences, the engine
+with four requests of equal lengths, and the engine with four drawn ones.
 
-The engine reads prompts as long as the longest of the four, and answers as often as the longest
-answer asks. From the lengths alone follows how much that is (`padding`): a sum over batches of what
-is done over a sum over requests of what is asked, weighed with our phases. What equal requests take
-over our phases is what the engine itself adds (`engine`), with its parts until all have a first
-token (`reading`: it scores every position of a prompt) and from there on (`writing`). Padding and
-engine together should be what drawn ones take over the phases (`full load`); `left` is what neither
-explains.
+The engine pads prompts to the longest of the four, and answers until the longest is complete. The
+lengths give this factor (`padding`): tokens computed over tokens requested, weighted with our
+phases. `engine` is the time of equal requests over our phases, split into `reading` until the first
+tokens (the engine scores every position of a prompt) and `writing` afterwards. Padding times engine
+should equal `full load`, the time of drawn requests over the phases; `left` is the remainder.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Lengths(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds of four sequences: for a token of the prompts, and for one more token each."""
+    """Seconds of four sequences: per token of the prompts, and per further token of each."""
 
     read: float
     write: float
@@ -76,35 +74,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--rounds", type=int, default=7)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}", flush=True)
-    for trial in _trials(asked.models):
+    for trial in _trials(options.models):
         with tempfile.TemporaryDirectory() as folder:
-            cells = _compared(trial, Path(folder), asked.rounds)
+            cells = _compared(trial, Path(folder), options.rounds)
         named = f"{trial.model} {trial.precision}"
-        print(f"| {named} | {' | '.join(f'{one:.3f}' for one in cells)} |", flush=True)
+        print(f"| {named} | {' | '.join(f'{cell:.3f}' for cell in cells)} |", flush=True)
 
 
 def _trials(models: Sequence[str]) -> Iterator[Trial]:
-    """Those of the committed results."""
-    known = {
-        (one.trial.model, one.trial.precision): one.trial
-        for one in load_all(ROOT / "docs/data/results").results
-        if isinstance(one.trial.work, Requests)
+    """The trials of committed results of the engine, by model."""
+    trials = {
+        (result.trial.model, result.trial.precision): result.trial
+        for result in load_all(ROOT / "docs/data/results").results
+        if isinstance(result.trial.work, Requests)
     }
-    return (trial for (model, _), trial in sorted(known.items()) if not models or model in models)
+    return (trial for (model, _), trial in sorted(trials.items()) if not models or model in models)
 
 
 def _compared(trial: Trial, folder: Path, rounds: int) -> tuple[float, ...]:
-    """The columns but the first: medians over rounds."""
+    """All columns but the first: medians over rounds."""
     catalogue = load_catalogue(ROOT)
     model = catalogue.model(trial.model)
-    # The engine is in this environment, with the runtime that is installed here.
+    # The engine runs in this environment, with the installed runtime.
     here = trial.model_copy(update={"runtime": runtime_name()})
     job = build_job(here, model, catalogue.graph_path(model), folder)
     lengths = _make_first_equal(job)
     (folder / "job.json").write_text(job.model_dump_json(), "utf-8")
-    equal = Lengths(*(tuple(one[:ENGINE_SEQUENCES]) for one in lengths))
+    equal = Lengths(*(tuple(column[:ENGINE_SEQUENCES]) for column in lengths))
     prompt, answer = equal.prompts[0], equal.answers[0]
     case = Case(trial.model, trial.precision, ENGINE_SEQUENCES, prompt, answer, _THREADS)
     rows = []
@@ -114,18 +112,20 @@ def _compared(trial: Trial, folder: Path, rounds: int) -> tuple[float, ...]:
     ):
         for index in range(rounds + 1):
             batches = [_batch(index * _BATCHES + number) for number in range(_BATCHES)]
-            drawn = [Lengths(*(tuple(one[at] for at in b) for one in lengths)) for b in batches]
+            drawn = [
+                Lengths(*(tuple(column[at] for at in b) for column in lengths)) for b in batches
+            ]
             phases = ours.answer()
             times = Times(phases["prefill"] / prompt, phases["decode"])
             alike = engine.answer(json.dumps([[*_EQUAL]]))
-            full = engine.answer(json.dumps([[*one] for one in batches]))
+            full = engine.answer(json.dumps([[*batch] for batch in batches]))
             rows.append(_ratios(times, equal, alike, drawn, sum(full.values())))
     # The first round is a warm-up.
     return tuple(statistics.median(column) for column in zip(*rows[1:], strict=True))
 
 
 def _make_first_equal(job: Job) -> tuple[list[int], list[int]]:
-    """Give the first four requests the median lengths; tokens of prompts and answers of all."""
+    """Give the first four requests the median lengths; returns the tokens of all requests."""
     with np.load(job.batches) as archive:
         arrays = dict(archive)
     for name in ("prompt_tokens", "answer_tokens"):
@@ -135,7 +135,7 @@ def _make_first_equal(job: Job) -> tuple[list[int], list[int]]:
 
 
 def _batch(number: int) -> range:
-    """Four requests behind the equal ones."""
+    """Four requests after the equal ones."""
     return range((number + 1) * ENGINE_SEQUENCES, (number + 2) * ENGINE_SEQUENCES)
 
 
@@ -146,30 +146,42 @@ def _ratios(
     drawn: Sequence[Lengths],
     full: float,
 ) -> tuple[float, ...]:
-    asked = sum(_of_phases(times, one) for one in drawn)
-    done = sum(_of_whole_batches(times, one) for one in drawn)
-    padding, engine = done / asked, sum(alike.values()) / _of_whole_batches(times, equal)
+    seconds_of_phases = sum(_of_phases(times, lengths_of_batch) for lengths_of_batch in drawn)
+    seconds_of_batches = sum(
+        _of_whole_batches(times, lengths_of_batch) for lengths_of_batch in drawn
+    )
+    padding, engine = (
+        seconds_of_batches / seconds_of_phases,
+        sum(alike.values()) / _of_whole_batches(times, equal),
+    )
     reading = alike["reading"] / (times.read * equal.prompts[0])
     writing = alike["writing"] / (times.write * (equal.answers[0] - 1))
-    return full / asked, padding, engine, full / asked / padding / engine, reading, writing
+    return (
+        full / seconds_of_phases,
+        padding,
+        engine,
+        full / seconds_of_phases / padding / engine,
+        reading,
+        writing,
+    )
 
 
-def _of_phases(times: Times, asked: Lengths) -> float:
-    """Four sequences are always in work: each takes a quarter of its tokens' time.
+def _of_phases(times: Times, requests: Lengths) -> float:
+    """Time if four sequences are always in work, each with a quarter of the time of its tokens.
 
-    The first token of an answer comes with the prompt.
+    The first token of an answer is part of the prompt's time.
     """
-    written = sum(asked.answers) - len(asked.answers)
-    return (times.read * sum(asked.prompts) + times.write * written) / ENGINE_SEQUENCES
+    written = sum(requests.answers) - len(requests.answers)
+    return (times.read * sum(requests.prompts) + times.write * written) / ENGINE_SEQUENCES
 
 
-def _of_whole_batches(times: Times, asked: Lengths) -> float:
-    """All four wait for the longest prompt and the longest answer."""
-    return times.read * max(asked.prompts) + times.write * (max(asked.answers) - 1)
+def _of_whole_batches(times: Times, requests: Lengths) -> float:
+    """Time if all four wait for the longest prompt and the longest answer."""
+    return times.read * max(requests.prompts) + times.write * (max(requests.answers) - 1)
 
 
 def _serve(folder: Path) -> None:
-    """The engine's process: answers batches of numbers, a line each; seconds of them all."""
+    """The engine's process: answers each line of batch numbers with their seconds."""
     from epochcost.measure.engine import DecoderEngine
 
     job = Job.model_validate_json((folder / "job.json").read_text("utf-8"))
@@ -198,8 +210,8 @@ def _answered(engine: Any, numbers: Sequence[int]) -> tuple[float, float]:
     return read - begun, time.perf_counter() - read
 
 
-def _say(**said: Any) -> None:
-    print(json.dumps(said), flush=True)
+def _say(**fields: Any) -> None:
+    print(json.dumps(fields), flush=True)
 
 
 if __name__ == "__main__":

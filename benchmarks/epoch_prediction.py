@@ -1,12 +1,11 @@
-"""How well the mean step foretells a real epoch of `epochcost train`, interleaved.
+"""Error of an epoch's time predicted from the mean step, against `epochcost train`.
 
     python benchmarks/epoch_prediction.py                   three models, 10 repeats
     python benchmarks/epoch_prediction.py --models digits-cnn --repeats 2
 
 Each repeat samples steps in a fresh worker, as `epochcost run` does, and then trains one epoch on
-the model's own data set, as `epochcost train` does: examples gathered, shuffled, augmented, copied,
-trained, without the evaluation. Repeats go around the models. The data sets are those that need no
-download.
+the model's data set, as `epochcost train` does, without the evaluation. Models alternate. The data
+sets need no download.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """By how much the prediction is above what happened."""
+        """Relative error of the prediction, positive if it is too high."""
         return self.predicted_seconds / self.actual_seconds - 1
 
 
 def main() -> None:
-    """Go around the models and print every repeat, then each model's median error."""
+    """Run all models in turn and print every repeat, then each model's median error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--models", nargs="+", default=_MODELS, choices=_MODELS)
@@ -79,8 +78,8 @@ def main() -> None:
                 compared[subject.model].append(comparison)
                 _show(subject.model, comparison)
     for model, comparisons in compared.items():
-        error = median(abs(one.error) for one in comparisons)
-        signed = median(one.error for one in comparisons)
+        error = median(abs(comparison.error) for comparison in comparisons)
+        signed = median(comparison.error for comparison in comparisons)
         print(f"{model}: median absolute error {error:.1%}, with its sign {signed:+.1%}")
 
 
@@ -99,7 +98,7 @@ def _subject(catalogue: Catalogue, name: str, folder: Path) -> Subject:
 
 
 def _trial(catalogue: Catalogue, model: str) -> Trial:
-    """The model's training at the batch, whether or not a study names it."""
+    """The model's training at the batch, in a study or not."""
     study = Study.model_validate(
         {
             "id": "prediction",
@@ -129,15 +128,15 @@ def _compare(subject: Subject, number: int) -> Comparison:
     )
 
 
-def _show(model: str, one: Comparison) -> None:
+def _show(model: str, comparison: Comparison) -> None:
     print(
         _ROW.format(
             model,
-            one.steps,
-            f"{one.predicted_seconds:.2f} s",
-            f"{one.actual_seconds:.2f} s",
-            f"{one.error:+.1%}",
-            f"{one.waiting_share:.1%}",
+            comparison.steps,
+            f"{comparison.predicted_seconds:.2f} s",
+            f"{comparison.actual_seconds:.2f} s",
+            f"{comparison.error:+.1%}",
+            f"{comparison.waiting_share:.1%}",
         ),
         flush=True,
     )

@@ -1,13 +1,13 @@
-"""Every model of the catalogue takes real steps on this machine: memory, step time, learning.
+"""Real steps of every model of the catalogue on this machine: memory, step time, learning.
 
     python benchmarks/every_model.py [--seconds 20] [--smallest | --batch N] [--rate R] [MODEL …]
 
-A model trains at its source's batch size (the first of its list), or at the largest of its list
-that the estimate of memory lets in, or with --smallest at the smallest of all; where none fits, the
-line says what it needs; --batch is for models whose steps would take minutes. It learns at the
-full learning rate of its optimizer, or at --rate, without the schedule's warm-up, which would fill
-these few steps. The held-out loss is printed before and after. Serving is timed at one example a
-call. Peaks are of the worker process. Lines are Markdown, for a page or a note.
+A model trains at its source's batch size, the first of its list, or at the largest of its list
+whose memory estimate fits; with --smallest at the smallest. If none fits, the line has the
+estimate. --batch is for models whose steps would take minutes. The learning rate is the
+optimizer's, or --rate, without the schedule's warm-up, which would take all of these few steps. The
+held-out loss is printed before and after. Serving is timed at a batch of 1. Peaks are those of the
+worker process. Lines are Markdown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says: seconds a trial, and a batch size and rate of one's own."""
+    """Options of the command line: seconds a trial, batch size and rate."""
 
     seconds: float
     batch_size: int | None
@@ -61,14 +61,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Fit:
-    """The batch size to train at, None where none fits, and its estimate of memory."""
+    """The batch size to train at, None if none fits, and its memory estimate."""
 
     batch_size: int | None
     needed_bytes: int
 
 
 def fit(model: Model, graph_path: Path, only: int | None) -> Fit:
-    """The source's batch, or the largest that fits; sizes are tried from the first downwards."""
+    """The source's batch, or the largest that fits."""
     assert model.training is not None
     source, *others = (only,) if only else model.training.batch_sizes
     smaller = sorted((size for size in others if size < source), reverse=True)
@@ -119,7 +119,7 @@ def _steady(job: Job, budget_seconds: float) -> Job:
 
 
 def without_schedule(model: Model, rate: Decimal | None) -> Model:
-    """The model trained at one rate throughout: the optimizer's own where None is given."""
+    """The model trained at a constant rate: the optimizer's if it is None."""
     assert model.training is not None
     optimizer = model.training.optimizer
     if rate is not None:
@@ -129,26 +129,26 @@ def without_schedule(model: Model, rate: Decimal | None) -> Model:
     return model.model_copy(update={"training": training})
 
 
-def line(catalogue: Catalogue, model: Model, asked: Asked) -> str:
+def line(catalogue: Catalogue, model: Model, settings: Asked) -> str:
     """One row of the table."""
-    cells = [model.id, *_training(catalogue, model, asked)]
+    cells = [model.id, *_training(catalogue, model, settings)]
     return "| " + " | ".join([*cells, _serving(catalogue, model)]) + " |"
 
 
-def _training(catalogue: Catalogue, model: Model, asked: Asked) -> Iterator[str]:
+def _training(catalogue: Catalogue, model: Model, settings: Asked) -> Iterator[str]:
     if model.training is None:
         yield from ("not trained", "", "", "", "", "")
         return
-    found = fit(model, catalogue.graph_path(model), asked.batch_size)
-    estimate = memory(found.needed_bytes)
-    if found.batch_size is None:
+    size = fit(model, catalogue.graph_path(model), settings.batch_size)
+    estimate = memory(size.needed_bytes)
+    if size.batch_size is None:
         there = memory(memory_limit_bytes())
         yield from (f"does not fit: {there} here", estimate, "", "", "", "")
         return
-    trained = without_schedule(model, asked.rate)
-    measured = measure(catalogue, trained, "training", found.batch_size, asked.seconds)
+    trained = without_schedule(model, settings.rate)
+    measured = measure(catalogue, trained, "training", size.batch_size, settings.seconds)
     before, after = measured.held_out_loss_before, measured.held_out_loss_after
-    yield str(found.batch_size)
+    yield str(size.batch_size)
     yield estimate
     yield memory(measured.peak_memory_bytes or 0)
     yield seconds(statistics.median(measured.samples_seconds))
@@ -164,7 +164,7 @@ def _serving(catalogue: Catalogue, model: Model) -> str:
 
 
 def main() -> None:
-    """Print a line for each model, as it is done."""
+    """Print a line for each model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--seconds", type=float, default=20)
@@ -172,19 +172,19 @@ def main() -> None:
     size.add_argument("--smallest", action="store_true")
     size.add_argument("--batch", type=int)
     parser.add_argument("--rate", type=Decimal)
-    asked = parser.parse_args()
+    settings = parser.parse_args()
     catalogue = load_catalogue(ROOT)
     print(HEADER, flush=True)
     begun = time.monotonic()
-    for name in asked.models or sorted(catalogue.models):
+    for name in settings.models or sorted(catalogue.models):
         model = catalogue.model(name)
         if model.graph is None:
             print(f"| {name} | no graph: priced from its FLOPs | | | | | | |", flush=True)
             continue
         try:
-            smallest = asked.smallest and model.training and min(model.training.batch_sizes)
-            told = Asked(asked.seconds, smallest or asked.batch, asked.rate)
-            print(line(catalogue, model, told), flush=True)
+            smallest = settings.smallest and model.training and min(model.training.batch_sizes)
+            trial_settings = Asked(settings.seconds, smallest or settings.batch, settings.rate)
+            print(line(catalogue, model, trial_settings), flush=True)
         except EpochcostError as error:
             print(f"| {name} | failed: {error} | | | | | | |", flush=True)
     print(f"\n{time.monotonic() - begun:.0f} s in all", flush=True)

@@ -1,19 +1,19 @@
-"""Strangers' ONNX files through load_model, vjp_graph, finite differences and training_step.
+"""Files of other projects through load_model, vjp_graph, finite differences and training_step.
 
     python benchmarks/foreign_files.py FOLDER [--json FILE [--resume]] [--messages]
 
-Every *.onnx below the folder is examined in a process of its own, each content once. The file runs
-on ONNX Runtime at random inputs (or those of a test_data_set beside it); the gradient graph has to
-yield the same outputs, and gradients that are the slopes of finite differences, in float64 where
-ONNX Runtime or onnx's reference evaluator computes the file in it; then two training steps of the
-squared error of its first float output have to run. A file has the answer of its worst stage.
+Every *.onnx below the folder is examined in its own process, each content once. The file runs on
+ONNX Runtime with random inputs, or those of a test_data_set next to it. The gradient graph must
+return the same outputs, and gradients that equal finite differences, in float64 if ONNX Runtime or
+onnx's reference evaluator computes the file in it. Then two training steps of the squared error of
+its first float output must run. A file has the answer of its worst stage.
 
-A refusal of a file that ONNX Runtime loads is one "with reason" if its message names a node or
-value of the file in quotes, the operator (unless the value is an input, output or stored tensor),
-and begins a clause with what to do ("export it …", "bind …"); otherwise it misleads. "Hang" is
---seconds of CPU time in one of our stages; "not judged" says why nothing could be compared. With
---json results are appended to a file as they come, one a line, and --resume goes on from it;
---messages prints what was said, without names and numbers, how often, and of which file first.
+A refusal of a file that ONNX Runtime loads is "with reason" if its message quotes a node or value
+of the file, names the operator (unless the value is an input, output or stored tensor), and has a
+clause with a remedy ("export it …", "bind …"). Otherwise it misleads. "Hang" is --seconds of CPU
+time in one of our stages. "Not judged" has a reason why nothing could be compared. --json appends
+results to a file, one a line, and --resume continues it. --messages prints the distinct messages,
+without names and numbers, with their count and first file.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def distinct(folder: Path, examined: Iterable[str] = ()) -> dict[Path, str]:
 
     Contents whose digests are ``examined`` are left out.
     """
-    digests, seen = {}, set(examined)
+    digests, digests_seen = {}, set(examined)
     paths = [path for path in sorted(folder.rglob("*.onnx")) if path.is_file()]
     for path in sorted(paths, key=lambda path: path.stat().st_size):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if digest not in seen:
+        if digest not in digests_seen:
             digests[path] = digest
-            seen.add(digest)
+            digests_seen.add(digest)
     return digests
 
 
 def record(examined: Examined, folder: Path, digest: str) -> Record:
-    """A result as a line of JSON holds it."""
+    """A result as one line of JSON."""
     return {
         "path": str(examined.path.relative_to(folder)),
         "sha256": digest,
@@ -65,14 +65,14 @@ def record(examined: Examined, folder: Path, digest: str) -> Record:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The results of a file; a last line that was cut off is left out."""
+    """The results in a file; an incomplete last line is ignored."""
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def table(records: Iterable[Record]) -> Iterator[str]:
-    """How many files have each answer, as Markdown."""
-    counts = Counter(one["answer"] for one in records)
+    """Number of files by answer, as Markdown."""
+    counts = Counter(record["answer"] for record in records)
     yield from ("| | files |", "|---|--:|")
     yield from (f"| {answer} | {counts[answer]} |" for answer in Answer)
     refusals = sum(counts[answer] for answer in REFUSALS)
@@ -80,7 +80,7 @@ def table(records: Iterable[Record]) -> Iterator[str]:
 
 
 def messages(records: Iterable[Record]) -> Iterator[str]:
-    """What was said in each class but the good ones: how often, and of which file first."""
+    """The messages of each bad class, with their count and first file."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in records:
         for finding in row["findings"]:
@@ -97,7 +97,7 @@ def messages(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _general(message: str) -> str:
-    """A message without its file, names and numbers, nor the operators that onnx names."""
+    """A message without its file, names, numbers and onnx's operators."""
     text = re.sub(r"^\S*\.onnx: ", "", message)
     text = re.sub(r"'[^']*'", "'…'", text)
     text = re.sub(r"(?i)(op_?type: ?)\w+", r"\1…", text)
@@ -105,7 +105,7 @@ def _general(message: str) -> str:
 
 
 def main() -> None:
-    """Examine the files that are not examined yet, then print the table."""
+    """Examine the files without a result, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=int, default=30, help="CPU time of a stage of a file")

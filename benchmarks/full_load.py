@@ -1,10 +1,11 @@
-"""Rates at full load as `epochcost tokens` predicts them, beside published ones.
+"""Rates at full load that `epochcost tokens` predicts, compared with published ones.
 
     python benchmarks/full_load.py [--leave-out device] [--software vLLM] [--json FILE]
 
-Of each model, machine and pair of lengths the highest published rate counts: an online server's, or
-one that a source calls the maximum load. The prediction is the best number of sequences for the
-same devices. ``--leave-out device`` forgets all rows of a chip before its rates are predicted.
+For each model, machine and pair of lengths the highest published rate counts: that of an online
+server, or one that its source calls the maximum load. The prediction is at the best number of
+sequences for the same devices. ``--leave-out device`` excludes all rows of a chip from its
+prediction.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Tokens written a second at full load, published and predicted with the range."""
+    """Generated tokens per second at full load, published and predicted with the range."""
 
     software: str
     model: str
@@ -75,7 +76,7 @@ def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
 def compared(
     forecaster: ServingForecaster, rows: Sequence[TokenRow]
 ) -> Iterator[tuple[Comparison, TokenRow]]:
-    """Each row behind the prediction for the same devices."""
+    """Each row with the prediction for the same devices."""
     engines = {engine.name: engine for engine in ENGINES}
     for row in rows:
         if row.software not in engines or row.device is None:
@@ -102,7 +103,7 @@ def compared(
 
 
 def main() -> None:
-    """Print errors and how many rates lie in their range, by software and chip."""
+    """Print errors and the share of rates within their range, by software and chip."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--leave-out", choices=["device"])
     parser.add_argument("--software", action="append")
@@ -115,9 +116,9 @@ def main() -> None:
     comparisons: list[Comparison] = []
     chips = sorted({row.device.chip for row in loads if row.device})
     for chip in chips if options.leave_out else [""]:
-        own = [row for row in loads if not chip or (row.device and row.device.chip == chip)]
-        known = [row for row in rows if row.device is None or row.device.chip != chip]
-        comparisons += [each for each, _ in compared(ServingForecaster(known), own)]
+        chip_loads = [row for row in loads if not chip or (row.device and row.device.chip == chip)]
+        learnt = [row for row in rows if row.device is None or row.device.chip != chip]
+        comparisons += [each for each, _ in compared(ServingForecaster(learnt), chip_loads)]
     groups = {
         **group_by(comparisons, lambda each: each.software),
         **group_by(comparisons, lambda each: f"{each.software}, {each.chip}"),

@@ -1,9 +1,9 @@
 """Engines that answer prompts with the same decoder: ours, onnxruntime-genai's and transformers'.
 
-A process each: ``python -m generation_engines ENGINE CASE FOLDER``. It writes its logits after the
-prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it is ready. Then each
-line on standard input asks for one answer, whose seconds it prints as JSON. Every engine chooses
-the most likely token within the time.
+Each is a process: ``python -m generation_engines ENGINE CASE FOLDER``. It writes its logits after
+the prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it is ready. Each
+line on standard input requests one answer, whose seconds it prints as JSON. Every engine selects
+the most likely token within the timed part.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GENAI_CONFIGURATION = "genai_config.json"
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: a decoder, its prompts, and how many tokens are then added."""
+    """A decoder, its prompts, and the number of generated tokens."""
 
     model: str
     precision: Precision
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def decoder(self) -> Decoder:
-        """The decoder's form; exits where the model is none."""
+        """The decoder's form; exits if the model is none."""
         return self.spec.decoder or sys.exit(f"{self.model}: expected a decoder")
 
     @property
@@ -68,20 +68,20 @@ class Case:
 
     @property
     def middle(self) -> int:
-        """Tokens in the cache when half of the answer is there."""
+        """Tokens in the cache when half of the answer is generated."""
         return self.prompt + self.tokens // 2
 
     def prompts(self) -> Array:
-        """Tokens [batch, prompt]; none is 0, which genai takes for padding."""
+        """Tokens [batch, prompt]; none is 0, genai's padding."""
         drawn = np.random.default_rng(_SEED)
         return drawn.integers(1, self.decoder.vocabulary, (self.batch, self.prompt), np.int64)
 
 
 class Ours:
-    """The very steps that `epochcost run` times.
+    """The steps that `epochcost run` times.
 
-    A step decodes at one length. The timed one has the context of the middle of an answer, and so
-    reads as much on average as the others, whose context grows; another follows the prompt.
+    A step has a fixed context length. The timed one has the context of the middle of an answer, the
+    average of the other engines' growing context. Another one follows the prompt, for the logits.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:
@@ -97,7 +97,7 @@ class Ours:
         self.prefill()
         step = self._stepper(Phase(name="decode", tokens=self._case.prompt))
         step()
-        return np.stack([one.output("logits")[:, -1] for one in (self._prefill, step)])
+        return np.stack([stepper.output("logits")[:, -1] for stepper in (self._prefill, step)])
 
     def fresh(self) -> None:
         """Forget all sequences."""
@@ -116,7 +116,7 @@ class Ours:
         self._next = step.output("logits")[:, -1].argmax(axis=1)[:, None]
 
     def _stepper(self, phase: Phase) -> Any:
-        """Of one phase; a decode's cache begins with that of the prompt and ends with zeros."""
+        """The step of one phase; a decode's cache begins with the prompt's and ends with zeros."""
         from epochcost.execute.build import build_job
         from epochcost.measure import stepping
         from epochcost.measure.session import open_session
@@ -128,8 +128,8 @@ class Ours:
         session = open_session(job.graph, "cpu", job.session, weights=fixed)
         inputs = stepping.graph_inputs(job, self._weights, session.get_inputs())
         cache = {} if phase.name == "prefill" else self._prefill.carried_values()
-        held = {name: _longer(values, phase.length) for name, values in cache.items()}
-        inputs = stepping.StepInputs(inputs.batches, {**inputs.constants, **held})
+        past = {name: _longer(values, phase.length) for name, values in cache.items()}
+        inputs = stepping.StepInputs(inputs.batches, {**inputs.constants, **past})
         step = stepping.Stepper(session, "cpu", job.mode, inputs, job.carried, job.session)
         step.feed_from(self._feeds(np.ones((case.batch, phase.length), np.int64)))
         return step
@@ -140,14 +140,14 @@ class Ours:
 
 
 def _longer(values: Array, length: int) -> Array:
-    """Keys or values [batch, heads, tokens, numbers] with zeros behind them."""
+    """Keys or values [batch, heads, tokens, numbers] with zeros appended."""
     return np.pad(values, ((0, 0), (0, 0), (0, length - values.shape[2]), (0, 0)))
 
 
 def _trial(case: Case, phase: Phase) -> Trial:
     from epochcost.measure.runtime import runtime_name
 
-    told = {
+    settings = {
         "mode": "inference",
         "precision": case.precision,
         "work": phase,
@@ -155,13 +155,13 @@ def _trial(case: Case, phase: Phase) -> Trial:
         "seed": _SEED,
         "graph_sha256": hashlib.sha256(case.graph.read_bytes()).hexdigest(),
     }
-    return made_trial(case.model, case.batch, runtime_name()).model_copy(update=told)
+    return made_trial(case.model, case.batch, runtime_name()).model_copy(update=settings)
 
 
 class Genai:
-    """onnxruntime-genai's Generator, which takes the logits of the last position as they are.
+    """onnxruntime-genai's Generator, which uses the logits of the last position unchanged.
 
-    Each answer has a Generator of its own, for one of several sequences cannot be rewound; its
+    Each answer has a new Generator, since a Generator of several sequences cannot be rewound; its
     cache is as long as prompt and answer.
     """
 
@@ -184,7 +184,7 @@ class Genai:
         return np.stack([first, self._generator.get_logits()[:, -1]])
 
     def fresh(self) -> None:
-        """Forget all sequences. The least length bars the token that ends one."""
+        """Forget all sequences. The minimum length excludes the end token."""
         options, length = self._library.GeneratorParams(self._model), self._length
         sizes = {"max_length": length, "min_length": length, "batch_size": self._batch}
         options.set_search_options(**sizes, do_sample=False)
@@ -202,7 +202,7 @@ class Genai:
 
 
 def _write_for_genai(case: Case, folder: Path) -> None:
-    """The graph that we time, of any batch and length, with the weights as external data."""
+    """Write the timed graph for any batch and length, with weights as external data."""
     if (folder / _GENAI_CONFIGURATION).exists():
         return
     folder.mkdir()
@@ -242,10 +242,11 @@ def _genai_configuration(case: Case) -> dict[str, Any]:
 
 
 class Transformers:
-    """transformers' own module in PyTorch's eager mode, with our weights and its static cache.
+    """transformers' module in PyTorch's eager mode, with our weights and its static cache.
 
     Attention is PyTorch's ``scaled_dot_product_attention``, transformers' default, and the head
-    sees the last position alone. The loop over tokens is here: ``generate`` would do more.
+    reads the last position only. The loop over tokens is here, since ``generate`` does additional
+    work.
     """
 
     def __init__(self, case: Case, folder: Path) -> None:  # noqa: ARG002 - as every engine's
@@ -256,12 +257,12 @@ class Transformers:
         torch.set_num_threads(case.threads)
         self._inference = torch.inference_mode
         sys.path.insert(0, "models")
-        # Of the shape theta and epsilon stand in no spec.
+        # Specs do not contain the shape's theta and epsilon.
         shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
         self._network = _network(transformers, shape).eval()
         drawn = materialise(load_model(case.graph), _SEED).items()
-        held = _renamed(shape, {name: torch.from_numpy(value) for name, value in drawn})
-        self._network.load_state_dict(dict(held))
+        tensors = _renamed(shape, {name: torch.from_numpy(value) for name, value in drawn})
+        self._network.load_state_dict(dict(tensors))
         self._cache = transformers.StaticCache(
             self._network.config, max_cache_len=case.prompt + case.tokens
         )
@@ -291,8 +292,8 @@ class Transformers:
 
     def _take(self, tokens: Any) -> None:
         with self._inference():
-            found = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
-            self._logits = found.logits[:, -1]
+            answer = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
+            self._logits = answer.logits[:, -1]
             self._next = self._logits.argmax(dim=-1, keepdim=True)
 
 
@@ -305,10 +306,12 @@ def _network(library: Any, shape: Any) -> Any:
         "num_attention_heads": shape.heads,
     }
     if shape.theta is None:
-        told = library.GPT2Config(**sizes, n_inner=shape.inner, layer_norm_epsilon=shape.epsilon)
-        return library.GPT2LMHeadModel(told)
+        settings = library.GPT2Config(
+            **sizes, n_inner=shape.inner, layer_norm_epsilon=shape.epsilon
+        )
+        return library.GPT2LMHeadModel(settings)
     family = "Qwen2" if shape.projection_bias else "Llama"
-    told = getattr(library, f"{family}Config")(
+    settings = getattr(library, f"{family}Config")(
         **sizes,
         intermediate_size=shape.inner,
         num_key_value_heads=shape.key_value_heads,
@@ -316,7 +319,7 @@ def _network(library: Any, shape: Any) -> Any:
         tie_word_embeddings=shape.tied,
         rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
     )
-    return getattr(library, f"{family}ForCausalLM")(told)
+    return getattr(library, f"{family}ForCausalLM")(settings)
 
 
 _GPT2_NAMES = {
@@ -344,34 +347,34 @@ _LLAMA_NAMES = {
 }
 
 
-def _renamed(shape: Any, held: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Our parameters under transformers' names and as its modules hold them."""
+def _renamed(shape: Any, tensors: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Our parameters under transformers' names and in its layout."""
     gpt2 = shape.theta is None
     names = _GPT2_NAMES if gpt2 else _LLAMA_NAMES
-    yield "lm_head.weight", held["embed.weight"]
-    for name, values in held.items():
+    yield "lm_head.weight", tensors["embed.weight"]
+    for name, values in tensors.items():
         path, _, part = name.rpartition(".")
         if path in names:
             yield f"{names[path]}.{part}", values
             continue
         _, layer, place = path.split(".", 2)
         block = f"{names['layers']}.{layer}"
-        # GPT-2's projections are [inner, features], as ours; those of others are turned.
+        # GPT-2's projections are [inner, features], as ours; the others' are transposed.
         turned = values if gpt2 or values.ndim == 1 else values.T.contiguous()
         if place in names:
             yield f"{block}.{names[place]}.{part}", turned
             continue
         shared = shape.key_value_heads * shape.head_size
-        for one, split in zip("qkv", turned.split([shape.width, shared, shared]), strict=True):
-            yield f"{block}.self_attn.{one}_proj.{part}", split
+        for letter, split in zip("qkv", turned.split([shape.width, shared, shared]), strict=True):
+            yield f"{block}.self_attn.{letter}_proj.{part}", split
 
 
 ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
 
 
 def main(name: str, case_text: str, folder: Path) -> None:
-    """Get ready, say so, and answer until nobody asks."""
-    # Whatever libraries print goes to standard error.
+    """Get ready, print so, and answer until standard input ends."""
+    # Prints of libraries go to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     case = Case(**json.loads(case_text))

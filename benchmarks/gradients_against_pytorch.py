@@ -7,14 +7,15 @@
     python benchmarks/gradients_against_pytorch.py [--batch 16] [--provider cuda] [--worst]
 
 The same weights, inputs and cotangents go through `vjp_graph` on ONNX Runtime in float32 and
-through the PyTorch module in float64. Printed is the relative error in norm of each gradient, or
-with --worst a Markdown row of the largest of each model; float32 rounding is about 1e-7, and ties
-of pooling and ReLU are avoided by random weights.
+through the PyTorch module in float64. Prints the relative error in norm of each gradient, or with
+--worst a Markdown row with each model's largest error. Float32 rounding is about 1e-7. Random
+weights avoid ties of pooling and ReLU.
 """
 
 from __future__ import annotations
 
 import argparse
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ ROOT = Path.cwd()
 
 
 def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[str, float]:
-    """By parameter, the norm of the difference over the norm of PyTorch's gradient."""
+    """Norm of the difference over the norm of PyTorch's gradient, by parameter."""
     catalogue = load_catalogue(ROOT)
     declared = catalogue.model(model_id)
     model = load_model(catalogue.graph_path(declared))
@@ -51,7 +52,7 @@ def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[s
     logits.backward(cotangent.double())
     graph = vjp_graph(model, wrt, {"batch": batch_size}).SerializeToString()
     session = open_session(graph, provider)
-    data = {held.name: value.numpy() for held, value in zip(declared.inputs, fed, strict=True)}
+    data = {entry.name: value.numpy() for entry, value in zip(declared.inputs, fed, strict=True)}
     feeds = {**values, **data, "logits_cotangent": cotangent.numpy()}
     ours = session.run([f"{name}_gradient" for name in wrt], feeds)
     theirs = dict(module.named_parameters())
@@ -62,7 +63,7 @@ def errors(model_id: str, batch_size: int, provider: Provider = "cpu") -> dict[s
 
 
 def drawn_inputs(model: Any, example: Any, batch_size: int) -> list[torch.Tensor]:
-    """A batch of each input, within the range that the spec gives it."""
+    """A batch of each input, within the range of the spec."""
     batch = []
     for declared in model.inputs:
         value = example[declared.name]
@@ -77,7 +78,7 @@ def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Print a line a parameter."""
+    """Print a line for each parameter."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["mnist-mlp", "mnist-cnn"])
     parser.add_argument("--batch", type=int, default=16)
@@ -85,12 +86,14 @@ def main() -> None:
     parser.add_argument("--worst", action="store_true")
     options = parser.parse_args()
     for model_id in options.models:
-        found = errors(model_id, options.batch, options.provider)
+        errors_by_name = errors(model_id, options.batch, options.provider)
         if options.worst:
-            name = max(found, key=lambda one: found[one])
-            print(f"| {model_id} | {options.batch} | {len(found)} | {found[name]:.1e} | {name} |")
+            name, worst = max(errors_by_name.items(), key=operator.itemgetter(1))
+            print(
+                f"| {model_id} | {options.batch} | {len(errors_by_name)} | {worst:.1e} | {name} |"
+            )
             continue
-        for name, error in found.items():
+        for name, error in errors_by_name.items():
             print(f"{model_id:12} {name:16} {error:.1e}")
 
 

@@ -1,12 +1,12 @@
-"""How long training steps take to build, and whether their time is linear in the layers.
+"""Build time of training steps, and whether it is linear in the layers.
 
     python benchmarks/graph_build.py [--layers 12] [--hidden 32] [--rounds 3]
 
-The graph is BERT's encoder (Devlin et al., 2018) at a small width: its nodes are those of the full
-model, and no weight is drawn. It is built at 1, 2, 4 and 8 times the layers, with Adam. Printed are
-the nodes of the step, the seconds of processor time of ``training_step``, of the counts that
-``epochcost plan --verbose`` makes on it, and both over what the smallest graph's time times the
-layers would be: 1 where the time is linear. Each time is the best of the rounds.
+The graph is BERT's encoder (Devlin et al., 2018) at a small width, with the nodes of the full model
+and no drawn weights. It is built at 1, 2, 4 and 8 times the layers, with Adam. Prints the nodes of
+the step, the CPU seconds of ``training_step`` and of the counts of ``epochcost plan --verbose``,
+and both over the smallest graph's time times the layers: 1 if the time is linear. Each time is the
+best of the rounds.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Encoder:
         self.hidden = hidden
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
-        self.held("split", np.array([0, SEQUENCE, HEADS, hidden // HEADS]))
-        self.held("merged", np.array([0, SEQUENCE, hidden]))
-        self.held("temperature", np.array((hidden / HEADS) ** -0.5, np.float32))
+        self.stored("split", np.array([0, SEQUENCE, HEADS, hidden // HEADS]))
+        self.stored("merged", np.array([0, SEQUENCE, hidden]))
+        self.stored("temperature", np.array((hidden / HEADS) ** -0.5, np.float32))
 
-    def held(self, name: str, array: np.ndarray) -> str:
+    def stored(self, name: str, array: np.ndarray) -> str:
         """A value that the graph stores."""
         self.weights.append(numpy_helper.from_array(array, name))
         return name
 
     def add(self, op_type: str, *inputs: str, **attributes: object) -> str:
-        """A node of one output, which is returned."""
+        """Append a node of one output and return its name."""
         name = f"{op_type}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
@@ -53,15 +53,15 @@ class Encoder:
     def linear(self, x: str, wide: int, narrow: int) -> str:
         """X W + b."""
         place = len(self.nodes)
-        weight = self.held(f"weight_{place}", np.ones((wide, narrow), np.float32))
-        bias = self.held(f"bias_{place}", np.zeros(narrow, np.float32))
+        weight = self.stored(f"weight_{place}", np.ones((wide, narrow), np.float32))
+        bias = self.stored(f"bias_{place}", np.zeros(narrow, np.float32))
         return self.add("Add", self.add("MatMul", x, weight), bias)
 
     def normalized(self, x: str) -> str:
         """Layer normalization."""
         place = len(self.nodes)
-        scale = self.held(f"scale_{place}", np.ones(self.hidden, np.float32))
-        shift = self.held(f"shift_{place}", np.zeros(self.hidden, np.float32))
+        scale = self.stored(f"scale_{place}", np.ones(self.hidden, np.float32))
+        shift = self.stored(f"shift_{place}", np.zeros(self.hidden, np.float32))
         return self.add("LayerNormalization", x, scale, shift, axis=-1)
 
     def attended(self, x: str) -> str:
@@ -78,7 +78,7 @@ class Encoder:
         return self.linear(merged, self.hidden, self.hidden)
 
     def layer(self, x: str) -> str:
-        """Attention, then two products with GELU between; a residual and a norm around each."""
+        """Attention, then two products with GELU between; a residual and a norm after each."""
         x = self.normalized(self.add("Add", x, self.attended(x)))
         inner = self.add("Gelu", self.linear(x, self.hidden, 4 * self.hidden))
         return self.normalized(self.add("Add", x, self.linear(inner, 4 * self.hidden, self.hidden)))
@@ -103,13 +103,13 @@ def encoder(layers: int, hidden: int) -> onnx.ModelProto:
 
 
 def best_seconds(work: Callable[[], object], rounds: int) -> float:
-    """Processor time of the fastest round: another program on the machine only adds to it."""
-    taken = []
+    """CPU time of the fastest round: other load on the machine only adds to it."""
+    times_taken = []
     for _ in range(rounds):
         start = time.process_time()
         work()
-        taken.append(time.process_time() - start)
-    return min(taken)
+        times_taken.append(time.process_time() - start)
+    return min(times_taken)
 
 
 def main() -> None:
@@ -118,11 +118,11 @@ def main() -> None:
     arguments.add_argument("--layers", type=int, default=12)
     arguments.add_argument("--hidden", type=int, default=32)
     arguments.add_argument("--rounds", type=int, default=3)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     print("layers  nodes of the step  step, s  x linear  counts, s  x linear")
     first: tuple[float, float] | None = None
     for times in TIMES:
-        model = bind_dimensions(encoder(times * given.layers, given.hidden), {"batch": BATCH})
+        model = bind_dimensions(encoder(times * options.layers, options.hidden), {"batch": BATCH})
         step = training_step(model, StepOptions(optimizer="adam")).model
 
         def count(step: onnx.ModelProto = step) -> None:
@@ -133,10 +133,10 @@ def main() -> None:
         def build(model: onnx.ModelProto = model) -> None:
             training_step(model, StepOptions(optimizer="adam"))
 
-        built, counted = (best_seconds(work, given.rounds) for work in (build, count))
+        built, counted = (best_seconds(work, options.rounds) for work in (build, count))
         first = first or (built, counted)
         print(
-            f"{times * given.layers:6}  {len(step.graph.node):17,}"
+            f"{times * options.layers:6}  {len(step.graph.node):17,}"
             f"  {built:7.2f}  {built / first[0] / times:8.2f}"
             f"  {counted:9.3f}  {counted / first[1] / times:8.2f}"
         )

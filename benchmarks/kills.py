@@ -1,16 +1,16 @@
-"""Kill -9 of real commands at random moments: what was kept stays whole, nobody is left.
+"""Kill -9 of real commands at random moments: no file is half-written, no process remains.
 
     python benchmarks/kills.py {run,build,train} [--count 250] [--folder .cache/kills]
 
-Each command works on a tiny project. It is killed at a moment drawn for its number, every third
-time shortly after a file's writing began, and begun again by the same command until it ends by
-itself; then it begins anew. After each kill every file is whole, nothing that was there or was
-announced is lost, and all processes are gone; at the end nothing temporary is left. The first fault
-ends it with its number. What was done stands in the folder, so that it goes on where it was ended.
+Each command works on a tiny project. It is killed at a random moment, every third time shortly
+after a file's writing began, and started again until it ends normally; then it begins from scratch.
+After each kill all files must be complete, nothing that existed or was announced may be lost, and
+all processes must be gone. At the end no temporary file may remain. The first fault ends the
+campaign with its number. The folder stores the progress, so that an interrupted campaign continues.
 
 run    three rounds of three trials; no stored round is lost.
-build  a site whose price changes each time; the site is always one of the two, whole.
-train  three repeats; no saved step is lost, and the weights are those of an undisturbed training.
+build  a site whose price changes each time; the site is always one of the two, complete.
+train  three repeats; no saved step is lost, and the weights are those of an uninterrupted training.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _ANNOUNCED = " a step, "
 
 
 class Campaign:
-    """A tiny project, its temporary folder, and one command that is killed there."""
+    """A tiny project, its temporary folder, and the command that is killed there."""
 
     command: tuple[str, ...]
     longest_life_seconds = 5.0
-    # How long after the beginning of a write the kill comes at most.
+    # Longest delay between the start of a write and the kill, in seconds.
     near_a_write_seconds = 0.004
 
     def __init__(self, folder: Path) -> None:
@@ -67,27 +67,27 @@ class Campaign:
         """Add to the tiny project what the command needs."""
 
     def partial(self) -> Iterator[Path]:
-        """The files that are being written."""
+        """Files that are being written."""
         raise NotImplementedError
 
-    def kept(self) -> Any:
-        """What is there, every file of which has to be whole."""
+    def saved(self) -> Any:
+        """The stored state, every file of which must be complete."""
         raise NotImplementedError
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """Raise AssertionError where what was there before is no more."""
+        """Raise AssertionError if something that was stored before is gone."""
         raise NotImplementedError
 
     def begin_anew(self) -> None:
-        """Hold the work of a command that ended by itself to what it should be, and undo it."""
+        """Check the results of a command that ended normally, and remove them."""
         raise NotImplementedError
 
     def life(self, number: int) -> tuple[str, float]:
-        """One command that is killed, or ended before; what became of it, and how long ending took.
+        """Run one command until it is killed or ends; its fate, and the seconds until its end.
 
-        Raises AssertionError for anything half, lost or left.
+        Raises AssertionError for anything half-written, lost or left over.
         """
-        draw, before, end = random.Random(number), self.kept(), "killed"
+        draw, before, end = random.Random(number), self.saved(), "killed"
         with self.log.open("wb") as log:
             process = self.begin(log)
             try:
@@ -99,11 +99,11 @@ class Campaign:
         if status != -signal.SIGKILL:
             end = "ended before"
             assert status == 0, self.log.read_text("utf-8")
-        self.require_kept(before, self.kept())
+        self.require_kept(before, self.saved())
         return end, ending
 
     def begin(self, log: Any) -> subprocess.Popen[bytes]:
-        """The command, in a process of its own."""
+        """Start the command in a process."""
         return subprocess.Popen(
             [sys.executable, "-m", "epochcost", *self.command],
             cwd=self.project,
@@ -114,14 +114,14 @@ class Campaign:
         )
 
     def undisturbed(self) -> None:
-        """Let the command do all of its work."""
+        """Run the command to its end."""
         with self.log.open("wb") as log:
             assert self.begin(log).wait() == 0, self.log.read_text("utf-8")
 
     def _until_the_moment(
         self, process: subprocess.Popen[bytes], number: int, draw: random.Random
     ) -> str:
-        """Wait for the number's moment; say whether it is beside a file's writing."""
+        """Wait for the number's moment; returns whether it follows a file's writing."""
         if number % 3:
             wait = draw.uniform(0, self.longest_life_seconds)
             deadline = time.monotonic() + wait
@@ -137,15 +137,15 @@ class Campaign:
     def _ended(self) -> float:
         """Seconds until the last of the processes is gone."""
         begun = time.monotonic()
-        left = list(self._processes())
-        while left and time.monotonic() - begun < _ENDING_SECONDS:
-            psutil.wait_procs(left, timeout=0.05)
-            left = list(self._processes())
-        assert not left, f"processes are left: {[process.cmdline() for process in left]}"
+        running = list(self._processes())
+        while running and time.monotonic() - begun < _ENDING_SECONDS:
+            psutil.wait_procs(running, timeout=0.05)
+            running = list(self._processes())
+        assert not running, f"processes are left: {[process.cmdline() for process in running]}"
         return time.monotonic() - begun
 
     def _processes(self) -> Iterator[psutil.Process]:
-        """All that a command started: each inherits its temporary folder."""
+        """All processes that a command started: each inherits its temporary folder."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get("TMPDIR") == str(self.scratch):
@@ -172,17 +172,17 @@ class Run(Campaign):
         study.write_text(text.replace("budget_seconds = 0.5", "budget_seconds = 0.05"), "utf-8")
 
     def partial(self) -> Iterator[Path]:
-        """A result on its way."""
+        """A result that is being written."""
         return self.results.glob("*/.tiny-*.partial")
 
-    def kept(self) -> dict[str, tuple[int, ...]]:
-        """How many samples each round of each result has."""
+    def saved(self) -> dict[str, tuple[int, ...]]:
+        """Number of samples of each round of each result."""
         stored = load_all(self.results)
         assert not stored.faults, stored.faults
         return {each.trial_id: each.measurement.samples_by_round for each in stored.results}
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """Every round of before, and each that was announced since."""
+        """Require every earlier round, and each announced since."""
         for trial, rounds in before.items():
             assert after.get(trial, ())[: len(rounds)] == rounds, f"rounds of {trial} are lost"
         gained = sum(map(len, after.values())) - sum(map(len, before.values()))
@@ -192,15 +192,15 @@ class Run(Campaign):
         assert announced <= gained <= announced + 1, f"{announced} announced, {gained} kept"
 
     def begin_anew(self) -> None:
-        """Remove all results; nothing temporary may be left."""
-        assert sum(map(len, self.kept().values())) == self.visits
+        """Remove all results; no temporary file may remain."""
+        assert sum(map(len, self.saved().values())) == self.visits
         assert list(self.results.glob("*/.*.partial")) == []
         assert list(self.scratch.glob("epochcost-*")) == []
         shutil.rmtree(self.results)
 
 
 class Build(Campaign):
-    """A site of a project whose price is another for each life."""
+    """A site of a project whose price changes with each run."""
 
     command = ("build",)
     longest_life_seconds = 15.0
@@ -208,7 +208,7 @@ class Build(Campaign):
     _prices = ("0.5", "0.75")
 
     def prepare(self, project: Path) -> None:
-        """Build both sites once, from nothing."""
+        """Build both sites once from scratch."""
         template = ROOT / "runner/epochcost/template"
         shutil.copyfile(template / "mkdocs.yml", project / "mkdocs.yml")
         (project / "docs").mkdir()
@@ -222,7 +222,7 @@ class Build(Campaign):
 
     @property
     def _sites(self) -> Mapping[str, str]:
-        """The price of each of the two sites, by the digest of all of its files."""
+        """The price of each of the two sites, by the digest of all its files."""
         return dict(json.loads((self.folder / "sites.json").read_text("utf-8")))
 
     def _set_price(self, price: str) -> None:
@@ -237,13 +237,13 @@ class Build(Campaign):
         listed = [
             (path.relative_to(site).as_posix(), digest)
             for path, digest in zip(names, digests, strict=True)
-            # It says when the site was built.
+            # contains the time of the build
             if path.name not in {"sitemap.xml", "sitemap.xml.gz"}
         ]
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
     def life(self, number: int) -> tuple[str, float]:
-        """As of any command, after a change of the price."""
+        """As for any command, after a change of the price."""
         self._set_price(self._prices[number % 2])
         return super().life(number)
 
@@ -251,8 +251,8 @@ class Build(Campaign):
         """A page of the new site."""
         return self.project.glob(".site.building-*/new/*.html")
 
-    def kept(self) -> str | None:
-        """The price of the site; None between the two renames, where there is no site."""
+    def saved(self) -> str | None:
+        """The price of the site; None between the two renames, when there is no site."""
         if not (self.project / "site").exists():
             return None
         digest = self._digest()
@@ -260,14 +260,14 @@ class Build(Campaign):
         return self._sites[digest]
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """`kept` requires a whole site; here it says where there is none."""
+        """`saved` requires a complete site; this reports a missing one."""
         if after is None and before is not None:
             print("killed between the two renames: no site until the next build", flush=True)
 
     def begin_anew(self) -> None:
-        """The site is of the price that stands, and nothing is left beside it."""
+        """The site has the current price, and no temporary file remains."""
         price = (self.project / "specs/prices/giant-11-01.toml").read_text("utf-8")
-        assert f"amount = {self.kept()}\n" in price
+        assert f"amount = {self.saved()}\n" in price
         assert list(self.project.glob(".site.*")) == []
 
 
@@ -281,7 +281,7 @@ class Train(Campaign):
     longest_life_seconds = 8.0
 
     def prepare(self, project: Path) -> None:
-        """Train undisturbed, and keep the digests of the weights."""
+        """Train without interruption, and store the digests of the weights."""
         for name in ("specs/models/digits-mlp.toml", "specs/datasets/digits.toml"):
             (project / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(ROOT / name, project / name)
@@ -298,12 +298,12 @@ class Train(Campaign):
         }
 
     def partial(self) -> Iterator[Path]:
-        """A state, weights or a record on their way."""
+        """States, weights or records that are being written."""
         yield from (self.project / "to").rglob("*.partial")
         yield from (self.project / "docs/data/results").rglob("*.partial")
 
-    def kept(self) -> tuple[dict[str, int], list[str]]:
-        """The step of each saved state, and the repeats that are stored."""
+    def saved(self) -> tuple[dict[str, int], list[str]]:
+        """The step of each saved state, and the stored repeats."""
         steps = {}
         for path in (self.project / "to").rglob("state.zip"):
             with zipfile.ZipFile(path) as archive:
@@ -316,13 +316,13 @@ class Train(Campaign):
         return steps, [repeat.model_dump_json() for repeat in repeats]
 
     def require_kept(self, before: Any, after: Any) -> None:
-        """No state is of an earlier step, and no repeat is lost."""
+        """No state is older than before, and no repeat is lost."""
         for path, step in before[0].items():
             assert after[0].get(path, step) >= step, f"{path}: steps are lost"
         assert set(before[1]) <= set(after[1]), "a repeat is lost"
 
     def begin_anew(self) -> None:
-        """The weights are those of the undisturbed trainings; nothing temporary is left."""
+        """The weights equal those of uninterrupted trainings; no temporary file remains."""
         assert self._weights() == json.loads((self.folder / "weights.json").read_text("utf-8"))
         assert not any(self.partial())
         self._remove()
@@ -340,14 +340,14 @@ _CAMPAIGNS: Mapping[str, type[Campaign]] = {
 
 
 def main() -> None:
-    """Kill as often as asked, less what was done before, and say what came of it."""
+    """Run the remaining kills, and print a summary."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("command", choices=_CAMPAIGNS)
     arguments.add_argument("--count", type=int, default=250)
     arguments.add_argument("--folder", type=Path, default=ROOT / ".cache/kills")
-    given = arguments.parse_args()
-    campaign = _CAMPAIGNS[given.command](given.folder.resolve() / given.command)
-    lines = _all_lives(campaign, given.count)
+    options = arguments.parse_args()
+    campaign = _CAMPAIGNS[options.command](options.folder.resolve() / options.command)
+    lines = _all_lives(campaign, options.count)
     for end, times in Counter(line.partition(" ")[2] for line in lines).most_common():
         print(f"{times:6} {end}")
     seconds = [float(line.partition(" ")[0]) for line in lines if "killed" in line]
@@ -356,9 +356,9 @@ def main() -> None:
 
 
 def _all_lives(campaign: Campaign, count: int) -> list[str]:
-    """What became of each life, and how long its end took, as the folder keeps it."""
-    done = campaign.folder / "done.txt"
-    lines = done.read_text("utf-8").splitlines() if done.exists() else []
+    """Outcome and seconds until the end of each run, as the folder stores them."""
+    progress = campaign.folder / "done.txt"
+    lines = progress.read_text("utf-8").splitlines() if progress.exists() else []
     kills = sum("killed" in line for line in lines)
     while kills < count:
         try:
@@ -369,7 +369,7 @@ def _all_lives(campaign: Campaign, count: int) -> list[str]:
             print(f"life {len(lines)} of {campaign.folder}", file=sys.stderr)
             raise
         lines.append(f"{ending:.3f} {end}")
-        with done.open("a", encoding="utf-8") as file:
+        with progress.open("a", encoding="utf-8") as file:
             file.write(f"{lines[-1]}\n")
         kills += "killed" in end
         if kills % 50 == 0:

@@ -1,12 +1,12 @@
-"""How far published rates lie from what is predicted where nothing of their accelerator is known.
+"""Error of published rates against predictions that exclude all rows of their accelerator.
 
     python benchmarks/left_out_cases.py
     python benchmarks/left_out_cases.py --precision tf32 --cases 40 --seed 1
     python benchmarks/left_out_cases.py --doubts
 
-The evaluation is that of `epochcost trust`. Of works whose graphs are known, in one precision, some
-cases are drawn by a seed: published, predicted, and whether the 90 % range holds it; the last lines
-are of all. ``--doubts`` lists the rows that are not learnt from.
+The evaluation is that of `epochcost trust`. Draws some cases by a seed, of works with known graphs
+in one precision: published, predicted, and whether the 90 % range contains it. The last lines are
+of all cases. ``--doubts`` lists the rows that are excluded from learning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def case_line(case: Tried) -> str:
-    """One case: what was published and what was predicted of it."""
+    """One case: published and predicted rate."""
     rate, predicted = case.placed.rate, case.forecast
     assert predicted is not None, "only cases with a forecast are drawn"
     return (
@@ -41,17 +41,17 @@ def case_line(case: Tried) -> str:
 
 def summary(cases: Sequence[Tried]) -> str:
     """Coverage and errors of some cases."""
-    found = errors_of(cases)
-    assert found is not None, "asked of cases with a forecast"
+    errors = errors_of(cases)
+    assert errors is not None, "cases must have a forecast"
     return (
-        f"{found.rows} cases: {100 * found.coverage:.0f} % within the 90 % range; time off by "
-        f"{found.median_percent:.0f} % at the median, {found.p90_percent:.0f} % at the 90th "
-        f"percentile; half width x {found.half_width:.2f}"
+        f"{errors.rows} cases: {100 * errors.coverage:.0f} % within the 90 % range; time off by "
+        f"{errors.median_percent:.0f} % at the median, {errors.p90_percent:.0f} % at the 90th "
+        f"percentile; half width x {errors.half_width:.2f}"
     )
 
 
 def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
-    """Print each row that is not learnt from, and why."""
+    """Print each row that is excluded from learning, and the reason."""
     doubts: list[Doubt] = []
     for table in catalogue.tables_of("examples"):
         doubts += doubted_rows(placed_tables(catalogue, [table], devices), devices).values()
@@ -62,7 +62,7 @@ def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
 
 
 def main() -> None:
-    """Print the cases that were drawn, and the totals."""
+    """Print the drawn cases and the totals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--seed", type=int, default=43)
@@ -74,21 +74,21 @@ def main() -> None:
     if options.doubts:
         print_doubts(catalogue, devices)
         return
-    found = [
-        one
-        for one in tried(learnt_rates(catalogue, devices), devices, "accelerator")
-        if one.forecast
-        and one.placed.profile is not None
-        and precision_of(one.placed.rate.precision) == options.precision
+    cases = [
+        case
+        for case in tried(learnt_rates(catalogue, devices), devices, "accelerator")
+        if case.forecast
+        and case.placed.profile is not None
+        and precision_of(case.placed.rate.precision) == options.precision
     ]
-    drawn = random.Random(options.seed).sample(found, min(options.cases, len(found)))
+    drawn = random.Random(options.seed).sample(cases, min(options.cases, len(cases)))
     for case in drawn:
         print(case_line(case))
     print(f"drawn: {summary(drawn)}")
     for mode in ("training", "inference"):
-        if some := [case for case in found if case.placed.rate.mode == mode]:
-            print(f"{mode}: {summary(some)}")
-    print(f"all in {options.precision}: {summary(found)}")
+        if of_mode := [case for case in cases if case.placed.rate.mode == mode]:
+            print(f"{mode}: {summary(of_mode)}")
+    print(f"all in {options.precision}: {summary(cases)}")
 
 
 if __name__ == "__main__":

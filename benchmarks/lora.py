@@ -1,13 +1,13 @@
-"""A LoRA step and a full step of SmolLM2 135M, ours beside PyTorch's, and QLoRA's memory.
+"""LoRA and full steps of SmolLM2 135M compared with PyTorch's, and QLoRA's memory.
 
     python benchmarks/lora.py [--tokens 64] [--threads 1] [--steps 20] [--rounds 10]
 
-Run it with the project's environment from the repository's root; PyTorch runs in the interpreter
+Run it with the project's environment from the repository's root. PyTorch runs in the interpreter
 that steps/environments.py builds or EPOCHCOST_STEPS_TORCH names. Both sides start from the same
 drawn weights and the adapters of ``with_adapters`` (rank 8, alpha 16, every product of the layers),
-and train by AdamW on the same random tokens. First the losses of the steps are compared; then the
-two take turns of three steps. Peaks are those of a process while it takes steps, weights included.
-QLoRA's weights are codes of MatMulNBits; beside it stands the same step on dequantised weights.
+and train by AdamW on the same random tokens. First the losses are compared; then the two alternate
+in bursts of three steps. Peaks are those of a process during its steps, weights included. QLoRA's
+weights are codes of MatMulNBits; it is compared with the same step on dequantised weights.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TURN = 3
 
 
 class Ours:
-    """The step as a trial binds it, updated in place."""
+    """The training step, bound as in a trial and updated in place."""
 
     def __init__(self, method: str, tokens: int, threads: int) -> None:
         from epochcost.execute.step import carried_values
@@ -86,13 +86,13 @@ class Ours:
         return float(self._stepper.output(self._loss))
 
     def trained(self) -> dict[str, np.ndarray]:
-        """The parameters as they are now."""
+        """The current parameters."""
         carried = self._stepper.carried_values()
         return {name: carried[name] for name in self._parameters}
 
 
 def _head_apart(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph with its embeddings read by way of a copy in the head, which so stays fp32."""
+    """The graph whose head reads a copy of the embeddings, and so stays fp32."""
     nodes = [*graph.graph.node]
     for node in nodes:
         if node.op_type == "Transpose" and node.input[0] == "embed.weight":
@@ -104,7 +104,7 @@ def _head_apart(graph: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _opened(codes: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The weights [inner, features] that codes of four bits stand for."""
+    """The dequantised weights [inner, features]."""
     opened = {}
     for name in (name.removesuffix(".codes") for name in codes if name.endswith(".codes")):
         packed, scales = codes[f"{name}.codes"], codes[f"{name}.scales"]
@@ -115,7 +115,7 @@ def _opened(codes: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def work(side: str, method: str, tokens: int, threads: int) -> None:
-    """Take the steps that standard input asks for, and answer each with a line."""
+    """Take the steps that standard input requests, and answer each with a line."""
     if side == "torch":
         from lora_pytorch import PyTorch as Side
     else:
@@ -139,7 +139,7 @@ def work(side: str, method: str, tokens: int, threads: int) -> None:
 
 
 class Worker:
-    """A process that takes steps when it is asked to."""
+    """A process that takes steps on request."""
 
     def __init__(self, python: Path, side: str, method: str, tokens: int, threads: int) -> None:
         command = [python, Path(__file__), "--work", side, method]
@@ -156,7 +156,7 @@ class Worker:
         return loss, seconds
 
     def trained(self, path: Path) -> dict[str, np.ndarray]:
-        """The parameters as they are now, by way of a file."""
+        """The current parameters, transferred by a file."""
         self._ask(f"save {path}")
         return dict(np.load(path))
 
@@ -183,8 +183,8 @@ def compare(pair: tuple[Worker, Worker], steps: int, rounds: int) -> Iterator[fl
     yield max(abs(a - b) / b for a, b in zip(*losses, strict=True))
     seconds: list[list[float]] = [[], []]
     for _ in range(rounds):
-        for worker, taken in zip(pair, seconds, strict=True):
-            taken += [worker.step()[1] for _ in range(TURN)]
+        for worker, times in zip(pair, seconds, strict=True):
+            times += [worker.step()[1] for _ in range(TURN)]
     yield from map(statistics.median, seconds)
 
 
@@ -206,21 +206,21 @@ def main() -> None:
     rest = options.tokens, options.threads
     print("| step | ours | beside it | ratio | ours, peak | beside it, peak | loss apart |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    for method, python, side, other in (
+    for method, python, side, reference in (
         ("lora", torch, "torch", "lora"),
         ("full", torch, "torch", "full"),
         ("qlora", ours, "ours", "dequantised"),
     ):
-        pair = Worker(ours, "ours", method, *rest), Worker(python, side, other, *rest)
-        apart, first, second = compare(pair, options.steps, options.rounds)
+        pair = Worker(ours, "ours", method, *rest), Worker(python, side, reference, *rest)
+        difference, first, second = compare(pair, options.steps, options.rounds)
         peaks = [f"{worker.peak / 1e6:,.0f} MB" for worker in pair]
         row = [
             method,
             f"{first:.3f} s",
-            f"{second:.3f} s ({side} {other})",
+            f"{second:.3f} s ({side} {reference})",
             f"{first / second:.2f}",
         ]
-        print("|", " | ".join([*row, *peaks, f"{apart:.1e}"]), "|", flush=True)
+        print("|", " | ".join([*row, *peaks, f"{difference:.1e}"]), "|", flush=True)
         if side == "ours":
             with tempfile.TemporaryDirectory() as folder:
                 a, b = (w.trained(Path(folder) / f"{i}.npz") for i, w in enumerate(pair))

@@ -19,7 +19,7 @@ functional = nn.functional
 
 
 class Product(nn.Module):
-    """A linear layer and, where it has one, its adapter."""
+    """A linear layer and its adapter, if it has one."""
 
     def __init__(self, name: str, values: dict[str, torch.Tensor], *, trained: bool) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Product(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The product, plus that of the adapter."""
+        """The product plus the adapter's."""
         y = functional.linear(x, self.weight)
         return y if self.a is None else y + (x @ self.a) @ self.b * (ALPHA / RANK)
 
@@ -62,7 +62,7 @@ class Layer(nn.Module):
 
 
 def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys turned by their positions, in halves of a head."""
+    """Queries or keys rotated by their positions, in halves of a head."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 

@@ -1,4 +1,4 @@
-"""Trials of benchmarks that make results up: no graph and no spec stands behind their hashes."""
+"""Trials for benchmarks with synthetic results: their hashes belong to no graph or spec."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epochcost.plan.trial import Trial
 
 
 def made_trial(model: str, batch_size: int, runtime: str) -> Trial:
-    """A model's training at a batch size on the CPU, as a study would ask for it."""
+    """A model's training at a batch size on the CPU, as in a study."""
     return Trial(
         model=model,
         mode="training",

@@ -1,15 +1,14 @@
-"""What a training step takes of memory, estimated and measured, and what recomputation saves.
+"""Memory of a training step, estimated and measured, and the savings of recomputation.
 
     python benchmarks/memory.py --keep FILE.jsonl [--gib 4] [--rematerialise] [MODEL …]
     python benchmarks/memory.py --keep FILE.jsonl --table
 
-Each model is taken at three batch sizes, each twice the one before, the largest of which stays
-within ``--gib`` of estimated memory and ``--gflops`` a step. A fresh process loads the step and its
-first values, and then takes steps: measured is the peak of its resident set less what it held
-after loading. The estimate beside it is that of ``epochcost plan``: activations, the second set of
-carried values, and a batch. ``--rematerialise`` runs steps that compute segments again, one batch
-size each, and takes their times, which are figures on an idle machine only. Cases that FILE has are
-not repeated.
+Each model runs at three batch sizes, each twice the one before; the largest stays within ``--gib``
+of estimated memory and ``--gflops`` a step. A fresh process loads the step and its first values,
+and then takes steps. The measurement is its peak resident memory minus that after loading. The
+estimate is that of ``epochcost plan``: activations, the second set of carried values, and a batch.
+``--rematerialise`` runs steps with recomputed segments, one batch size each, and times them, which
+is meaningful on an idle machine only. Cases in FILE are not repeated.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ from onnxstep.passes.recompute import Rematerialisation
 ROOT = Path(__file__).parents[1]
 MIB = 2**20
 STEPS, THREADS = 3, 1
-# Pages of code that the first step reads: 0.9 to 1.4 MiB of ONNX Runtime's and at most 0.3 of other
-# libraries' in two models. A whole process has them in ``plan.size.PROCESS_BYTES``.
+# Pages of code that the first step loads: 0.9 to 1.4 MiB of ONNX Runtime's and at most 0.3 of other
+# libraries' in two models. ``plan.size.PROCESS_BYTES`` includes them for a whole process.
 CODE_BYTES = 3 * MIB // 2
 HEADER = "| model | batches | measured, MiB | estimate over measured |\n| --- | --- | --- | --- |"
 
@@ -76,44 +75,47 @@ class Case:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What it is a case of."""
+        """Identity of the case."""
         return self.model, self.batch_size, self.rematerialise
 
     @property
     def ratio(self) -> float:
-        """The estimate over what was measured."""
+        """The estimate over the measurement."""
         return self.estimated_bytes / self.measured_bytes
 
 
 def step_bytes(footprint: Footprint) -> int:
-    """What steps take beyond the values that they begin with."""
+    """Estimated bytes of steps in addition to their first values."""
     tensors = footprint.activation_bytes + footprint.second_set_bytes + footprint.exchanged_bytes
     return tensors + CODE_BYTES
 
 
 def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Footprint]:
-    """Footprints at three batch sizes within the limits; none where one example is too much."""
+    """Footprints at three batch sizes within the limits; none if one example exceeds them."""
     assert model.training is not None
     largest = max(model.training.batch_sizes)
     graph = load_model(path)
     while largest:
         size = size_of(model, graph, {"training": [largest]})
-        found = size.footprint("training", largest)
-        if found is None:
+        footprint = size.footprint("training", largest)
+        if footprint is None:
             raise EpochcostError(size.uncounted[0].reason)
-        fits = found.memory_bytes("cpu") <= gib * 2**30 and (found.step_flops or 0) <= gflops * 1e9
+        fits = (
+            footprint.memory_bytes("cpu") <= gib * 2**30
+            and (footprint.step_flops or 0) <= gflops * 1e9
+        )
         if fits:
             break
         largest //= 2
-    wanted = sorted({largest // 4, largest // 2, largest} - {0})
-    if wanted:
-        yield from size_of(model, graph, {"training": wanted}).footprints
+    batch_sizes = sorted({largest // 4, largest // 2, largest} - {0})
+    if batch_sizes:
+        yield from size_of(model, graph, {"training": batch_sizes}).footprints
 
 
 def measured(
     catalogue: Catalogue, model: Model, footprint: Footprint, rematerialise: Rematerialisation
 ) -> Case:
-    """Let a fresh process load the job and take its steps."""
+    """Run the job's steps in a fresh process."""
     trial = Trial(
         model=model.id,
         mode="training",
@@ -143,26 +145,28 @@ def measured(
         file = Path(folder) / "job.json"
         file.write_bytes(job.model_dump_json().encode())
         command = [sys.executable, __file__, "--child", str(file)]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        measured_values = json.loads(
+            subprocess.run(command, check=True, capture_output=True).stdout
+        )
     return Case(
         model=model.id,
         batch_size=footprint.batch_size,
         rematerialise=rematerialise,
         estimated_bytes=step_bytes(footprint),
         process_estimated_bytes=footprint.memory_bytes("cpu"),
-        **told,
+        **measured_values,
     )
 
 
 def take_steps(file: Path) -> None:
-    """In the fresh process: load, note what is held, take steps, print what they took."""
+    """In the fresh process: load, take steps, print the memory of both."""
     job = Job.model_validate_json(file.read_bytes())
     parameters = initial_parameters(job)
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, parameters, session.get_inputs())
     stepper = Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
     loading_peak = peak_memory_bytes() or 0
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls to what is held now
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark to the current memory
     loaded = psutil.Process().memory_info().rss
     seconds = []
     for _ in range(STEPS):
@@ -170,17 +174,17 @@ def take_steps(file: Path) -> None:
         stepper()
         seconds.append(time.perf_counter() - start)
     peak = peak_memory_bytes() or 0
-    told = {
+    measured_values = {
         "measured_bytes": peak - loaded,
         "process_measured_bytes": max(peak, loading_peak),
         "step_seconds": statistics.median(seconds[1:]),
     }
-    print(json.dumps(told), flush=True)
-    os._exit(0)  # what is torn down now is of no interest
+    print(json.dumps(measured_values), flush=True)
+    os._exit(0)  # skip the teardown
 
 
-def kept(file: Path) -> list[Case]:
-    """The cases of earlier runs."""
+def stored_cases(file: Path) -> list[Case]:
+    """The stored cases of earlier runs."""
     lines = file.read_text().splitlines() if file.exists() else []
     return [Case(**json.loads(line)) for line in lines]
 
@@ -206,13 +210,13 @@ def table(cases: list[Case]) -> Iterator[str]:
 
 
 def savings(cases: list[Case]) -> Iterator[str]:
-    """Of steps that were measured both ways: memory, the activations in it, and time."""
-    found = {case.key: case for case in cases}
-    for model, batch_size, rematerialise in sorted(found):
+    """Memory, activations and time of steps that were measured both ways."""
+    by_key = {case.key: case for case in cases}
+    for model, batch_size, rematerialise in sorted(by_key):
         if rematerialise == "none":
             continue
-        again = found[model, batch_size, rematerialise]
-        plain = found[model, batch_size, "none"]
+        again = by_key[model, batch_size, rematerialise]
+        plain = by_key[model, batch_size, "none"]
         yield (
             f"{model} {batch_size}: {plain.measured_bytes / MIB:,.0f} to "
             f"{again.measured_bytes / MIB:,.0f} MiB, estimated "
@@ -221,20 +225,20 @@ def savings(cases: list[Case]) -> Iterator[str]:
         )
 
 
-def run(catalogue: Catalogue, given: argparse.Namespace) -> None:
-    """Measure what is missing, a line to the file as soon as it is there."""
-    done = {case.key for case in kept(given.keep)}
-    kinds: tuple[Rematerialisation, ...] = ("none", "sqrt") if given.rematerialise else ("none",)
-    for name in given.models or sorted(catalogue.models):
+def run(catalogue: Catalogue, options: argparse.Namespace) -> None:
+    """Measure the missing cases, each appended to the file at once."""
+    measured_keys = {case.key for case in stored_cases(options.keep)}
+    kinds: tuple[Rematerialisation, ...] = ("none", "sqrt") if options.rematerialise else ("none",)
+    for name in options.models or sorted(catalogue.models):
         model = catalogue.model(name)
         if model.training is None or model.graph is None:
             continue
-        found = batches(model, catalogue.graph_path(model), given.gib, given.gflops)
-        for footprint in [*found][-1:] if given.rematerialise else found:
+        sizes = batches(model, catalogue.graph_path(model), options.gib, options.gflops)
+        for footprint in [*sizes][-1:] if options.rematerialise else sizes:
             for kind in kinds:
-                if (name, footprint.batch_size, kind) not in done:
+                if (name, footprint.batch_size, kind) not in measured_keys:
                     case = measured(catalogue, model, footprint, kind)
-                    with given.keep.open("a") as lines:
+                    with options.keep.open("a") as lines:
                         lines.write(json.dumps(asdict(case)) + "\n")
 
 
@@ -248,14 +252,14 @@ def main() -> None:
     arguments.add_argument("--rematerialise", action="store_true")
     arguments.add_argument("--table", action="store_true")
     arguments.add_argument("--child", type=Path)
-    given = arguments.parse_args()
-    if given.child:
-        take_steps(given.child)
-    elif given.table:
-        cases = kept(given.keep)
+    options = arguments.parse_args()
+    if options.child:
+        take_steps(options.child)
+    elif options.table:
+        cases = stored_cases(options.keep)
         print("\n".join([*table(cases), *savings(cases)]))
     else:
-        run(load_catalogue(ROOT), given)
+        run(load_catalogue(ROOT), options)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What moving between zones gains over the best single one, on traces that are made from seeds.
+"""Savings of moving between zones over the best single zone, on synthetic price traces.
 
     python benchmarks/migration.py [--seeds 5]
 
-DeepSpotCloud's comparison (IEEE CLOUD 2017), whose price logs nobody published: prices wander and
-jump, each zone by itself. One assumption after the other is changed, for what the gain hangs on.
-Gains are means over the seeds; "to" is between which eight of ten starts lie.
+DeepSpotCloud's comparison (IEEE CLOUD 2017), whose price logs are not public: prices drift and jump
+in each zone independently. One assumption after the other is changed, to show which the gain
+depends on. Gains are means over the seeds; "to" is the range of eight of ten starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DAYS, _STARTS, _SAVE_SECONDS, _RESTART_SECONDS = 90, 1000, 2.0, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """A job of some hours, and the market that it meets."""
+    """A job of some hours, and its market."""
 
     zones: int = 6
     hours: int = 24
@@ -51,7 +51,7 @@ CASES = {
 
 
 def gains(case: Assumptions, seed: int) -> list[tuple[float, float, float]]:
-    """Of moving when interrupted and when it pays: the share of the mean cost, and of starts."""
+    """Relative gains of moving when interrupted and when it pays: of the mean, and of starts."""
     trace = made_trace(
         case.zones, _DAYS, seed, spread=case.spread, taken_per_hour=case.taken_per_hour
     )
@@ -59,9 +59,10 @@ def gains(case: Assumptions, seed: int) -> list[tuple[float, float, float]]:
     interval = saving_interval(market, _SAVE_SECONDS)
     moves = case.move_seconds, case.move_charge
     job = MovingJob(work, interval, _SAVE_SECONDS, _RESTART_SECONDS, *moves)
-    stay, *others = compare_policies(market, job, _STARTS)
+    stay, *moving = compare_policies(market, job, _STARTS)
     return [
-        (1 - other.cost.mean / stay.cost.mean, other.saved.p10, other.saved.p90) for other in others
+        (1 - policy.cost.mean / stay.cost.mean, policy.saved.p10, policy.saved.p90)
+        for policy in moving
     ]
 
 
@@ -72,8 +73,8 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     print("| assumptions | move when interrupted | move when it pays, too |\n| --- | --- | --- |")
     for name, case in CASES.items():
-        found = np.mean([gains(case, seed) for seed in range(seeds)], axis=0) * 100
-        cells = [f"{mean:.0f} %, {low:.0f} to {high:.0f} %" for mean, low, high in found]
+        percent = np.mean([gains(case, seed) for seed in range(seeds)], axis=0) * 100
+        cells = [f"{mean:.0f} %, {low:.0f} to {high:.0f} %" for mean, low, high in percent]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -1,10 +1,10 @@
-"""What of a trial's time is not measuring, in seconds, from a real quick run of both models.
+"""Seconds of a trial that are not measurement, from a real quick run of both models.
 
     python benchmarks/overhead.py
 
-A trial measures while it warms up and while it samples. Everything else is overhead: planning,
-differentiating, drawing batches, starting a process, loading the graph, evaluating the held-out
-loss, storing. The whole of it is seen from outside, by the clock of the run.
+Warm-up and sampling are measurement. Everything else is overhead: planning, differentiating,
+drawing batches, starting a process, loading the graph, evaluating the held-out loss, storing. The
+run's clock measures the total from outside.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Stopwatch:
         self._started = 0.0
 
     def __call__(self, event: Event) -> None:
-        """Take note of one event."""
+        """Record one event."""
         if isinstance(event, Started):
             self._started = time.perf_counter()
         elif isinstance(event, Finished):
@@ -64,7 +64,7 @@ class Stopwatch:
 
 
 def main() -> None:
-    """Run every quick trial of this machine and print where the time went."""
+    """Run every quick trial of this machine and print its times."""
     catalogue = load_catalogue(ROOT)
     planned = plan_run(catalogue, RunRequest(studies=("starter",), quick=True))
     stopwatch = Stopwatch()

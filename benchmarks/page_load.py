@@ -1,15 +1,15 @@
-"""How fast pages of a built site show in Chromium, with the CPU slowed down four times.
+"""Load times of pages of a built site in Chromium, with the CPU slowed down four times.
 
     python benchmarks/page_load.py SITE [--pages index.html models/mnist-mlp.html …] [--repeats 5]
 
-SITE is a folder that `epochcost build` made; it is served on this machine. For each page, opened
-in a fresh browser context and scrolled to its end, a line tells the median of the first contentful
-paint in milliseconds, the sum of all layout shifts that no input caused (an upper bound of
-Lighthouse's cumulative layout shift), and what was loaded besides the chart library, in kilobytes
-as a server that compresses with gzip sends it; then how often and how large that library came.
+SITE is a folder of `epochcost build`, served on this machine. Each page is opened in a fresh
+browser context and scrolled to its end. A line has the median first contentful paint in
+milliseconds, the sum of all layout shifts without input (an upper bound of Lighthouse's cumulative
+layout shift), and the loaded kilobytes after gzip without the chart library; then the number of
+loads and the size of that library.
 
-What comes as a list or a chart is seen counts; what waits for a click does not: the index of the
-search, and charts in folds.
+Everything that loads while a list or chart becomes visible counts. Content behind a click does not:
+the search index, and charts in folds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OBSERVE = """
     if (!entry.hadRecentInput) { window.shifted += entry.value; }
   })).observe({ type: "layout-shift", buffered: true });
 """
-# To the end in steps of a screen, as a reader comes to see every chart.
+# Scroll to the end by screens, so that every chart becomes visible.
 _SCROLL = """async () => {
   for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {
     scrollTo(0, at);
@@ -55,7 +55,7 @@ _ROW = "{:<34} {:>9} {:>7} {:>7} {:>10}"
 
 @dataclass(frozen=True)
 class Load:
-    """One visit: milliseconds, layout shift, and the files that were asked for, in their order."""
+    """One visit: milliseconds, layout shift, and the loaded files in order."""
 
     paint_milliseconds: float
     shift: float
@@ -63,7 +63,7 @@ class Load:
 
 
 def loaded(browser: Browser, address: str, page_name: str) -> Load:
-    """Open a page with nothing kept, and read it to its end."""
+    """Open a page with an empty cache, and scroll to its end."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     files: list[str] = []
@@ -80,7 +80,7 @@ def loaded(browser: Browser, address: str, page_name: str) -> Load:
 
 
 def kilobytes(site: Path, files: Sequence[str]) -> float:
-    """What files are together, each compressed by itself."""
+    """Total size of the files, each compressed with gzip."""
     paths = (site / name for name in dict.fromkeys(files))
     return sum(len(gzip.compress(path.read_bytes())) for path in paths if path.is_file()) / 1000
 
@@ -91,8 +91,8 @@ def line(site: Path, page_name: str, loads: Sequence[Load]) -> str:
     first = [name for name in files if name != _LIBRARY]
     return _ROW.format(
         page_name,
-        f"{statistics.median(one.paint_milliseconds for one in loads):.0f}",
-        f"{max(one.shift for one in loads):.3f}",
+        f"{statistics.median(load.paint_milliseconds for load in loads):.0f}",
+        f"{max(load.shift for load in loads):.3f}",
         f"{kilobytes(site, first):.0f}",
         f"{files.count(_LIBRARY)} x {kilobytes(site, [_LIBRARY]):.0f}",
     )
@@ -108,12 +108,12 @@ def main() -> None:
         default=["index.html", "models/mnist-mlp.html", "calculator.html", "prices.html"],
     )
     parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(_ROW.format("page", "paint ms", "shift", "kB", "library kB"))
-    with served(asked.site) as address, chromium() as browser:
-        for page_name in asked.pages:
-            loads = [loaded(browser, address, page_name) for _ in range(asked.repeats)]
-            print(line(asked.site, page_name, loads), flush=True)
+    with served(options.site) as address, chromium() as browser:
+        for page_name in options.pages:
+            loads = [loaded(browser, address, page_name) for _ in range(options.repeats)]
+            print(line(options.site, page_name, loads), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Which models of the catalogue run in which precision on this machine, and how far from fp32.
+"""Precisions in which each model runs on this machine, and the difference from fp32.
 
     python benchmarks/precision.py [--mode training] [--models gpt2,mnist-mlp]
                                    [--precisions fp16,bf16]
 
-One row for each model and precision, as Markdown; times are rough, for they take a second each.
-Training compares the first losses.
-Run it in the folder that holds specs/ and models/. The whole catalogue takes half an hour.
+Prints a Markdown row for each model and precision. Times are rough, a second each. Training
+compares the first losses. Run it in the folder that has specs/ and models/. The whole catalogue
+takes half an hour.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def trial_of(catalogue: Catalogue, name: str, mode: str, precision: str, provide
 
 
 def measured(catalogue: Catalogue, trial: Trial) -> Measurement:
-    """One trial in a folder of its own; raises EpochcostError where it is refused."""
+    """Run one trial in a temporary folder; raises EpochcostError if it is refused."""
     model = catalogue.model(trial.model)
     with tempfile.TemporaryDirectory() as folder:
         job = build_job(trial, model, catalogue.graph_path(model), Path(folder))
@@ -62,18 +62,20 @@ def measured(catalogue: Catalogue, trial: Trial) -> Measurement:
 
 
 def row(catalogue: Catalogue, trial: Trial) -> str:
-    """What became of a trial."""
+    """The result of a trial."""
     try:
-        found = measured(catalogue, trial)
+        result = measured(catalogue, trial)
     except EpochcostError as error:
         reason = str(error).removeprefix("worker: ").removeprefix(f"{trial.precision}: ")
         return f"| {trial.model} | {trial.precision} | refused: {reason.split(';')[0]} | |"
-    milliseconds = 1000 * statistics.median(found.samples_seconds)
-    return f"| {trial.model} | {trial.precision} | {milliseconds:.3g} ms | {far(found.agreement)} |"
+    milliseconds = 1000 * statistics.median(result.samples_seconds)
+    return (
+        f"| {trial.model} | {trial.precision} | {milliseconds:.3g} ms | {far(result.agreement)} |"
+    )
 
 
 def far(agreement: Agreement | None) -> str:
-    """How far the first output is from fp32."""
+    """Relative difference of the first output from fp32."""
     if agreement is None:
         return ""
     first = agreement.outputs[0]
@@ -81,26 +83,26 @@ def far(agreement: Agreement | None) -> str:
 
 
 def does(model: Model, mode: str) -> bool:
-    """Whether the model has a graph, and is trained or serves as asked."""
+    """Whether the model has a graph, and is trained or served as the mode requires."""
     return model.graph is not None and (mode == "inference" or model.training is not None)
 
 
 def main() -> None:
-    """Print the table, a line as soon as it is known."""
+    """Print the table, row by row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default="")
     parser.add_argument("--mode", choices=("inference", "training"), default="inference")
     parser.add_argument("--precisions", default="")
     parser.add_argument("--provider", default="cpu")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     catalogue = load_catalogue(Path())
-    known = "fp32,fp16,bf16"
-    every = [model.id for model in catalogue.models.values() if does(model, asked.mode)]
+    precisions = "fp32,fp16,bf16"
+    every = [model.id for model in catalogue.models.values() if does(model, options.mode)]
     print("| model | precision | batch of 4 | relative to fp32 |")
     print("| --- | --- | --- | --- |")
-    for name in asked.models.split(",") if asked.models else sorted(every):
-        for precision in (asked.precisions or known).split(","):
-            trial = trial_of(catalogue, name, asked.mode, precision, asked.provider)
+    for name in options.models.split(",") if options.models else sorted(every):
+        for precision in (options.precisions or precisions).split(","):
+            trial = trial_of(catalogue, name, options.mode, precision, options.provider)
             print(row(catalogue, trial), flush=True)
 
 

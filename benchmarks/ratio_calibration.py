@@ -1,13 +1,13 @@
-"""How sure ratios between two machines are, and the odds of the cheaper of the two.
+"""Calibration of predicted ratios between two machines, and of the odds of the cheaper one.
 
     python benchmarks/ratio_calibration.py
     python benchmarks/ratio_calibration.py --leave-out generation --json
 
-Two accelerators, or all of two generations, are left out at a time; whatever both of them ran is
-predicted for both from the rest. The table has the share of ratios within the 90 % range that
-``predict.joint`` draws them from, and, at today's list prices, how often the machine that is
-predicted to be cheaper was: by tens of the stated probability, with the Brier score beside that of
-the base rate, and what following the prediction cost more than knowing.
+Two accelerators, or all of two generations, are left out at a time. Each work that ran on both is
+predicted for both from the other rows. The table has the share of ratios within the 90 % range of
+``predict.joint``. At today's list prices it has the frequency with which the machine predicted to
+be cheaper was cheaper, by tens of the stated probability, the Brier score next to that of the base
+rate, and the extra cost of following the prediction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epochcost.predict.process import POOLED, centred_departures, with_noise
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
-# Of one pair; a pair with hundreds of common works is one pair.
+# Most works of one pair, so that a pair with hundreds of works does not dominate.
 _MOST_OF_A_PAIR = 25
 _BINS = 10
 
@@ -39,7 +39,7 @@ _BINS = 10
 class Compared:
     """One work on two accelerators that were left out, as logarithms of ratios.
 
-    ``error`` is the truth less the prediction, ``deviation`` what the process says of it unscaled,
+    ``error`` is the truth minus the prediction, ``deviation`` the predicted standard deviation,
     ``advantage`` the predicted cost of the first over the second; None without both prices.
     """
 
@@ -50,30 +50,32 @@ class Compared:
 
 
 def compared(
-    rows: list[Placed], devices: Devices, left: str, prices: dict[str, float]
+    rows: list[Placed], devices: Devices, leave_out: str, prices: dict[str, float]
 ) -> Iterator[Compared]:
     """Every common work of every pair."""
     design = designed(rows, devices)
     inverse = np.linalg.inv(with_noise(design, POOLED))
     departures, _ = centred_departures(design)
     weighted = inverse @ departures
-    labels = design.group if left == "accelerator" else design.generation
+    labels = design.group if leave_out == "accelerator" else design.generation
     for pair in itertools.combinations(np.unique(labels), 2):
-        held = np.flatnonzero(np.isin(labels, pair))
-        spread = np.linalg.inv(inverse[np.ix_(held, held)])
-        departure = spread @ weighted[held]
+        indices = np.flatnonzero(np.isin(labels, pair))
+        spread = np.linalg.inv(inverse[np.ix_(indices, indices)])
+        departure = spread @ weighted[indices]
         works: dict[int, dict[int, int]] = {}
-        for place, row in enumerate(held):
+        for place, row in enumerate(indices):
             works.setdefault(int(design.work[row]), {}).setdefault(int(labels[row]), place)
-        both = [list(places.values()) for places in works.values() if len(places) == 2]
-        for one, other in both[:: max(1, len(both) // _MOST_OF_A_PAIR)]:
-            variance = spread[one, one] + spread[other, other] - 2 * spread[one, other]
-            costs = [prices.get(rows[held[place]].device.id) for place in (one, other)]
-            predicted = [design.rate[held[place]] - departure[place] for place in (one, other)]
+        pairs = [list(places.values()) for places in works.values() if len(places) == 2]
+        for first, second in pairs[:: max(1, len(pairs) // _MOST_OF_A_PAIR)]:
+            variance = spread[first, first] + spread[second, second] - 2 * spread[first, second]
+            costs = [prices.get(rows[indices[place]].device.id) for place in (first, second)]
+            predicted = [
+                design.rate[indices[place]] - departure[place] for place in (first, second)
+            ]
             price = math.log(costs[0] / costs[1]) if costs[0] and costs[1] else None
             yield Compared(
-                1 / min(len(both), _MOST_OF_A_PAIR),
-                float(departure[one] - departure[other]),
+                1 / min(len(pairs), _MOST_OF_A_PAIR),
+                float(departure[first] - departure[second]),
                 math.sqrt(variance),
                 None if price is None else price - float(predicted[0] - predicted[1]),
             )
@@ -87,7 +89,7 @@ def summary(pairs: list[Compared], scale: float) -> dict[str, object]:
     weight = np.array([pair.weight for pair in priced])
     advantage = np.array([pair.advantage for pair in priced])
     deviation = np.array([scale * pair.deviation for pair in priced])
-    # The first is the cheaper where the predicted advantage less its error is below zero.
+    # The first is cheaper if the predicted advantage minus its error is below zero.
     stated = np.array([0.5 * math.erfc(z / math.sqrt(2)) for z in advantage / deviation])
     truth = advantage - np.array([pair.error for pair in priced]) < 0
     chosen, right = np.maximum(stated, 1 - stated), (stated >= 0.5) == truth
@@ -119,7 +121,7 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
 def _reliability(
     chosen: np.ndarray, right: np.ndarray, weight: np.ndarray
 ) -> Iterator[dict[str, float]]:
-    """By stated probability of the choice, from a half to one, how often it was right."""
+    """Frequency of correct choices by their stated probability, from one half to one."""
     edges = np.linspace(0.5, 1.0, _BINS + 1)
     for low, high in itertools.pairwise(edges):
         inside = (chosen >= low) & ((chosen < high) | (high == 1.0))
@@ -141,7 +143,7 @@ def main() -> None:
     catalogue = load_catalogue(ROOT)
     devices = Devices(catalogue.devices.values())
     rows = [
-        one for one in learnt_rates(catalogue, devices) if options.precision in one.rate.precision
+        row for row in learnt_rates(catalogue, devices) if options.precision in row.rate.precision
     ]
     pairs = list(compared(rows, devices, options.leave_out, hourly_prices(catalogue, devices)))
     figures = summary(pairs, RATIO_SCALE)

@@ -1,9 +1,9 @@
-"""A training that is killed again and again, and one of many steps: same weights, flat memory.
+"""Trainings that are killed repeatedly keep their weights, and long ones keep their memory.
 
-A convnet is trained on digits through the command line; the process gets SIGKILL at a
-random moment, and the same command is given again, until the training was killed so often and has
-ended. Its weights are compared with those of a training that nobody killed. Then 10,000 steps of a
-perceptron are taken in this process, and its resident memory is read after each thousand.
+A convnet is trained on digits through the command line. The process gets SIGKILL at a random moment
+and is started again, until it was killed --kills times and has ended. Its weights are compared with
+those of an uninterrupted training. Then 10,000 steps of a perceptron run in this process, and its
+resident memory is read after each thousand.
 
     python benchmarks/resumed_training.py [--kills 20]
 """
@@ -33,10 +33,17 @@ STEPS = 10_000
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    """The training that is killed; its state is saved at every moment."""
-    kept = ("--to", str(folder / "to"), "--results", str(folder / "results"), "--threads", "1")
+    """The training that is killed; it saves its state every 0.02 s."""
+    destination = (
+        "--to",
+        str(folder / "to"),
+        "--results",
+        str(folder / "results"),
+        "--threads",
+        "1",
+    )
     trained = ("train", "--model", "digits-cnn", "--epochs", "20", "--save-seconds", "0.02")
-    return [sys.executable, "-m", "epochcost", *trained, *kept, *more]
+    return [sys.executable, "-m", "epochcost", *trained, *destination, *more]
 
 
 def weights(folder: Path) -> str:
@@ -46,7 +53,7 @@ def weights(folder: Path) -> str:
 
 
 def killed(folder: Path, kills: int, longest_seconds: float) -> int:
-    """How often the training really was killed before it ended."""
+    """Number of kills before the training ended."""
     rng, count = random.Random(0), 0
     while count < kills:
         with subprocess.Popen(
@@ -73,19 +80,19 @@ def memory(folder: Path) -> list[float]:
     digits = catalogue.datasets["digits"]
     settings = SessionSettings(threads=1)
     request = TrainingRequest(model, training, digits, 32, "cpu", settings, 100, 0.2)
-    own, found = psutil.Process(), list[float]()
+    process, readings = psutil.Process(), list[float]()
 
-    def told(_progress: Progress, step: int, _loss: float) -> None:
+    def record(_progress: Progress, step: int, _loss: float) -> None:
         if step % 1000 == 0:
-            found.append(own.memory_info().rss / 2**20)
+            readings.append(process.memory_info().rss / 2**20)
 
     prepared = prepare(request, recipe, catalogue, folder)
-    run_repeat(prepared, 0, folder, told, lambda: len(found) == STEPS // 1000)
-    return found
+    run_repeat(prepared, 0, folder, record, lambda: len(readings) == STEPS // 1000)
+    return readings
 
 
 def main() -> None:
-    """Print how often it was killed, whether weights agree, and the memory."""
+    """Print the number of kills, whether weights agree, and the memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     kills = parser.parse_args().kills
@@ -96,9 +103,9 @@ def main() -> None:
         took = time.monotonic() - begun
         count = killed(parts, kills, took / kills / 2)
         same = "the same" if weights(whole) == weights(parts) else "OTHER"
-        print(f"killed {count} times, {same} weights as a training that nobody killed")
-        found = memory(Path(scratch, "memory"))
-    print("resident MiB after each thousand steps:", ", ".join(f"{each:.1f}" for each in found))
+        print(f"killed {count} times, {same} weights as an uninterrupted training")
+        readings = memory(Path(scratch, "memory"))
+    print("resident MiB after each thousand steps:", ", ".join(f"{each:.1f}" for each in readings))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Percentiles of tokens at a rate that is left out, from the other rates: committed results.
+"""Token-time percentiles at a rate that is left out, predicted from the other measured rates.
 
     python benchmarks/served_prediction.py
 
-Each rate of requests between the lowest and the highest is left out once, and the 90th percentiles
-of first and further tokens are interpolated from the others as `epochcost tokens` does it. Printed
-are, over what was measured, what was predicted; the eighty percent rate by itself too.
+Each rate of requests between the lowest and the highest is left out once. The 90th percentiles of
+first and further tokens are interpolated from the others as in `epochcost tokens`. Prints predicted
+over measured times, and the eighty percent rate separately.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _HELD_OUT = 0.8
 
 
 def main() -> int:
-    """Print the table and how far predictions are off."""
+    """Print the table and the errors of the predictions."""
     inputs = read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs")
     columns = "first", "predicted", "ratio", "further", "predicted", "ratio"
     print(_ROW.format("machine", "model", "", "rate", *columns))
     ratios: dict[str, list[tuple[float, float]]] = {"first": [], "further": []}
-    for one in served_decoders(inputs):
-        for rate in one.rates[1:-1]:
-            share = float(rate.per_second / one.rates[-1].per_second)
-            told = _without(one, rate)
-            what = one.machine.hardware, one.model, one.precision, f"{share:.0%}"
-            print(_ROW.format(*what, *map(_cell, told)))
-            for name, ratio in (("first", told[2]), ("further", told[5])):
+    for decoder in served_decoders(inputs):
+        for rate in decoder.rates[1:-1]:
+            share = float(rate.per_second / decoder.rates[-1].per_second)
+            figures = _without(decoder, rate)
+            labels = decoder.machine.hardware, decoder.model, decoder.precision, f"{share:.0%}"
+            print(_ROW.format(*labels, *map(_cell, figures)))
+            for name, ratio in (("first", figures[2]), ("further", figures[5])):
                 ratios[name].append((share, ratio))
-    for name, found in ratios.items():
+    for name, values in ratios.items():
         print(
-            f"{name} tokens: {_off([ratio for _, ratio in found])}; at {_HELD_OUT:.0%}: "
-            f"{_off([ratio for share, ratio in found if abs(share - _HELD_OUT) < 0.05])}"
+            f"{name} tokens: {_off([ratio for _, ratio in values])}; at {_HELD_OUT:.0%}: "
+            f"{_off([ratio for share, ratio in values if abs(share - _HELD_OUT) < 0.05])}"
         )
     return 0
 
 
-def _without(one: ServedDecoder, rate: ServedRate) -> tuple[float, ...]:
+def _without(decoder: ServedDecoder, rate: ServedRate) -> tuple[float, ...]:
     """Measured, predicted and their ratio, of first and of further tokens."""
-    left = replace(one, rates=tuple(each for each in one.rates if each != rate))
+    remaining = replace(decoder, rates=tuple(each for each in decoder.rates if each != rate))
     pairs = (
-        (rate.first_seconds(90), left.first_seconds(rate.per_second, 90)),
-        (rate.further_seconds(90), left.further_seconds(rate.per_second, 90)),
+        (rate.first_seconds(90), remaining.first_seconds(rate.per_second, 90)),
+        (rate.further_seconds(90), remaining.further_seconds(rate.per_second, 90)),
     )
     return tuple(
         each
@@ -69,7 +69,7 @@ def _cell(value: float) -> str:
 
 
 def _off(ratios: list[float]) -> str:
-    logarithms = np.abs(np.log([one for one in ratios if one == one]))  # noqa: PLR0124 - not NaN
+    logarithms = np.abs(np.log([ratio for ratio in ratios if ratio == ratio]))  # noqa: PLR0124 - not NaN
     within = float((logarithms <= np.log(1.2)).mean())
     return f"{within:.0%} within 20 %, median {np.exp(np.median(logarithms)) - 1:.0%} off"
 

@@ -1,22 +1,19 @@
-"""How long a build of the site takes at several numbers of pages, and whether that is linear.
+"""Build time of the site at several numbers of pages, and whether it is linear.
 
     python benchmarks/site_build.py [--pages 10 100 500] [--rounds 3]
 
-For each number a project is made in a temporary folder: nine in ten of its pages are of machines,
-the others of models. Every machine has a price and was measured with one model: seven of nine at
-two batch sizes, which gives their pages two charts, and two of nine at one, which gives them one.
-The page of a model that was measured has four, so that there are two charts for each page. The
-pages written by hand, the templates and the configuration are the repository's and come on top,
-with the charts of the first page and of the prices.
+Each number of pages is a project in a temporary folder: nine in ten pages are machines, the others
+models. Every machine has a price and results of one model: seven of nine at two batch sizes, which
+gives two charts, and two of nine at one, which gives one chart. The page of a measured model has
+four, so there are two charts for each page. The repository's hand-written pages, templates and
+configuration are added, with the charts of the first page and of the prices.
 
-The first build draws all charts ("cold"), and before the second the amount of one price is edited
-("changed"). Seconds are of the wall clock and of the CPU, each build in a process of its own;
-megabytes are the most that any of the builds held with all its processes, what they share counted
-once. Of several rounds the median is printed;
-what is kept is removed before each. Beside the seconds stands how many times as long a page takes
-as a page of the smallest project: 1 where the time is linear, less where a build has a share that
-does not depend on the pages. Last stand the fastest and the slowest cold build: a machine whose
-CPUs are shared has faster and slower minutes.
+The first build draws all charts ("cold"); before the second the amount of one price is edited
+("changed"). Seconds are wall-clock and CPU time, each build in its own process. Megabytes are the
+peak of the build's processes, with shared memory counted once. Prints medians of several rounds;
+caches are removed before each. The ratio is the time per page over that of the smallest project: 1
+if the time is linear, less if a part does not depend on the pages. The last columns are the fastest
+and the slowest cold build, which differ on shared CPUs.
 """
 
 from __future__ import annotations
@@ -97,13 +94,15 @@ as_of = 2026-07-01
 
 
 def written(folder: Path, pages: int) -> Path:
-    """A project whose machines and models have so many pages."""
+    """A project with this many pages of machines and models."""
     models = [f"m{at:04}" for at in range(max(2, pages // _PAGES_OF_A_MODEL))]
     machines = [f"h{at:04}" for at in range(pages - len(models))]
-    texts = {f"models/{one}.toml": _MODEL.format(id=one) for one in models}
-    for at, one in enumerate(machines):
-        texts[f"hardware/{one}.toml"] = _MACHINE.format(id=one)
-        texts[f"prices/{one}.toml"] = _PRICE.format(id=one, amount=Decimal(50 + at % 97) / 100)
+    texts = {f"models/{model}.toml": _MODEL.format(id=model) for model in models}
+    for at, machine in enumerate(machines):
+        texts[f"hardware/{machine}.toml"] = _MACHINE.format(id=machine)
+        texts[f"prices/{machine}.toml"] = _PRICE.format(
+            id=machine, amount=Decimal(50 + at % 97) / 100
+        )
     for name, text in texts.items():
         path = folder / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +157,7 @@ def _result(machine: str, model: str, batch: int, step: float) -> Result:
 
 @dataclass(frozen=True)
 class Build:
-    """What one build took: seconds of the wall clock and of the CPU, and megabytes."""
+    """Cost of one build: wall-clock and CPU seconds, and peak megabytes."""
 
     wall: float
     cpu: float
@@ -166,7 +165,7 @@ class Build:
 
 
 def built(project: Path) -> Build:
-    """Build the site of a project in a process of its own."""
+    """Build the site of a project in a process."""
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "site"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     begun = time.perf_counter()
@@ -182,10 +181,10 @@ def built(project: Path) -> Build:
 
 
 def _most_held(process: int, ended: Event) -> float:
-    """The most megabytes that a process and its children held together at any look."""
+    """Peak megabytes of a process and its children, sampled until it ends."""
     most = 0.0
     while not ended.wait(_LOOK_SECONDS):
-        most = max(most, sum(map(_held, _family(process))))
+        most = max(most, sum(map(_resident, _family(process))))
     return most
 
 
@@ -197,8 +196,8 @@ def _family(process: int) -> Iterator[int]:
             yield from _family(int(child))
 
 
-def _held(process: int) -> float:
-    """The memory of a process in megabytes: what it shares with others, by its share."""
+def _resident(process: int) -> float:
+    """Memory of a process in megabytes, with its share of shared memory."""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
         return sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:"))
@@ -206,7 +205,7 @@ def _held(process: int) -> float:
 
 
 def edited(project: Path) -> None:
-    """Give the first machine another price than before."""
+    """Change the price of the first machine."""
     price = project / "specs/prices/h0000.toml"
     text = price.read_text(encoding="utf-8")
     here, there = ("amount = 0.5", "amount = 0.7")[:: 1 if "amount = 0.5" in text else -1]
@@ -216,15 +215,15 @@ def edited(project: Path) -> None:
 
 def round_of(project: Path) -> list[Build]:
     """Build from nothing, and again after a price was edited."""
-    for kept in (".cache", "site"):
-        shutil.rmtree(project / kept, ignore_errors=True)
+    for cached in (".cache", "site"):
+        shutil.rmtree(project / cached, ignore_errors=True)
     cold = built(project)
     edited(project)
     return [cold, built(project)]
 
 
 def middle(builds: Sequence[Build]) -> Build:
-    """The medians of builds, and the most that any of them held."""
+    """Medians of builds, and the peak memory of all."""
     return Build(
         median(build.wall for build in builds),
         median(build.cpu for build in builds),
@@ -243,8 +242,8 @@ def measured(
     builds = [middle(same) for same in zip(*every, strict=True)]
     fewest, first = smallest or (pages, builds)
     cells = [str(pages), str(charts)]
-    for build, one in zip(builds, first, strict=True):
-        linear = build.wall / pages / (one.wall / fewest)
+    for build, base in zip(builds, first, strict=True):
+        linear = build.wall / pages / (base.wall / fewest)
         cells += [f"{build.wall:.1f}", f"{build.cpu:.1f}", f"{linear:.2f}"]
     cold = sorted(builds[0].wall for builds in every)
     cells += [f"{middle(builds).megabytes:.0f}", f"{cold[0]:.1f}", f"{cold[-1]:.1f}"]
@@ -257,12 +256,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, nargs="+", default=[10, 100, 500])
     parser.add_argument("--rounds", type=int, default=1)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(_ROW.format(*_HEADS))
     smallest = None
-    for pages in asked.pages:
-        found = measured(pages, asked.rounds, smallest)
-        smallest = smallest or found
+    for pages in options.pages:
+        times = measured(pages, options.rounds, smallest)
+        smallest = smallest or times
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""How long the stored results take to load and to join with prices, and whether that is linear.
+"""Time to load stored results and to join them with prices, and whether it is linear.
 
     python benchmarks/store.py [--results 10000] [--check]
 
-Makes results of the catalogue's models on its machines, as many hosts as are needed, with 30 to 400
-samples each (log-uniform), and writes them, one file each. Then an eighth, a quarter,
-half and all of them are loaded and joined as the site does it: files read and checked, means with
-their intervals, warnings, a row for every price. "read" is opening the files and reading the bytes
-alone, which is part of "load" and all that a pack of many results in one file could save. Seconds
-are of the CPU (``time.process_time``), each size in a process of its own; the ratio is of all to an
-eighth, 8 where the time is linear. With ``--check``, all are checked by `epochcost check --results`
-instead: seconds of the clock and of the CPU, and the most memory.
+Generates results of the catalogue's models on its machines, with as many hosts as needed and 30 to
+400 samples each (log-uniform), one file each. An eighth, a quarter, half and all of them are loaded
+and joined as for the site: files read and checked, means with their intervals, warnings, a row for
+every price. "read" only opens the files and reads the bytes; it is part of "load", and all that
+packing results into one file could save. Seconds are CPU time (``time.process_time``), each size in
+its own process. The ratio is of all to an eighth: 8 if the time is linear. ``--check`` instead
+times `epochcost check --results` on all: wall-clock and CPU seconds, and peak memory.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _FEWEST, _MOST = 30, 400
 _ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 
 
-def made(catalogue: Catalogue) -> Iterator[Result]:
-    """Results without end: all work on all machines, then the same on other hosts."""
+def generated(catalogue: Catalogue) -> Iterator[Result]:
+    """Generate results without end: all work on all machines, then the same on other hosts."""
     machines = [name for name in catalogue.hardware if catalogue.prices_of(name)]
     models = [name for name, model in catalogue.models.items() if model.training and model.graph]
     chance = random.Random(0)
@@ -118,7 +117,7 @@ def write(folder: Path, count: int) -> int:
     """Store that many results and return their bytes."""
     catalogue, store = load_catalogue(ROOT), ResultStore(folder)
     total = 0
-    for result in itertools.islice(made(catalogue), count):
+    for result in itertools.islice(generated(catalogue), count):
         path = store.path_of(result.trial, result.hardware, result.environment.fingerprint)
         path.parent.mkdir(exist_ok=True)
         total += path.write_bytes(serialise_result(result))
@@ -126,7 +125,7 @@ def write(folder: Path, count: int) -> int:
 
 
 def measured(folder: Path, count: int) -> None:
-    """Read, load and join so many results of a folder; prints the rows and the seconds of each."""
+    """Read, load and join this many results of a folder; prints the rows and the seconds."""
     catalogue = load_catalogue(ROOT)
     results = _subset(folder, count)
     begun = time.process_time()
@@ -138,13 +137,13 @@ def measured(folder: Path, count: int) -> None:
     begun = time.process_time()
     inputs = read_inputs(catalogue, [results], ROOT / "docs")
     rows = price_rows(inputs.catalogue, observe(inputs))
-    both = time.process_time() - begun
+    process = time.process_time() - begun
     assert loaded == len(inputs.stored) == count, inputs.problems[:3]
-    print(len(rows), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read, load, both)
+    print(len(rows), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read, load, process)
 
 
 def _subset(folder: Path, count: int) -> Path:
-    """A folder with links to so many of the files."""
+    """A folder with links to this many of the files."""
     subset = folder.parent / f"subset-{count}"
     files = sorted(folder.glob("*/*.json"))
     for path in files[:: len(files) // count][:count]:
@@ -155,7 +154,7 @@ def _subset(folder: Path, count: int) -> Path:
 
 
 def checked(folder: Path) -> None:
-    """The command on all results of a folder; prints its last line and what it took."""
+    """Run the command on all results of a folder; prints its last line, time and memory."""
     project = folder.parent
     (project / "docs/data").mkdir(parents=True)
     (project / "docs/data/results").symlink_to(folder)
@@ -163,11 +162,11 @@ def checked(folder: Path) -> None:
         (project / name).symlink_to(ROOT / name)
     program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
     begun = time.perf_counter()
-    done = subprocess.run(
+    process = subprocess.run(
         [*program, "check", "--results"], cwd=project, capture_output=True, text=True, check=False
     )
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(done.stderr.strip().splitlines()[-1])
+    print(process.stderr.strip().splitlines()[-1])
     print(
         f"{time.perf_counter() - begun:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of the CPU, "
         f"{used.ru_maxrss * 1024 / 1e6:.0f} MB"
@@ -205,13 +204,15 @@ def _run(folder: Path, most: int) -> None:
     totals = []
     for count in (most // 8, most // 4, most // 2, most):
         command = [sys.executable, __file__, "--measure", str(folder), str(count)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        rows, kibibytes, *seconds = done.stdout.split()
-        read, load, both = map(float, seconds)
-        totals.append(both)
-        cells = (f"{one:.2f}" for one in (read, load, both - load, both))
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        rows, kibibytes, *seconds = process.stdout.split()
+        read, load, both_seconds = map(float, seconds)
+        totals.append(both_seconds)
+        cells = (f"{value:.2f}" for value in (read, load, both_seconds - load, both_seconds))
         peak = f"{int(kibibytes) * 1024 / 1e6:.0f}"
-        print(_ROW.format(count, rows, peak, *cells, f"{1e3 * both / count:.2f}"), flush=True)
+        print(
+            _ROW.format(count, rows, peak, *cells, f"{1e3 * both_seconds / count:.2f}"), flush=True
+        )
     print(f"ratio of all to an eighth: {totals[-1] / totals[0]:.2f} (8 is linear)")
 
 

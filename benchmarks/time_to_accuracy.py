@@ -2,11 +2,11 @@
 
     python benchmarks/time_to_accuracy.py [--model digits-cnn] [--repeats 10] [--target 0.985]
 
-Both train whole recipes with one thread, in turns, a repeat of each after the other, from the same
-first weights in the same order of examples; Dropout draws its own masks. Compared are the epochs
-until the target and at the end the accuracy, and the seconds until the target and of the whole:
-steps with the gathering of their batches, evaluations apart. PyTorch runs eagerly, under the
-interpreter that benchmarks/steps/environments.py builds or EPOCHCOST_STEPS_TORCH names.
+Both train whole recipes on one thread and alternate after each repeat. They share the first weights
+and the order of examples; Dropout draws differ. Compares the epochs until the target, the final
+accuracy, and the seconds until the target and in all: steps with the gathering of batches, without
+evaluations. PyTorch runs eagerly, in the interpreter that benchmarks/steps/environments.py builds
+or EPOCHCOST_STEPS_TORCH names.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-# By model: the class in models/export_trained.py.
+# The model's class in models/export_trained.py.
 MODULES = {"digits-mlp": "DigitsMlp", "digits-cnn": "DigitsCnn"}
 
 
 def train_with_torch(prepared: Path) -> dict[str, Any]:
-    """Train as the file says; runs where PyTorch is."""
+    """Train as the file describes, in PyTorch's environment."""
     import torch
 
     torch.set_num_threads(1)
@@ -63,7 +63,7 @@ def train_with_torch(prepared: Path) -> dict[str, Any]:
 
 
 def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
-    """What PyTorch trains from: the arrays that our steps are fed, and first weights."""
+    """PyTorch's input: the arrays that feed our steps, and first weights."""
     from dataclasses import replace
 
     from epochcost.train.loop import rates_at
@@ -93,7 +93,7 @@ def prepare_arrays(prepared: Any, seed: int, path: Path) -> None:
 
 
 def train_with_ours(prepared: Any, seed: int, folder: Path) -> dict[str, Any]:
-    """The same by our steps."""
+    """Train with our steps."""
     from epochcost.execute.training import run_repeat
 
     repeat = run_repeat(prepared, seed, folder, lambda *_: None, lambda: False)
@@ -105,7 +105,7 @@ def train_with_ours(prepared: Any, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Take turns, then print both sides with their spread, and the ratio of times."""
+    """Run both sides in turn, then print both with their spread, and the ratio of times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=sorted(MODULES), default="digits-cnn")
     parser.add_argument("--repeats", type=int, default=10)
@@ -130,25 +130,27 @@ def main() -> None:
     recipe = Recipe(training.schedule, training.optimizer.learning_rate, training.epochs, 0)
     request = TrainingRequest(model, training, data, 32, "cpu", SessionSettings(threads=1))
     torch = interpreter("eager", ROOT / ".cache" / "steps" / "environments")
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "PyTorch": []}
+    repeats_by_side: dict[str, list[dict[str, Any]]] = {"ours": [], "PyTorch": []}
     with tempfile.TemporaryDirectory() as scratch:
         prepared = prepare(request, recipe, catalogue, Path(scratch))
         for seed in range(options.repeats):
             file = Path(scratch, "prepared.npz")
             prepare_arrays(prepared, seed, file)
-            found["ours"].append(train_with_ours(prepared, seed, Path(scratch, str(seed))))
+            repeats_by_side["ours"].append(
+                train_with_ours(prepared, seed, Path(scratch, str(seed)))
+            )
             command = [str(torch), __file__, "--worker", str(file)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            found["PyTorch"].append(json.loads(done.stdout))
-    _report(options, found)
+            process = subprocess.run(command, check=True, capture_output=True, text=True)
+            repeats_by_side["PyTorch"].append(json.loads(process.stdout))
+    _report(options, repeats_by_side)
 
 
-def _report(options: argparse.Namespace, found: dict[str, list[dict[str, Any]]]) -> None:
+def _report(options: argparse.Namespace, repeats_by_side: dict[str, list[dict[str, Any]]]) -> None:
     from epochcost.results.trainings import spread
 
     print(f"{options.model}, {options.repeats} repeats, to {options.target:.1%}:")
     seconds = {}
-    for side, repeats in found.items():
+    for side, repeats in repeats_by_side.items():
         epochs = []
         for each in repeats:
             met = (n for n, height in enumerate(each["curve"], 1) if height >= options.target)
@@ -156,16 +158,18 @@ def _report(options: argparse.Namespace, found: dict[str, list[dict[str, Any]]])
         reached = [(n, each) for n, each in zip(epochs, repeats, strict=True) if n is not None]
         to_target = [each["seconds"] * n / len(each["curve"]) for n, each in reached]
         seconds[side] = spread(to_target).mean
-        for words, values in (
+        for label, values in (
             ("epochs to target", [float(n) for n, _ in reached]),
             ("seconds to target", to_target),
             ("seconds in all", [each["seconds"] for each in repeats]),
             ("accuracy at the end, %", [100 * each["curve"][-1] for each in repeats]),
         ):
-            one = spread(values)
-            print(f"  {side:8} {words:24} {one.mean:8.3f} ± {one.half_width or 0:.3f}")
+            estimate = spread(values)
+            print(f"  {side:8} {label:24} {estimate.mean:8.3f} ± {estimate.half_width or 0:.3f}")
         print(f"  {side:8} reached in {len(reached)} of {len(repeats)}")
-    whole = [spread([e["seconds"] for e in found[side]]).mean for side in ("ours", "PyTorch")]
+    whole = [
+        spread([e["seconds"] for e in repeats_by_side[side]]).mean for side in ("ours", "PyTorch")
+    ]
     print(f"  ours / PyTorch: {seconds['ours'] / seconds['PyTorch']:.2f} to the target, ", end="")
     print(f"{whole[0] / whole[1]:.2f} in all")
 

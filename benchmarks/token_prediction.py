@@ -1,16 +1,16 @@
-"""How far published times of tokens lie from predictions that know nothing of their machine.
+"""Errors of token times predicted without any row of their machine, against published times.
 
     python benchmarks/token_prediction.py                              each accelerator left out
     python benchmarks/token_prediction.py --leave-out generation --json
-    python benchmarks/token_prediction.py --observations mine.csv      a table of other people
+    python benchmarks/token_prediction.py --observations mine.csv      another table
     python benchmarks/token_prediction.py --held-out full-load         rates at the most load
 
-A table has the columns of the tables of tokens in specs/observations. Its rows are predicted from
-the project's rows without those of the same accelerator, generation, model or software; trainings
-by the seconds of a token. Beside the prediction stands a roofline of two parameters fitted to the
-same rows: bytes over bandwidth, operations over peak; of trainings, of one, operations over peak.
-``--held-out full-load`` predicts published rates at full load as `epochcost tokens` does, without
-any row of these models on these chips, a fifth of the pairs at a time.
+A table has the columns of the token tables in specs/observations. Its rows are predicted from the
+project's rows without those of the same accelerator, generation, model or software; trainings by
+their seconds a token. The baseline is a roofline of two parameters fitted to the same rows: bytes
+over bandwidth, operations over peak; for trainings only the latter. ``--held-out full-load``
+predicts published rates at full load as `epochcost tokens` does, without any row of these models on
+these chips, a fifth of the pairs at a time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ROW = "{:<34} {:>6} {:>14} {:>9} {:>16}"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A published time with what was predicted of it, in seconds, and the roofline's time."""
+    """A published time with its prediction and the roofline's time, in seconds."""
 
     kind: str
     generation: str
@@ -73,8 +73,8 @@ class Case:
     roofline: float
 
     @property
-    def held(self) -> bool:
-        """Whether the 90 % range holds the published time."""
+    def is_in_range(self) -> bool:
+        """Whether the 90 % range contains the published time."""
         return self.low <= self.seconds <= self.high
 
 
@@ -92,7 +92,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Errors by kind and by generation, and rows of chips and models that nobody describes."""
+    """Errors by kind and by generation, and skipped rows of unknown chips and models."""
 
     left_out: str
     kinds: dict[str, Errors]
@@ -158,7 +158,7 @@ def _observed(
 
 
 def _label(row: TokenRow, kind: str) -> object:
-    """What a row is left out by."""
+    """The value by which a row is left out."""
     device = row.device or row.cpu
     assert device is not None, "rows of unknown chips are left out before"
     if kind == "device":
@@ -171,20 +171,20 @@ def _label(row: TokenRow, kind: str) -> object:
 def _cases(
     learnt: Sequence[TokenRow], observed: Sequence[TokenRow], leave_out: str
 ) -> Iterator[Case]:
-    """Each observed time, predicted from the rows of other labels."""
+    """Each observed time, predicted from the rows with other labels."""
     groups: dict[tuple[object, bool], list[TokenRow]] = defaultdict(list)
     for row in observed:
         if row.seconds is not None and (row.device or row.cpu):
             groups[_label(row, leave_out), row.device is None].append(row)
     usable = [row for row in learnt if row.seconds is not None and (row.device or row.cpu)]
     for (label, on_processors), rows in groups.items():
-        others = [
+        remaining = [
             row
             for row in usable
             if (row.device is None) == on_processors and _label(row, leave_out) != label
         ]
-        forecasts = ServingForecaster(others).forecasts([serving_question(row) for row in rows])
-        rooflines = _Roofline(others)
+        forecasts = ServingForecaster(remaining).forecasts([serving_question(row) for row in rows])
+        rooflines = _Roofline(remaining)
         for row, forecast in zip(rows, forecasts, strict=True):
             device = row.device or row.cpu
             assert device is not None
@@ -202,15 +202,15 @@ def _cases(
 
 
 def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -> Iterator[Case]:
-    """Seconds of a token of all sequences at full load, from other pairs of model and chip."""
+    """Seconds a token of all sequences at full load, from other pairs of model and chip."""
     loads = [row for row in full_loads(sound_rows(observed)) if row.device is not None]
     pairs = sorted({_pair(row) for row in loads}, key=str)
     for fold in range(_FOLDS):
         held_out = set(pairs[fold::_FOLDS])
-        others = [row for row in learnt if row.device and _pair(row) not in held_out]
-        rooflines = _Roofline([row for row in others if row.seconds is not None])
+        remaining = [row for row in learnt if row.device and _pair(row) not in held_out]
+        rooflines = _Roofline([row for row in remaining if row.seconds is not None])
         rows = [row for row in loads if _pair(row) in held_out]
-        for rate, row in compared(ServingForecaster(others), rows):
+        for rate, row in compared(ServingForecaster(remaining), rows):
             assert row.device is not None
             roofline = rooflines.seconds(replace(row, sequences=rate.sequences, interleaved=True))
             yield Case(
@@ -239,15 +239,15 @@ def _training_label(row: TrainingRow, kind: str) -> object:
 def _training_cases(
     learnt: Sequence[TrainingRow], observed: Sequence[TrainingRow], leave_out: str
 ) -> Iterator[Case]:
-    """The seconds of a token of each training, predicted from the rows of other labels."""
+    """Seconds a token of each training, predicted from the rows with other labels."""
     groups: dict[object, list[TrainingRow]] = defaultdict(list)
     for row in filter(learnable, observed):
         groups[_training_label(row, leave_out)].append(row)
     usable = list(filter(learnable, learnt))
     for label, rows in groups.items():
-        others = [row for row in usable if _training_label(row, leave_out) != label]
-        forecasts = TrainingForecaster(others).forecasts([question_of(row) for row in rows])
-        factor = float(np.median([_training_roofline(row)[0] for row in others]))
+        remaining = [row for row in usable if _training_label(row, leave_out) != label]
+        forecasts = TrainingForecaster(remaining).forecasts([question_of(row) for row in rows])
+        factor = float(np.median([_training_roofline(row)[0] for row in remaining]))
         for row, forecast in zip(rows, forecasts, strict=True):
             assert row.device is not None
             ratio, least = _training_roofline(row)
@@ -272,7 +272,7 @@ def _training_roofline(row: TrainingRow) -> tuple[float, float]:
 
 
 def kind_of(row: TokenRow) -> str:
-    """The kind of work that a row's errors are counted under."""
+    """The kind of work under which a row's errors are reported."""
     if row.device is None:
         return "processors"
     if row.count > 1:
@@ -329,7 +329,7 @@ def errors_of(cases: Sequence[Case]) -> Errors:
     return Errors(
         len(cases),
         *(round(float(np.percentile(errors, share)), 1) for share in (50, 90)),
-        round(100 * float(np.mean([case.held for case in cases])), 1),
+        round(100 * float(np.mean([case.is_in_range for case in cases])), 1),
         *(round(float(np.percentile(rooflines, share)), 1) for share in (50, 90)),
     )
 

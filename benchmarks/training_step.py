@@ -4,19 +4,19 @@
                                        [--threads 1 2] [--most-seconds 600] [--again]
     python benchmarks/training_step.py --table
 
-Run it with the project's environment from the repository's root; the others' environments are built
-when they are first needed (or named: see steps/environments.py). The first command measures what is
-missing and adds every finished case to docs/data/training-steps.json at once; ``--prepare`` does
-all of it but the timing, so that a timed run finds compiled code, and ``--peaks`` takes the memory
-of our steps anew, on a busy machine too. The second writes the tables of
-docs/explanation/performance.md and the ratios on the site, and prints where PyTorch is faster.
+Run it with the project's environment from the repository's root. Other environments are built when
+they are first needed (or named: see steps/environments.py). The first command measures missing
+cases and adds each to docs/data/training-steps.json at once. ``--prepare`` does everything but the
+timing, so that a timed run finds compiled code. ``--peaks`` measures the memory of our steps again,
+on a busy machine too. The second command writes the tables of docs/explanation/performance.md and
+the ratios on the site, and prints the cases in which PyTorch is faster.
 
-``--device cuda`` compares on a GPU, in more precisions too, eager mode and torch.compile; steps are
-then timed by the burst, for PyTorch queues them; give it records of their own.
+``--device cuda`` compares on a GPU, in more precisions, eager mode and torch.compile. Steps are
+then timed by the burst, since PyTorch queues them. Use a separate file of records.
 
-A step is what a trial times: a fresh batch copied in, forward in training mode (dropout), loss,
-backward, the update of the model's own optimizer. Before a model is timed the losses of its first
-two steps without dropout are compared; a contender whose losses are others is not timed.
+A step is that of a trial: a fresh batch copied in, forward in training mode (dropout), loss,
+backward, the update of the model's optimizer. Before a model is timed the losses of its first two
+steps without dropout are compared; a contender with other losses is not timed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
 
 
 def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
-    """What our steps hold by now, in cases whose times are known."""
+    """Measure our steps' memory in cases with known times."""
     for case in _cases(options):
         if case.key in records.all["cases"]:
             folder, python = prepared(ROOT, CACHE, case), interpreter(OURS, CACHE / "environments")
@@ -80,8 +80,8 @@ def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
-    asked = options.models, options.batches, options.threads
-    return cases(*asked, options.device, options.precisions)
+    requested = options.models, options.batches, options.threads
+    return cases(*requested, options.device, options.precisions)
 
 
 def _options() -> argparse.Namespace:
@@ -108,7 +108,7 @@ def _options() -> argparse.Namespace:
 
 
 def _groups(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    """What one turn-taking holds in memory at once."""
+    """Contenders that are in memory at the same time in one session."""
     for start in range(0, len(names), size):
         yield list(names[start : start + size])
 
@@ -117,19 +117,19 @@ def _note_machine(records: Records, threads: Sequence[int]) -> None:
     records.all["machine"] = machine.described()
     ceilings = records.all["ceilings"]
     for count in threads:
-        known = ceilings.get(str(count), {})
-        found = measure_ceilings(count)
-        ceilings[str(count)] = {name: max(v, known.get(name, 0)) for name, v in found.items()}
+        ceiling = ceilings.get(str(count), {})
+        measured = measure_ceilings(count)
+        ceilings[str(count)] = {name: max(v, ceiling.get(name, 0)) for name, v in measured.items()}
     records.save()
 
 
 def _compare(
     records: Records, case: Case, contenders: Sequence[str], options: argparse.Namespace
 ) -> None:
-    """Check and time the contenders beside ours; what could not be is a failure with its reason."""
+    """Check and time the contenders with ours; record failures with their reason."""
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
     compared = losses.compared(ROOT, CACHE, case, pythons, options.start)
-    unlike = {name: one.reason for name, one in compared.items() if one.reason}
+    unlike = {name: result.reason for name, result in compared.items() if result.reason}
     timed, failed = take_turns(
         {name: python for name, python in pythons.items() if name not in unlike},
         prepared(ROOT, CACHE, case),
@@ -157,8 +157,8 @@ def _keep(
 ) -> None:
     record = records.case(case.key)
     record["failed"] |= failed
-    record["losses"] |= {name: one.losses for name, one in compared.items()}
-    record["notes"] |= {name: one.note for name, one in compared.items() if one.note}
+    record["losses"] |= {name: result.losses for name, result in compared.items()}
+    record["notes"] |= {name: result.note for name, result in compared.items() if result.note}
     if timed is not None:
         session = machine.session(ROOT, timed)
         record["sessions"].append(session)

@@ -1,7 +1,7 @@
-"""Real architectures at small sizes: plain PyTorch, and transformers from configurations.
+"""Real architectures at small sizes: plain PyTorch, and configurations of transformers.
 
 Every module maps one batch to class scores, classes last. Weights are random, so nothing is
-downloaded; dropout is off, so that two runs can be compared.
+downloaded. Dropout is off, so that two runs can be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOKENS, _LENGTH, _WIDTH = 23, 6, 16
 
 @dataclass(frozen=True)
 class Architecture:
-    """A module to build, and its example batch; integers below the vocabulary, or normal floats."""
+    """A module's builder and example batch: integers below the vocabulary, or normal floats."""
 
     name: str
     build: Callable[[], nn.Module]
@@ -27,7 +27,7 @@ class Architecture:
     vocabulary: int | None = None
 
     def inputs(self, generator: torch.Generator) -> Tensor:
-        """A random batch; never tokens 0 to 2, whose embedding PyTorch may leave out as padding."""
+        """A random batch without tokens 0 to 2, which PyTorch may treat as padding."""
         if self.vocabulary is not None:
             return torch.randint(3, self.vocabulary, self.shape, generator=generator)
         return torch.randn(self.shape, generator=generator)
@@ -50,7 +50,7 @@ class Residual(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activated sum of both ways."""
+        """The activated sum of shortcut and convolutions."""
         return torch.relu(self.body(x) + self.shortcut(x))
 
 
@@ -90,7 +90,7 @@ class InvertedResidual(nn.Module):
         self.project = nn.Sequential(nn.Conv2d(inner, width, 1), nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The input and what the block adds to it."""
+        """The input plus the block's output."""
         inner = self.depthwise(self.expand(x))
         return x + self.project(inner * self.squeeze(inner))
 
@@ -109,7 +109,7 @@ def mobilenet() -> nn.Module:
 
 
 class Unet(nn.Module):
-    """Down, up by a transposed convolution, and a skip; scores per pixel, averaged."""
+    """A contracting and an expanding path with a skip; scores per pixel, averaged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,14 +164,14 @@ class Encoder(nn.Module):
 
 
 class Scores(nn.Module):
-    """A transformers model whose scores are its output."""
+    """A transformers model whose output is its scores."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, batch: Tensor) -> Tensor:
-        """The field ``logits`` of what the model returns."""
+        """The field ``logits`` of the model's result."""
         return self.model(batch, return_dict=True).logits
 
 
@@ -243,9 +243,9 @@ ARCHITECTURES = (
     Architecture("encoder-post-relu", lambda: Encoder(False, "relu"), _TEXT, _TOKENS),
     *(
         Architecture(
-            f"{build.__name__}-{attention}", lambda b=build, a=attention: b(a), shape, words
+            f"{build.__name__}-{attention}", lambda b=build, a=attention: b(a), shape, reads_tokens
         )
-        for build, shape, words in (
+        for build, shape, reads_tokens in (
             (bert, _TEXT, _TOKENS),
             (gpt2, _TEXT, _TOKENS),
             (vit, _IMAGE, None),

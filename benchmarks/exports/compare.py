@@ -2,17 +2,17 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "torch==2.13.0", "onnxscript>=0.7", "transformers>=5"]
 # ///
-"""Exports of real architectures: gradients and training steps against PyTorch's.
+"""Exports of real architectures: gradients and training steps compared with PyTorch's.
 
     python benchmarks/exports/compare.py [NAME …] [--steps 20]
 
-Each architecture is exported by both of PyTorch's exporters. The same weights, inputs and
-cotangents then go through `vjp_graph` on ONNX Runtime in float32 and, exported in float64, on
-onnx's reference evaluator, and through PyTorch in both; printed is the norm of the difference of
-all gradients over the norm of PyTorch's in float64, and the same for the worst parameter. Then,
-training steps with momentum run side by side with PyTorch's; printed is the largest relative
-difference of a loss. Last, how many files have gradients in float32 within 1.6e-6, or within twice
-what PyTorch's own are off in float32, and losses within 1e-4 over all steps.
+Both of PyTorch's exporters export each architecture. The same weights, inputs and cotangents then
+go through `vjp_graph` on ONNX Runtime in float32, on onnx's reference evaluator in float64, and
+through PyTorch in both. Prints the norm of the difference of all gradients over the norm of
+PyTorch's in float64, and the same for the worst parameter. Then training steps with momentum run on
+both sides; prints the largest relative difference of a loss. The last line counts the files with
+losses within 1e-4 over all steps, and those whose float32 gradients are within 1.6e-6 or twice
+PyTorch's float32 error.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ TESTS = Path(__file__).parents[2] / "runner/onnxstep/tests"
 _HEADS = ("PyTorch", "float32", "worst", "float64", "worst", "losses")
 _RATE = 0.05
 _GRADIENTS_WITHIN, _LOSSES_WITHIN = 1.6e-6, 1e-4
-# A parameter counts for the worst one if its gradient has this share of the whole norm: the bias of
-# a key in attention, for example, has none but rounding.
+# A parameter can be the worst only above this share of the whole norm: a key's bias in attention,
+# for example, has a gradient of zero but for rounding.
 _LEAST_SHARE = 1e-3
 Gradients = Mapping[str, np.ndarray]
 Exporter = Callable[[nn.Module, torch.Tensor], onnx.ModelProto]
@@ -56,13 +56,13 @@ ResultT = TypeVar("ResultT")
 
 
 def by_dynamo(module: nn.Module, batch: torch.Tensor) -> onnx.ModelProto:
-    """What PyTorch's newer exporter makes of a module."""
+    """Export a module with PyTorch's newer exporter."""
     program = torch.onnx.export(module, (batch,), dynamo=True, optimize=False, verbose=False)
     return load_model_bytes(program.model_proto.SerializeToString())
 
 
 def by_tracing(module: nn.Module, batch: torch.Tensor) -> onnx.ModelProto:
-    """What PyTorch's older exporter makes of a module."""
+    """Export a module with PyTorch's older exporter."""
     buffer = io.BytesIO()
     torch.onnx.export(
         module,
@@ -90,7 +90,7 @@ class Errors:
 def exact_gradients(
     module: nn.Module, batch: torch.Tensor, cotangent: torch.Tensor
 ) -> dict[str, np.ndarray]:
-    """PyTorch's in float64."""
+    """PyTorch's gradients in float64."""
     exact = copy.deepcopy(module).double()
     scores = exact(_double(batch))
     scores.backward(cotangent.double())
@@ -102,7 +102,7 @@ def exact_gradients(
 
 
 def in_pytorch(module: nn.Module, batch: torch.Tensor, u: torch.Tensor) -> Gradients:
-    """PyTorch's in float32, whose own rounding ours is to be held against."""
+    """Errors of PyTorch's gradients in float32, the reference for ours."""
     single = copy.deepcopy(module)
     single(batch).backward(u)
     return {
@@ -117,7 +117,7 @@ def in_single(
     batch: torch.Tensor,
     u: torch.Tensor,
 ) -> Gradients:
-    """Ours on ONNX Runtime."""
+    """Errors of our gradients on ONNX Runtime."""
     model = export(module, batch)
     wrt = _trained(model, module, trained)
     session = onnxruntime.InferenceSession(
@@ -135,31 +135,31 @@ def in_double(
     batch: torch.Tensor,
     u: torch.Tensor,
 ) -> Gradients:
-    """Ours on the reference evaluator, from an export in float64."""
-    from oracle.evaluators import reference  # it stands in the library's tests
+    """Errors of our gradients on the reference evaluator, from an export in float64."""
+    from oracle.evaluators import reference  # part of the library's tests
 
     model = export(copy.deepcopy(module).double(), _double(batch))
     wrt = _trained(model, module, trained)
     run = reference(vjp_graph(model, list(wrt.values())))
     got = run(_feeds(model, _double(batch).numpy(), u.double().numpy()))
-    return {name: got[f"{kept}_gradient"] for name, kept in wrt.items()}
+    return {name: got[f"{initializer}_gradient"] for name, initializer in wrt.items()}
 
 
 def _trained(model: onnx.ModelProto, module: nn.Module, trained: Collection[str]) -> dict[str, str]:
-    """The initializer of each trained parameter: a tied one may go by any of its names."""
-    held = {tensor.name for tensor in model.graph.initializer}
+    """The initializer of each trained parameter; a tied one may have any of its names."""
+    stored = {tensor.name for tensor in model.graph.initializer}
     names: dict[int, list[str]] = {}
     for name, weight in module.named_parameters(remove_duplicate=False):
         names.setdefault(id(weight), []).append(name)
-    found = {
-        tied[0]: [name for name in tied if name in held]
+    initializers = {
+        tied[0]: [name for name in tied if name in stored]
         for tied in names.values()
         if tied[0] in trained
     }
-    missing = [name for name, kept in found.items() if not kept]
+    missing = [name for name, names in initializers.items() if not names]
     if missing:
         raise ModelError(f"the export has no initializer {missing}")
-    return {name: kept[0] for name, kept in found.items()}
+    return {name: names[0] for name, names in initializers.items()}
 
 
 def _feeds(model: onnx.ModelProto, batch: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
@@ -215,7 +215,7 @@ def _double(batch: torch.Tensor) -> torch.Tensor:
 
 
 def _scattered(module: nn.Module, generator: torch.Generator) -> nn.Module:
-    """No two tensors equal: PyTorch's older exporter would merge them into one."""
+    """Make all tensors different: PyTorch's older exporter would merge equal ones."""
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             if tensor.is_floating_point():
@@ -225,7 +225,7 @@ def _scattered(module: nn.Module, generator: torch.Generator) -> nn.Module:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one file under their heads, None where that failed, and the first reason."""
+    """The figures of one file by column, None for failed ones, and the first reason."""
 
     pytorch: Errors
     single: Errors | None
@@ -234,28 +234,28 @@ class Row:
     failed: str
 
     @property
-    def words(self) -> str:
-        """The figures, and what failed behind them."""
+    def render(self) -> str:
+        """The figures, and the failures after them."""
         figures = [self.pytorch.whole]
         for errors in (self.single, self.double):
             figures += [errors.whole, errors.worst] if errors else [None, None]
-        cells = ("" if one is None else f"{one:.1e}" for one in (*figures, self.losses))
+        cells = ("" if figure is None else f"{figure:.1e}" for figure in (*figures, self.losses))
         return " ".join([*(f"{cell:>10}" for cell in cells), self.failed])
 
     @property
     def has_gradients(self) -> bool:
-        """Whether all gradients together are exact to the bound, or to what PyTorch rounds."""
+        """Whether all gradients are within the bound, or within PyTorch's own error."""
         bound = max(_GRADIENTS_WITHIN, 2 * self.pytorch.whole)
         return self.single is not None and self.single.whole <= bound
 
     @property
     def follows(self) -> bool:
-        """Whether every loss is PyTorch's to the bound."""
+        """Whether every loss is within the bound of PyTorch's."""
         return self.losses is not None and self.losses <= _LOSSES_WITHIN
 
 
 def row(architecture: Architecture, exporter: str, steps: int) -> Row:
-    """The figures of one architecture through one exporter."""
+    """Compare one architecture through one exporter."""
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
     module = _scattered(architecture.build(), generator).eval()
@@ -274,7 +274,7 @@ def row(architecture: Architecture, exporter: str, steps: int) -> Row:
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # the exporters print whole graphs
                 return work()
-        except Exception as error:  # whatever an exporter or a runtime raises
+        except Exception as error:  # exporters and runtimes raise many types
             failed.append(_short(error))
             return None
 
@@ -307,9 +307,10 @@ def main() -> None:
         if not options.names or architecture.name in options.names:
             for exporter in EXPORTERS:
                 rows.append(row(architecture, exporter, options.steps))
-                print(f"{architecture.name:<20} {exporter:<6} {rows[-1].words}", flush=True)
+                print(f"{architecture.name:<20} {exporter:<6} {rows[-1].render}", flush=True)
     gradients, follow = (
-        sum(getattr(one, what) for one in rows) for what in ("has_gradients", "follows")
+        sum(getattr(each_row, verdict) for each_row in rows)
+        for verdict in ("has_gradients", "follows")
     )
     print(f"of {len(rows)} files {gradients} have PyTorch's gradients, {follow} follow its steps")
 

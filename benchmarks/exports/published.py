@@ -1,7 +1,7 @@
-"""Architectures that transformers publishes, at small sizes, from configurations alone.
+"""Architectures of transformers at small sizes, from their configurations.
 
-Each is a line: the family's name in transformers, the head, and what its configuration calls the
-sizes (None: it has no such size). Texts are tokens, images are 32 pixels square, dropout is off
+Each is a line: the family's name in transformers, the head, and the names of the sizes in its
+configuration (None: no such size). Texts are tokens, images are 32 pixels square, dropout is off
 and weights are random.
 """
 
@@ -47,8 +47,8 @@ class Scores(nn.Module):
 
     def forward(self, batch: Tensor) -> Tensor:
         """Logits, or the last hidden states of a model without a head."""
-        found = self.model(batch)
-        return found.logits if "logits" in found else found.last_hidden_state
+        outputs = self.model(batch)
+        return outputs.logits if "logits" in outputs else outputs.last_hidden_state
 
 
 def build(name: str, head: str, sizes: Mapping[str, Any]) -> nn.Module:

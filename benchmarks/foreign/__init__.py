@@ -1,6 +1,6 @@
-"""Strangers' ONNX files through the differentiator: see benchmarks/foreign_files.py.
+"""Files of other projects through the differentiator: see benchmarks/foreign_files.py.
 
-``pool`` gives each file a process with limits, in which ``examine`` takes it through its stages;
-``points`` finds inputs that a file runs with, ``slopes`` holds its gradients to finite differences,
-and ``answers`` owns the classes of the table and the criterion of a refusal that helps.
+``pool`` runs each file in a process with limits, where ``examine`` takes it through its stages.
+``points`` finds valid inputs, ``slopes`` compares gradients with finite differences, and
+``answers`` defines the classes of the table and the criterion for a helpful refusal.
 """

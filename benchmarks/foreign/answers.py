@@ -1,4 +1,4 @@
-"""What became of a file, and what a refusal has to say."""
+"""Classes of a file's result, and the criterion for a helpful refusal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxstep.graphs.tensors import declared_values, graphs, stored_tensors
 
 
 class Answer(enum.StrEnum):
-    """The class of a stage or a file, from the best to the worst: a file has its worst stage's."""
+    """The class of a stage or a file, from best to worst: a file has its worst stage's."""
 
     RIGHT = "right"
     NOTHING = "nothing to differentiate"
@@ -35,7 +35,7 @@ REFUSALS = (Answer.REASONED, Answer.MISLEADING)
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer of one stage, its message, and what a refusal lacks."""
+    """The answer of one stage, its message, and the missing parts of a refusal."""
 
     stage: str
     answer: Answer
@@ -44,7 +44,7 @@ class Finding:
 
 
 def worst(findings: list[Finding]) -> Answer:
-    """The answer of a file; nothing found is nothing judged."""
+    """The answer of a file; "not judged" without findings."""
     order = list(Answer)
     answers = [finding.answer for finding in findings]
     return max(answers, key=order.index, default=Answer.UNJUDGED)
@@ -62,10 +62,10 @@ _PLACE = re.compile(r"(?:node|value|input|output|tensor|initializer|parameter|di
 
 
 def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
-    """What a refusal does not say: a node or value by its name, an operator, a remedy.
+    """Parts that a refusal lacks: the name of a node or value, an operator, a remedy.
 
-    What is said of an input, output or stored tensor, or of a file as a whole that cannot be read,
-    needs no operator; a file that cannot be read needs no node.
+    A refusal of an input, output, stored tensor or unreadable file needs no operator; one of an
+    unreadable file needs no node.
     """
     quoted = set(re.findall(r"'([^']+)'", message)) | set(
         re.findall(r"name: ([^\s(),:]+)", message)
@@ -76,9 +76,9 @@ def lacks(message: str, model: onnx.ModelProto | None) -> Iterator[str]:
         if not _PLACE.search(message) and quoted.isdisjoint(_names(model)):
             yield "node or value"
         operators = {node.op_type for node in _nodes(model)}
-        said = set(re.findall(r"\w+", message))
+        message_words = set(re.findall(r"\w+", message))
         at_the_end = not quoted.isdisjoint(ends) or message.startswith("dimension")
-        if not at_the_end and operators.isdisjoint(said):
+        if not at_the_end and operators.isdisjoint(message_words):
             yield "operator"
     if not _REMEDY.search(message):
         yield "remedy"

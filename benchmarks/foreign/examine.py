@@ -1,6 +1,6 @@
 """One file through its stages: the runtime, loading, gradient graph, training step, differences.
 
-Whatever comes of a stage is reported at once, so that a process that dies or is stopped says where.
+Each stage is reported at once, so that the report of a process that dies names the stage.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _RATE, _POINTS = 1e-3, 3
 _NOTHING_TRAINED = "no trainable parameter"
 # Outputs of one graph optimised in two ways, in float32 and in half precision.
 _WITHIN, _WITHIN_HALF = 1e-3, 3e-2
-# Below that an output may be what is left of a difference.
+# Smaller outputs may be the rounding error of a difference.
 _SMALLEST = 1e-3
 ResultT = TypeVar("ResultT")
 
 
 class Report(Protocol):
-    """Where the examination says what it does and what comes of it."""
+    """Receiver of an examination's stages and findings."""
 
     def stage(self, name: str) -> None:
-        """Begin a stage, with limits of its own."""
+        """Begin a stage, which has its own limits."""
 
     def add(self, finding: Finding) -> None:
-        """Keep what came of a stage."""
+        """Record a finding of the stage."""
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A file that our reader took, and what ONNX Runtime made of it."""
+    """A loaded file, and its session in ONNX Runtime."""
 
     path: Path
     model: onnx.ModelProto
@@ -66,14 +66,14 @@ class _Task:
     trained: bool
 
     def attempt(self, stage: str, call: Callable[[], ResultT]) -> ResultT | None:
-        """What a call of ours yields; a refusal or traceback is reported."""
+        """Result of one of our functions; a refusal or traceback is reported."""
         return _attempt(self.report, stage, call, self.model, loads=self.session is not None)
 
 
 def examine(path: Path, report: Report, fatal: str = "") -> None:
     """Take a file through all stages that it reaches.
 
-    ``fatal`` says how ONNX Runtime ended the process that opened it: it is left out then.
+    ``fatal`` says how ONNX Runtime ended an earlier process on this file; it is not run again then.
     """
     report.stage(READING)
     raw = _parsed(path)
@@ -90,10 +90,14 @@ def examine(path: Path, report: Report, fatal: str = "") -> None:
             problem = str(error)
     loads = session is not None
     model = _attempt(report, LOADING, lambda: load_model(path), raw, loads=loads)
-    held = model and _attempt(report, LOADING, lambda: parameters(model), model, loads=loads)
-    if model and held is not None:
+    loaded_parameters = model and _attempt(
+        report, LOADING, lambda: parameters(model), model, loads=loads
+    )
+    if model and loaded_parameters is not None:
         floats, outputs = _floats(model)
-        trained = [parameter.name for parameter in held if parameter.name not in floats]
+        trained = [
+            parameter.name for parameter in loaded_parameters if parameter.name not in floats
+        ]
         if outputs and (floats or trained):
             wrt = (*floats, *trained)
             task = _Task(path, model, session, problem, report, outputs, wrt, bool(trained))
@@ -106,7 +110,7 @@ def examine(path: Path, report: Report, fatal: str = "") -> None:
 def _parsed(path: Path) -> onnx.ModelProto | None:
     try:
         return onnx.load_model(path, load_external_data=False)
-    except Exception:  # whatever protobuf makes of bytes that are no model
+    except Exception:  # protobuf raises many types for bytes that are no model
         return None
 
 
@@ -136,13 +140,13 @@ def _attempt(
             report.add(Finding(stage, refusal if loads else Answer.AS_RUNTIME, message, without))
     except MemoryError:
         report.add(Finding(stage, Answer.MEMORY, "out of memory"))
-    except Exception as error:  # a traceback is what this looks for
+    except Exception as error:  # every traceback counts
         report.add(Finding(stage, Answer.TRACEBACK, _traced(error)))
     return None
 
 
 def _traced(error: Exception) -> str:
-    """The error with the last place of ours that it came through."""
+    """The error with the last line of our code in its traceback."""
     place, trace = "", error.__traceback__
     while trace:
         code = trace.tb_frame.f_code
@@ -153,13 +157,13 @@ def _traced(error: Exception) -> str:
 
 
 def _floats(model: onnx.ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the float inputs that are fed, and of the float outputs."""
+    """The names of the float inputs without a stored value, and of the float outputs."""
     stored = {tensor.name for tensor in model.graph.initializer}
     inputs, outputs = (
         tuple(v.name for v in values if v.type.tensor_type.elem_type in FLOAT_TYPES)
         for values in (model.graph.input, model.graph.output)
     )
-    # Regions and scales say what a Resize computes; they are no data that has a gradient.
+    # Regions and scales are settings of a Resize, not data with a gradient.
     resizes = (node for node in model.graph.node if node.op_type in ("Resize", "Upsample"))
     stored.update(name for node in resizes for name in node.input[1:])
     return tuple(name for name in inputs if name not in stored), outputs
@@ -169,7 +173,7 @@ def _differentiate(task: _Task) -> None:
     """The gradient graph and step of a file that can be differentiated, and their runs."""
     point = _point(task)
     if point is None:
-        # Nothing can be compared, and a refusal of ours is no more than the runtime's.
+        # Nothing can be compared, and our refusal agrees with the runtime's.
         sizes = dict.fromkeys(symbolic_dimensions(task.model), 2)
         for stage, call in _calls(task, sizes).items():
             _attempt(task.report, stage, call, None, loads=False)
@@ -190,7 +194,7 @@ def _differentiate(task: _Task) -> None:
 
 
 def _point(task: _Task) -> Point | None:
-    """Inputs at which ONNX Runtime runs the file; None, and a finding, where there are none."""
+    """Inputs with which ONNX Runtime runs the file; None, and a finding, if there are none."""
     task.report.stage(RUNTIME)
     if task.session is None:
         task.report.add(Finding(RUNTIME, Answer.AS_RUNTIME, task.problem))
@@ -237,7 +241,7 @@ def _two_steps(task: _Task, step: TrainingStep, point: Point) -> None:
 
 
 def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
-    """Outputs of the gradient graph against the file's own, and gradients against differences."""
+    """Compare the gradient graph's outputs with the file's, and gradients with differences."""
     ours = runs(open_session(backward.SerializeToString()))
     problem = _different_forward(task, ours, point)
     if problem:
@@ -246,17 +250,19 @@ def _gradients(task: _Task, backward: onnx.ModelProto, point: Point) -> None:
     task.report.stage(DIFFERENCES)
     values = {**materialise(task.model), **point.feeds}
     wrt = {name: np.asarray(values[name], np.float64) for name in task.wrt}
-    held = {name: value for name, value in point.feeds.items() if name not in wrt}
+    loaded_parameters = {name: value for name, value in point.feeds.items() if name not in wrt}
     moving = runs(open_session(with_inputs(backward, task.wrt).SerializeToString()))
     try:
-        finding = compare(Question(task.model, backward, held, wrt, task.outputs, moving))
-    except Exception as error:  # an evaluator's, which says nothing of ours
+        finding = compare(
+            Question(task.model, backward, loaded_parameters, wrt, task.outputs, moving)
+        )
+    except Exception as error:  # the evaluator's failure, not ours
         finding = Finding(DIFFERENCES, Answer.UNJUDGED, _traced(error))
     task.report.add(finding)
 
 
 def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, str] | None:
-    """Which output is not the file's own at any of several points: rounding can turn a choice."""
+    """Output that differs from the file's at several points: rounding may flip a choice."""
     assert task.session is not None
     theirs, problem = runs(task.session), ""
     for seed in range(_POINTS):
@@ -273,23 +279,23 @@ def _different_forward(task: _Task, ours: Run, point: Point) -> tuple[Answer, st
 
 
 def _first_apart(expected: Mapping[str, Any], got: Mapping[str, Any]) -> str:
-    """The first output of both that differs, and how."""
-    both = {name: _apart(y, got[name]) for name, y in expected.items() if name in got}
-    return next((f"output {name!r} {how}" for name, how in both.items() if how), "")
+    """The first output that differs, and its difference."""
+    differences = {name: _difference(y, got[name]) for name, y in expected.items() if name in got}
+    return next((f"output {name!r} {how}" for name, how in differences.items() if how), "")
 
 
-def _apart(expected: object, got: object) -> str:
-    """How two outputs differ, "" where they do not beyond rounding, or are no numbers."""
+def _difference(expected: object, got: object) -> str:
+    """The difference of two outputs, "" if it is only rounding, or if they are no numbers."""
     if not isinstance(expected, np.ndarray) or expected.dtype.kind not in "fiub":
         return ""
-    y, other = expected, np.asarray(got)
-    if y.shape != other.shape:
-        return f"has the shape {y.shape} and {other.shape}"
-    y, other = y.astype(np.float64), other.astype(np.float64)
+    y, y_got = expected, np.asarray(got)
+    if y.shape != y_got.shape:
+        return f"has the shape {y.shape} and {y_got.shape}"
+    y, y_got = y.astype(np.float64), y_got.astype(np.float64)
     finite = np.abs(y[np.isfinite(y)])
     scale = max(_SMALLEST, float(finite.max(initial=0.0)))
     within = _WITHIN_HALF if expected.dtype == np.float16 else _WITHIN
-    if np.allclose(y, other, rtol=within, atol=within * scale, equal_nan=True):
+    if np.allclose(y, y_got, rtol=within, atol=within * scale, equal_nan=True):
         return ""
     with np.errstate(invalid="ignore"):
-        return f"differs by {np.nanmax(np.abs(y - other), initial=0.0):.3g} of {scale:.3g}"
+        return f"differs by {np.nanmax(np.abs(y - y_got), initial=0.0):.3g} of {scale:.3g}"

@@ -1,4 +1,4 @@
-"""Inputs that a file runs with: its own test data, else random numbers of the declared types."""
+"""Inputs with which a file runs: its test data, else random numbers of the declared types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oracle.suite import Array
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 Fill = Callable[[tuple[int, ...], np.random.Generator], Array]
 _SIZES = (2, 3, 1, 4, 5, 8, 16, 32, 64, 128, 224)
-# Tries before one runs, and after it for a better one.
+# Tries until one runs, and then for a better one.
 _MOST_TRIES, _MORE_TRIES = 600, 12
 
 
@@ -39,24 +39,24 @@ def _counted(shape: tuple[int, ...], _draw: np.random.Generator) -> Array:
 
 
 def _coordinates(shape: tuple[int, ...], _: np.random.Generator) -> Array:
-    """Different places of a cube, by the coordinates along the last axis, as ScatterND has them."""
+    """Different places of a cube, with coordinates along the last axis, as in ScatterND."""
     if not shape or not all(shape):
         return np.zeros(shape)
     places = math.prod(shape[:-1])
     side = math.ceil(places ** (1 / shape[-1]) - 1e-9)
-    found = np.unravel_index(np.arange(places), (side,) * shape[-1])
-    return np.stack(found, axis=-1).reshape(shape)
+    coordinates = np.unravel_index(np.arange(places), (side,) * shape[-1])
+    return np.stack(coordinates, axis=-1).reshape(shape)
 
 
 def _shape_of_an_output(model: onnx.ModelProto) -> Fill:
-    """The declared sizes of an output for inputs of as many numbers, as Reshape has."""
+    """The declared sizes of an output with as many elements, for Reshape."""
     dims = [value.type.tensor_type.shape.dim for value in model.graph.output]
     sizes = {(len(shape),): [dim.dim_value for dim in shape] for shape in dims}
     return lambda shape, draw: np.array(sizes.get(shape) or _counted(shape, draw))
 
 
-# What integers can be: indices, lengths, axes, shapes. What scatters twice to one place has no
-# meaning, so different numbers come first.
+# Kinds of integers: indices, lengths, axes, shapes. Scattering twice to one place is undefined, so
+# different numbers come first.
 _WHOLE: tuple[Fill, ...] = (
     _counted,
     _latin,
@@ -66,20 +66,20 @@ _WHOLE: tuple[Fill, ...] = (
     lambda shape, _: np.full(shape, 2),
     _minus_one_first,
 )
-# The domains of most functions, of logarithms and roots, and of the inverse hyperbolic cosine.
+# Domains of most functions, of logarithms and roots, and of the inverse hyperbolic cosine.
 _RANGES = ((-1.0, 1.0), (0.1, 0.9), (1.1, 2.0))
 
 
 class NoPointError(Exception):
-    """No inputs were found that a file runs with."""
+    """No inputs were found with which a file runs."""
 
 
 @dataclass(frozen=True)
 class Point:
     """Inputs by name, and the sizes of the symbolic dimensions.
 
-    It is contrary if outputs have other shapes than the file declares, and integers that are fed
-    can be why.
+    It is contrary if outputs have other shapes than the file declares and fed integers may be the
+    cause.
     """
 
     feeds: Mapping[str, Array]
@@ -87,7 +87,7 @@ class Point:
     is_contrary: bool = False
 
     def redrawn(self, seed: int, names: Collection[str]) -> Point:
-        """The same sizes and integers with the named floats a little beside."""
+        """The same sizes and integers with slightly moved floats."""
         draw = np.random.default_rng(seed)
         moved = {
             name: np.asarray(x + 2e-3 * draw.standard_normal(x.shape).astype(x.dtype), x.dtype)
@@ -98,13 +98,13 @@ class Point:
 
 
 def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
-    """The first point at which ``run`` yields finite floats in declared shapes, else the best.
+    """The first point with finite float outputs in declared shapes, else the best.
 
     Raises NoPointError with the error of the first try.
     """
-    best, best_merit, problem, left = None, -1, "", _MOST_TRIES
+    best, best_merit, problem, tries_left = None, -1, "", _MOST_TRIES
     for point in _candidates(model, folder):
-        left -= 1
+        tries_left -= 1
         try:
             answers = run(point.feeds)
         except Exception as error:  # the runtime's exceptions share no base class
@@ -113,8 +113,8 @@ def find_point(model: onnx.ModelProto, folder: Path, run: Run) -> Point:
             merit = 2 * _as_declared(model, answers) + _is_finite(answers)
             if merit > best_merit:
                 best, best_merit = point, merit
-            left = min(left, _MORE_TRIES)
-        if best_merit == 3 or left <= 0:
+            tries_left = min(tries_left, _MORE_TRIES)
+        if best_merit == 3 or tries_left <= 0:
             break
     if best is None:
         raise NoPointError(problem or "an input is no tensor")
@@ -127,7 +127,7 @@ def _is_finite(answers: Mapping[str, Array]) -> bool:
 
 
 def _as_declared(model: onnx.ModelProto, answers: Mapping[str, Array]) -> bool:
-    """Whether no output contradicts the sizes that the file declares of it."""
+    """Whether all outputs fit the sizes that the file declares."""
     for value in model.graph.output:
         kind, answer = value.type.tensor_type, answers.get(value.name)
         if kind.HasField("shape") and isinstance(answer, np.ndarray):
@@ -144,7 +144,7 @@ def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:
     fed = [value for value in model.graph.input if value.name not in stored]
     if not all(value.type.HasField("tensor_type") for value in fed):
         return
-    yield from _given(fed, folder)
+    yield from _test_data(fed, folder)
     whole = any(np.dtype(_dtype(value)).kind in "iu" for value in fed)
     floats = any(is_float(np.zeros(1, _dtype(value))) for value in fed)
     fills = (_shape_of_an_output(model), *_WHOLE) if whole else _WHOLE[:1]
@@ -159,8 +159,8 @@ def _candidates(model: onnx.ModelProto, folder: Path) -> Iterator[Point]:
                 )
 
 
-def _given(fed: list[onnx.ValueInfoProto], folder: Path) -> Iterator[Point]:
-    """The test data beside a file, in the layout of ONNX's backend tests."""
+def _test_data(fed: list[onnx.ValueInfoProto], folder: Path) -> Iterator[Point]:
+    """The test data next to a file, in the layout of ONNX's backend tests."""
     for data in sorted(folder.glob("test_data_set_*")):
         paths = [data / f"input_{index}.pb" for index in range(len(fed))]
         try:
@@ -184,7 +184,7 @@ def _dimensions(names: tuple[str, ...]) -> Iterator[dict[str, int]]:
         return
     for size in _SIZES:
         yield dict.fromkeys(names, size)
-    # A batch of one example, whatever the rest is, and the usual sizes by their names.
+    # A batch of one example first, and usual sizes for known names.
     for size in _SIZES[3:]:
         yield {name: size if index else 1 for index, name in enumerate(names)}
     for size in _SIZES:

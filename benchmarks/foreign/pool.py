@@ -1,4 +1,4 @@
-"""A process with limits for each file: its death, hang or hunger ends that file only."""
+"""A process with limits for each file, so that a crash or hang affects that file only."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from foreign.answers import Answer, Finding, worst
 from foreign.examine import OURS, RUNTIME, examine
 from foreign.slopes import DIFFERENCES
 
-# A stage may wait, on a busy machine, for so many times its CPU time.
+# Wall-clock limit of a stage, as a multiple of its CPU limit, for busy machines.
 _PATIENCE = 10
 _WAKE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """CPU seconds of each stage, and memory beyond that of the process that starts the others."""
+    """CPU seconds of each stage, and bytes of memory in addition to the parent's."""
 
     seconds: int
     megabytes: int
@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Examined:
-    """What came of a file; ``fatal`` says how ONNX Runtime ended the process."""
+    """The findings of a file; ``fatal`` says how ONNX Runtime ended the process."""
 
     path: Path
     findings: tuple[Finding, ...]
@@ -52,7 +52,7 @@ class Examined:
 
 
 class _Sender:
-    """The report of a worker process: down the pipe, with a fresh limit of CPU time a stage."""
+    """The report of a worker process: sends findings, and renews the CPU limit at each stage."""
 
     def __init__(self, connection: Connection, limits: Limits) -> None:
         self._connection, self._limits = connection, limits
@@ -68,7 +68,7 @@ class _Sender:
 
 
 def _work(path: Path, fatal: str, limits: Limits, connection: Connection) -> None:
-    """Examine one file in a process of its own, silently; None says that it came to its end."""
+    """Examine one file in a silent process; sends None at its end."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
         os.dup2(nowhere.fileno(), sys.stderr.fileno())
@@ -81,7 +81,7 @@ def _work(path: Path, fatal: str, limits: Limits, connection: Connection) -> Non
 
 @dataclass
 class _Worker:
-    """A running process and what it reported."""
+    """A running process and its reported findings."""
 
     path: Path
     process: ForkProcess
@@ -93,21 +93,21 @@ class _Worker:
     ended: bool = False
 
     def read(self, connection: Connection) -> bool:
-        """Take what has come; whether the pipe is closed."""
+        """Receive pending messages; returns whether the pipe is closed."""
         with contextlib.suppress(EOFError, ConnectionResetError):
             while connection.poll():
-                said = connection.recv()
-                if isinstance(said, Finding):
-                    self.findings.append(said)
-                elif said is None:
+                message = connection.recv()
+                if isinstance(message, Finding):
+                    self.findings.append(message)
+                elif message is None:
                     self.ended = True
                 else:
-                    self.stage, self.stage_begun = said, time.monotonic()
+                    self.stage, self.stage_begun = message, time.monotonic()
             return False
         return True
 
     def stop_if_late(self) -> None:
-        """End a process that sleeps, which no limit of CPU time ends."""
+        """End a sleeping process, which no limit of CPU time ends."""
         if time.monotonic() - self.stage_begun > self.patience_seconds:
             self.process.kill()
 
@@ -124,7 +124,7 @@ class _Worker:
 
 
 def _of_death(stage: str, exit_code: int) -> Finding:
-    """What the end of a process in some stage says of the file."""
+    """The finding for a process that ended during a stage."""
     if -exit_code in (signal.SIGXCPU, signal.SIGKILL):
         answer = Answer.HANG if stage in OURS else Answer.UNJUDGED
         return Finding(stage, answer, "stopped at the limit of its time")
@@ -134,9 +134,9 @@ def _of_death(stage: str, exit_code: int) -> Finding:
 
 
 def examine_all(paths: Sequence[Path], limits: Limits, jobs: int) -> Iterator[Examined]:
-    """Every file's result, as each comes, ``jobs`` at a time.
+    """Every file's result as it becomes ready, ``jobs`` at a time.
 
-    A file that ONNX Runtime hangs or crashes on is examined again without it.
+    A file that hangs or crashes ONNX Runtime is examined again without it.
     """
     context = multiprocessing.get_context("fork")
     waiting = deque((path, "") for path in paths)

@@ -28,7 +28,7 @@ class RuntimeFailureError(Exception):
 
     @property
     def is_of_the_benchmark(self) -> bool:
-        """Whether the limit of memory was met, or NumPy lacks a type: nothing that the graph is."""
+        """Whether the memory limit or a type that NumPy lacks caused it, not the graph."""
         return any(text in str(self) for text in _OURS)
 
 
@@ -44,7 +44,7 @@ def open_session(model: str | bytes, *, optimised: bool = True) -> InferenceSess
 
 
 def runs(session: InferenceSession) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Run a session by name, each feed in the type that it takes; what is not fed is zero.
+    """Function that runs a session by name; feeds are cast to its types, missing ones are zero.
 
     Raises RuntimeFailureError.
     """

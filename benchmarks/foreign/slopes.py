@@ -1,8 +1,8 @@
-"""The gradients of a file against finite differences in float64, where anything computes it.
+"""The gradients of a file against finite differences in float64, if an evaluator computes it.
 
-For a direction v of what is differentiated and cotangents u of the outputs, the chain rule demands
-v · VJP(u) = d/dt u · f(x + t v). Tensors move in a few groups, each of about one size of numbers. A
-gradient counts as wrong if it is wrong at most of several points at which f is smooth.
+For a direction v of the inputs and cotangents u of the outputs, the chain rule demands v · VJP(u) =
+d/dt u · f(x + t v). Tensors move in a few groups of similar magnitude. A gradient counts as wrong
+if it is wrong at most of several points at which f is smooth.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from recurrent_reference import RECURRENT
 
 DIFFERENCES = "finite differences"
 _POINTS, _MOST_GROUPS, _JITTER = 3, 8, 2e-3
-# Relative to the terms of the slope, in float64 and as users run the file; a file in half precision
-# has its rules' constants in it too.
+# Tolerances relative to the terms of the slope, in float64 and in the file's precision; in a half
+# file the rules' constants are half too.
 _WITHIN, _WITHIN_HALF = (1e-6, 2e-3), (2e-3, 5e-2)
-# Relative to the terms of the projected outputs: what rounding them to float32 costs.
+# Rounding error of float32 outputs, relative to the terms of the projected outputs.
 _SINGLE_FLOOR = 1e-5
 _SPECIFIC = (*OPERATORS, *RECURRENT, *CONTRIBUTED)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A loaded file with its gradient graph at a point; ``runs`` runs that graph as users do.
+    """A loaded file with its gradient graph at a point; ``runs`` runs that graph in its precision.
 
-    ``wrt`` are the differentiated inputs and initializers by name, ``held`` the other inputs,
-    ``outputs`` the float outputs; a cotangent that is not fed is zero.
+    ``wrt`` are the differentiated inputs and initializers by name, ``fixed`` the other inputs,
+    ``outputs`` the float outputs. Missing cotangents are zero.
     """
 
     model: onnx.ModelProto
     backward: onnx.ModelProto
-    held: Mapping[str, Array]
+    fixed: Mapping[str, Array]
     wrt: Mapping[str, Array]
     outputs: Sequence[str]
     runs: Run
 
     def gradients(self, x: Mapping[str, Array], u: Mapping[str, Array]) -> dict[str, Array]:
-        """The gradients on ONNX Runtime in the file's own precision."""
-        given = {**self.held, **x, **{f"{name}_cotangent": y for name, y in u.items()}}
-        answers = self.runs(given).items()
+        """The gradients on ONNX Runtime in the file's precision."""
+        feeds = {**self.fixed, **x, **{f"{name}_cotangent": y for name, y in u.items()}}
+        answers = self.runs(feeds).items()
         return {name: y.astype(np.float64) for name, y in answers if is_float(y)}
 
 
 def compare(question: Question) -> Finding:
-    """Hold the gradients to central differences."""
+    """Compare the gradients with central differences."""
     problems = []
     for name, evaluator, model in _forwards(question):
         try:
@@ -97,13 +97,13 @@ def _forwards(question: Question) -> Iterator[tuple[str, Evaluator, onnx.ModelPr
 
 
 def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
-    """The float64 model with exactly what moves as inputs; other inputs are stored."""
+    """The float64 model whose inputs are exactly the moved tensors; other inputs are stored."""
     fed = with_inputs(model, question.wrt)
     graph = fed.graph
     for place in reversed(range(len(graph.input))):
         name = graph.input[place].name
-        if name in question.held:
-            value = question.held[name]
+        if name in question.fixed:
+            value = question.fixed[name]
             value = value.astype(np.float64) if is_float(value) else value
             graph.initializer.append(numpy_helper.from_array(value, name))
             del graph.input[place]
@@ -111,7 +111,7 @@ def _fed(model: onnx.ModelProto, question: Question) -> onnx.ModelProto:
 
 
 def _require_same(question: Question, got: Mapping[str, Array]) -> None:
-    """The exact forward pass is that of the gradient graph, within the coarsest of types."""
+    """Require that the exact forward pass equals the gradient graph's, to float32 or half."""
     ours = question.gradients(question.wrt, {})
     for name in question.outputs:
         scale = max(1e-3, float(np.max(np.abs(got[name]), initial=0.0)))
@@ -134,7 +134,7 @@ def _judged(question: Question, evaluator: str, run: Run) -> Finding:
 
 
 def _at_a_point(question: Question, run: Run, seed: int) -> tuple[bool, list[str]]:
-    """Whether a precision agrees with the slopes near the point, and how one is off."""
+    """Whether a precision agrees with the slopes near the point, and its error if not."""
     groups = _groups(question.wrt)
     for attempt, step in enumerate(STEPS):
         x = _moved(question.wrt, seed * len(STEPS) + attempt)
@@ -167,7 +167,7 @@ def _compared(
         if not off:
             return True, faults
         if name == "float32" and any(not slope.scale for slope in measured.by_input.values()):
-            break  # a gradient of zero, of which float32 leaves what does not cancel
+            break  # a gradient of zero, where float32 leaves rounding errors
         index, _, numbers = off[0].partition(": ")
         faults.append(f"{name}: {', '.join(groups[int(index)])[:80]}: {numbers}")
     if not faults:
@@ -190,7 +190,7 @@ def _gradients(
 
 
 def _groups(wrt: Mapping[str, Array]) -> list[list[str]]:
-    """The names in a few groups, by the size of their numbers."""
+    """The names in a few groups, by the magnitude of their numbers."""
     order = sorted(wrt, key=lambda name: _size(wrt[name]))
     parts = np.array_split(np.arange(len(order)), min(_MOST_GROUPS, len(order)))
     return [[order[index] for index in part] for part in parts]
@@ -218,7 +218,7 @@ def _grouped(run: Run, groups: Sequence[Sequence[str]], like: Mapping[str, Array
 
 
 def _moved(wrt: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """A little beside, off ties and corners."""
+    """Move a tensor slightly, off ties and corners."""
     draw = np.random.default_rng(seed)
     return {
         name: x + _JITTER * (_size(x) or 1.0) * draw.standard_normal(x.shape)

@@ -1,10 +1,10 @@
-"""Ways to convolve, and to write a convolution's gradients, on the CPU provider.
+"""Forms of a convolution and its gradients on the CPU provider.
 
     python benchmarks/rules/convolution.py [--threads 1]
 
-For each shape the forward pass, the gradient of the images and that of the weights, on the plain
-layout and in blocks (`onnxstep.blocked_convolution`), whose reorderings are counted in:
-medians of interleaved runs. `onnxstep.rules.convolution` chooses by them.
+For each shape: the forward pass and the gradients of images and weights, on the plain layout and in
+blocks (`onnxstep.blocked_convolution`) including reorderings. Medians of interleaved runs, from
+which `onnxstep.rules.convolution` chooses.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 def model_of(rule: Rule, case: Case) -> onnx.ModelProto | None:
-    """The candidate alone; None where it does not take the shape."""
+    """A graph of the candidate; None if it does not support the shape."""
     op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
     shapes = {
         "x": (case.batch, case.channels, case.size, case.size),
@@ -97,7 +97,7 @@ def model_of(rule: Rule, case: Case) -> onnx.ModelProto | None:
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians, a line for each shape and purpose."""
+    """Time the candidates in turn and print the medians, a line for each shape and purpose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads

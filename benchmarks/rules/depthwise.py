@@ -1,12 +1,12 @@
-"""Ways to write a depthwise convolution and its gradients on the CPU provider.
+"""Forms of a depthwise convolution and its gradients on the CPU provider.
 
     python benchmarks/rules/depthwise.py [--threads 1]
 
-For each shape the gradient of the weights, that of the images and the forward pass: on the plain
-layout, and in blocks of channels (`onnxstep.blocked_convolution`), reorderings counted
-in. The plain forms of the weights' gradient cut all patches out, exchange images and weights,
-multiply a slice for each tap, or spread images along the columns and cotangents along the rows and
-multiply those. Medians of interleaved runs.
+For each shape: the gradients of weights and images and the forward pass, on the plain layout and in
+blocks of channels (`onnxstep.blocked_convolution`) including reorderings. The plain forms of the
+weights' gradient cut out all patches, exchange images and weights, multiply a slice for each tap,
+or multiply images spread along the columns by cotangents spread along the rows. Medians of
+interleaved runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnxstep.windows import Window, convolve, convolve_transposed
 
 
 class Case(NamedTuple):
-    """A depthwise convolution of square images at single steps, pads of half the kernel."""
+    """A depthwise convolution of square images with stride 1 and pads of half the kernel."""
 
     batch: int
     channels: int
@@ -83,8 +83,8 @@ def by_rows_and_columns(x: Value, dy: Value, view: Window) -> Value:
     rows = [pad(dy, (0, 0, at, 0), (0, 0, tall - height - at, 0)) for at in range(view.kernel[0])]
     shape = op.integers(batch, channels, 1, tall * width)
     right = op.Concat(*(op.Reshape(part, shape) for part in columns), axis=2)
-    left = op.Concat(*(op.Reshape(part, shape) for part in rows), axis=2)
-    product = op.MatMul(left, op.Transpose(right, perm=[0, 1, 3, 2]))
+    rows_of_images = op.Concat(*(op.Reshape(part, shape) for part in rows), axis=2)
+    product = op.MatMul(rows_of_images, op.Transpose(right, perm=[0, 1, 3, 2]))
     summed = op.ReduceSum(product, op.integers(0), keepdims=0)
     return op.Reshape(summed, op.integers(channels, 1, *view.kernel))
 
@@ -117,7 +117,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 def model_of(rule: Rule, case: Case) -> onnx.ModelProto:
-    """The candidate alone."""
+    """A graph of the candidate."""
     op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=True)
     shape = (case.batch, case.channels, case.size, case.size)
     shapes = {"x": shape, "w": (case.channels, 1, case.kernel, case.kernel), "dy": shape}
@@ -128,7 +128,7 @@ def model_of(rule: Rule, case: Case) -> onnx.ModelProto:
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians, a line for each shape and purpose."""
+    """Time the candidates in turn and print the medians, a line for each shape and purpose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads

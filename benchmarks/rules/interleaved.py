@@ -1,4 +1,4 @@
-"""What the benchmarks of rules share: candidates as sessions, timed in turns."""
+"""Common parts of the benchmarks of rules: candidates as sessions, timed in turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 25
 
 
 def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider that says nothing but errors; 0 threads: one for each core."""
+    """A session on the CPU provider that logs errors only; 0 threads: one for each core."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
@@ -27,7 +27,7 @@ def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.Inferenc
 def median_seconds(
     models: Mapping[str, onnx.ModelProto], feeds: Mapping[str, NDArray[Any]], threads: int = 0
 ) -> dict[str, float]:
-    """The median time of each model's run; every round takes all of them in turn.
+    """Median time of each model's run; every round runs all of them in turn.
 
     ``threads`` 0 is one for each core.
     """

@@ -1,10 +1,9 @@
-"""Steps of models with LSTM layers that keep the gates, over steps that compute them again.
+"""Steps of LSTM models with saved gates, compared with steps that recompute them.
 
     python benchmarks/rules/kept_gates.py [--batch 32] [--rounds 25]
 
-Built for the CPU a step writes its LSTMs out over time and keeps their gates; built for any
-provider it has the operator. Printed are medians of CPU time on one thread, in turns. Run it from
-the repository's root.
+A step built for the CPU unrolls its LSTMs and saves their gates; a portable step has the operator.
+Prints medians of CPU time on one thread, in turn. Run it from the repository's root.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LOSSES = {
 
 
 def sessions(name: str, batch: int) -> list[onnxruntime.InferenceSession]:
-    """The step that keeps, and the one that computes again."""
+    """The step that saves gates, and the one that recomputes them."""
     model = load_model(Path("models") / f"{name}.onnx")
     steps = [
         training_step(
@@ -57,18 +56,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=25)
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name in LOSSES:
-        pair = sessions(name, given.batch)
+        pair = sessions(name, options.batch)
         feeds = drawn(pair[0])
         seconds: list[list[float]] = [[], []]
-        for _ in range(given.rounds):
-            for session, taken in zip(pair, seconds, strict=True):
+        for _ in range(options.rounds):
+            for session, times in zip(pair, seconds, strict=True):
                 begun = time.process_time()
                 session.run(None, feeds)
-                taken.append(time.process_time() - begun)
-        kept, again = (statistics.median(taken) * 1e3 for taken in seconds)
-        print(f"{name:24} kept {kept:7.2f} ms, again {again:7.2f} ms  {kept / again:.2f}")
+                times.append(time.process_time() - begun)
+        saved, again = (statistics.median(times) * 1e3 for times in seconds)
+        print(f"{name:24} kept {saved:7.2f} ms, again {again:7.2f} ms  {saved / again:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Ways to write the gradient of a max-pooling without overlap on the CPU provider.
+"""Forms of the gradient of a max-pooling without overlap on the CPU provider.
 
     python benchmarks/rules/max_pool.py
 
-Each candidate pools x [128, 64, 24, 24] by 2 x 2, Indices included, and sends dy back. Printed are
-medians of interleaved runs, and the time above that of pooling with Indices alone, which all share.
+Each candidate pools x [128, 64, 24, 24] by 2 x 2 with Indices, and sends dy back. Prints medians of
+interleaved runs, and the time in addition to that of pooling with Indices.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def model_of(rule: Rule) -> onnx.ModelProto:
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians."""
+    """Time the candidates in turn and print the medians."""
     rng = np.random.default_rng(0)
     feeds = {
         "x": rng.standard_normal(SHAPE, dtype=np.float32),

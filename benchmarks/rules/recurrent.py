@@ -2,12 +2,12 @@
 # requires-python = ">=3.11"
 # dependencies = ["epochcost[run]", "torch==2.13.0"]
 # ///
-"""Gradients of LSTM, GRU and RNN beside PyTorch's: CPU time on one thread, least of many runs.
+"""Gradients of LSTM, GRU and RNN against PyTorch's: CPU time on one thread, the least of many runs.
 
     python benchmarks/rules/recurrent.py
 
-One forward and one backward pass, all gradients. CPU time on one thread stays comparable on a busy
-machine; it leaves out what several threads would gain.
+One forward and one backward pass with all gradients. CPU time on one thread is comparable on a busy
+machine, but excludes the gain of several threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 25
 
 
 def ours(op_type: str, size: tuple[int, int, int, int]) -> Callable[[], object]:
-    """A run of the graph that `vjp_graph` builds."""
+    """A run of the graph of `vjp_graph`."""
     steps, batch, width, hidden = size
     rows = GATES[op_type] * hidden
     form = ", linear_before_reset = 1" if op_type == "GRU" else ""  # as PyTorch resets

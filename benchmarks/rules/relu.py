@@ -1,4 +1,4 @@
-"""Ways to write the gradient of ReLU on the CPU provider: medians of interleaved runs.
+"""Forms of the gradient of ReLU on the CPU provider: medians of interleaved runs.
 
     python benchmarks/rules/relu.py
 
@@ -40,14 +40,14 @@ CANDIDATES: dict[str, Rule] = {
 
 
 def model_of(rule: Rule) -> onnx.ModelProto:
-    """The candidate alone."""
+    """A graph of the candidate."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     y, dy = (op.input(name, SHAPE, TensorProto.FLOAT) for name in ("y", "dy"))
     return close_model(Forward(op, (), (), {}), [y, dy], [rule(op, y, dy)], "candidate")
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians."""
+    """Time the candidates in turn and print the medians."""
     rng = np.random.default_rng(0)
     y = np.maximum(rng.standard_normal(SHAPE, dtype=np.float32), 0)
     feeds = {"y": y, "dy": rng.standard_normal(SHAPE, dtype=np.float32)}

@@ -1,10 +1,10 @@
-"""A tensor times a number on the CPU provider, by the shape that the number is given.
+"""A tensor times a number on the CPU provider, by the shape of the number.
 
     python benchmarks/rules/scalar.py
 
-The CPU kernels merge axes from the last one on, and beside a number of rank 0 or 1 a last axis of
-length one ends the merging: such a tensor, the weight of a convolution with one tap, is then taken
-one element at a time. `onnxstep.builder.Value` gives the number the tensor's rank.
+The CPU kernels merge axes from the last one on, and with a number of rank 0 or 1 a last axis of
+length one ends the merging. Such a tensor, the weight of a convolution with one tap, is then
+processed one element at a time. `onnxstep.builder.Value` gives the number the tensor's rank.
 """
 
 from __future__ import annotations

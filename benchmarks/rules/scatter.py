@@ -1,10 +1,10 @@
-"""The gradient of a table that is also a weight: rows added at their places to what it has already.
+"""Gradient of a table that is also a weight: rows added at their places to its other gradient.
 
     python benchmarks/rules/scatter.py
 
-The table's gradient as a weight is a product over 64 positions; its sum of squares is asked for,
-as clipping does. Candidates: the rows added to zeros and the two tables added, the rows added to
-the product by ScatterND, and by ScatterElements. One thread, medians of interleaved runs.
+The table's gradient as a weight is a product over 64 positions; the graph returns its sum of
+squares, as clipping does. Candidates: the rows added to zeros and the two tables added; the rows
+added to the product by ScatterND, or by ScatterElements. One thread, medians of interleaved runs.
 `onnxstep.cotangent_sums` chooses among them.
 """
 
@@ -33,8 +33,8 @@ TABLES = (
 POSITIONS = 64
 
 
-def apart(table: Value, places: Value, rows: Value) -> Value:
-    """A table of zeros with the rows, and the sum of both."""
+def added_to_zeros(table: Value, places: Value, rows: Value) -> Value:
+    """A table of zeros with the rows, and the sum of both tables."""
     op = table.op
     at = op.Unsqueeze(places, op.integers(-1))
     zeros = op.zeros(table.shape, table.elem_type)
@@ -42,24 +42,28 @@ def apart(table: Value, places: Value, rows: Value) -> Value:
 
 
 def onto(table: Value, places: Value, rows: Value) -> Value:
-    """Whole rows at their places."""
+    """Add whole rows at their places."""
     op = table.op
     return op.ScatterND(table, op.Unsqueeze(places, op.integers(-1)), rows, reduction="add")
 
 
 def by_elements(table: Value, places: Value, rows: Value) -> Value:
-    """Each element at its place."""
+    """Add each element at its place."""
     op = table.op
     each = op.Expand(op.Unsqueeze(places, op.integers(-1)), op.integers(*rows.shape))
     return op.ScatterElements(table, each, rows, axis=0, reduction="add")
 
 
 Candidate = Callable[[Value, Value, Value], Value]
-CANDIDATES: dict[str, Candidate] = {"apart": apart, "ScatterND": onto, "elements": by_elements}
+CANDIDATES: dict[str, Candidate] = {
+    "apart": added_to_zeros,
+    "ScatterND": onto,
+    "elements": by_elements,
+}
 
 
 def model_of(candidate: Candidate, length: int, width: int, read: int) -> onnx.ModelProto:
-    """The product, the rows added, and the sum of squares."""
+    """The product, the added rows, and the sum of squares."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     a = op.input("a", (POSITIONS, length), TensorProto.FLOAT)
     b = op.input("b", (POSITIONS, width), TensorProto.FLOAT)
@@ -71,7 +75,7 @@ def model_of(candidate: Candidate, length: int, width: int, read: int) -> onnx.M
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians."""
+    """Time the candidates in turn and print the medians."""
     rng = np.random.default_rng(0)
     for length, width, read in TABLES:
         feeds = {
@@ -82,8 +86,8 @@ def main() -> None:
         }
         models = {name: model_of(c, length, width, read) for name, c in CANDIDATES.items()}
         middles = median_seconds(models, feeds, threads=1)
-        said = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in middles.items())
-        print(f"{read} of {length} x {width}: {said}", flush=True)
+        figures = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in middles.items())
+        print(f"{read} of {length} x {width}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

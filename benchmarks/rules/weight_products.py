@@ -1,9 +1,9 @@
-"""Ways to multiply Aᵀ B, the gradient of a weight over many positions: medians of interleaved runs.
+"""Forms of Aᵀ B, the gradient of a weight over many positions: medians of interleaved runs.
 
     python benchmarks/rules/weight_products.py
 
-A is [positions, rows] and B [positions, columns]; one thread. Candidates: the product that reads
-A across, A turned beforehand, and the result turned afterwards (B turned beforehand).
+A is [positions, rows] and B [positions, columns]; one thread. Candidates: the plain product, A
+transposed beforehand, and the result transposed afterwards (B transposed beforehand).
 `onnxstep.rules.linear.summed_over_rows` chooses among them.
 """
 
@@ -20,7 +20,7 @@ from onnxstep.axes import materialized_transpose
 from onnxstep.builder import Builder, Value
 from onnxstep.forward import Forward, close_model
 
-# Rows, columns, positions: of BERT's and GPT-2's layers, of recurrent layers, of vocabularies.
+# Rows, columns, positions of BERT's and GPT-2's layers, recurrent layers and vocabularies.
 SHAPES = (
     (768, 768, 128),
     (3072, 768, 128),
@@ -41,7 +41,7 @@ CANDIDATES: dict[str, Callable[[Builder, Value, Value], Value]] = {
 def model_of(
     candidate: Callable[[Builder, Value, Value], Value], rows: int, columns: int, positions: int
 ) -> onnx.ModelProto:
-    """The candidate alone."""
+    """A graph of the candidate."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)
@@ -49,7 +49,7 @@ def model_of(
 
 
 def main() -> None:
-    """Time the candidates in turns and print the medians."""
+    """Time the candidates in turn and print the medians."""
     rng = np.random.default_rng(0)
     for rows, columns, positions in SHAPES:
         feeds = {
@@ -58,8 +58,8 @@ def main() -> None:
         }
         models = {n: model_of(c, rows, columns, positions) for n, c in CANDIDATES.items()}
         middles = median_seconds(models, feeds, threads=1)
-        said = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in middles.items())
-        print(f"{rows} x {columns} over {positions}: {said}", flush=True)
+        figures = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in middles.items())
+        print(f"{rows} x {columns} over {positions}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

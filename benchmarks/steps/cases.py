@@ -1,4 +1,4 @@
-"""What is compared: models, batch sizes, threads and contenders."""
+"""The compared models, batch sizes, threads and contenders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTENDERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of the catalogue, its two batch sizes, and dimensions instead of its spec's."""
+    """A model of the catalogue, its two batch sizes, and dimensions that replace its spec's."""
 
     model: str
     batch_sizes: tuple[int, int]
@@ -42,15 +42,15 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Its name among the records."""
+        """The case's name in the records."""
         plain = f"{self.subject.model}/{self.batch_size}/{self.threads}"
         if (self.device, self.precision) == ("cpu", "fp32"):
             return plain
         return f"{plain}/{self.device}/{self.precision}"
 
 
-# GPT-2 reads 256 tokens, not 1,024: a step of these would take ten seconds on one thread, and what
-# two contenders hold at once would not fit into 16 GB.
+# GPT-2 reads 256 tokens, not 1,024: such a step would take ten seconds on one thread, and two
+# contenders at once would not fit into 16 GB.
 SUBJECTS = (
     Subject("mnist-mlp", (32, 128)),
     Subject("mnist-cnn", (32, 128)),
@@ -72,7 +72,7 @@ def cases(
     device: Device = "cpu",
     precisions: Sequence[Precision] = ("fp32",),
 ) -> Iterator[Case]:
-    """The cases asked for; no models are all of them, no batches each model's own."""
+    """The requested cases; no models: all of them, no batches: each model's."""
     for subject in SUBJECTS:
         if models and subject.model not in models:
             continue

@@ -1,4 +1,4 @@
-"""From rounds to figures: ratios with their spread. Pure."""
+"""Ratios with their spread, computed from rounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Seconds = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Spread:
-    """A median between its quartiles."""
+    """A median with its quartiles."""
 
     low: float
     middle: float
@@ -22,17 +22,17 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The quartiles of two values or more."""
+    """The median and quartiles of two values or more."""
     return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
-def ratio(seconds: Seconds, other: str) -> Spread:
-    """Our time over the other's, taken round by round: below 1 we are faster."""
-    return spread([a / b for a, b in zip(seconds[OURS], seconds[other], strict=True)])
+def ratio(seconds: Seconds, contender: str) -> Spread:
+    """Our time over the other's, round by round: below 1 we are faster."""
+    return spread([a / b for a, b in zip(seconds[OURS], seconds[contender], strict=True)])
 
 
 def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
-    """By contender, of all sessions of a case."""
+    """Ratios of all sessions of a case, by contender."""
     return {
         name: ratio(session["seconds"], name)
         for session in record["sessions"]
@@ -42,7 +42,7 @@ def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
 
 
 def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
-    """The median step of a contender in the first session that has it; None where none has."""
+    """The median step of a contender in its first session; None if there is none."""
     for session in record["sessions"]:
         if contender in session["seconds"]:
             return statistics.median(session["seconds"][contender])
@@ -50,7 +50,7 @@ def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
 
 
 def first(record: Mapping[str, Any], field: str, contender: str) -> float | None:
-    """A figure of a contender beside its seconds, such as ``peak_bytes``."""
+    """Another figure of a contender, such as ``peak_bytes``."""
     for session in record["sessions"]:
         if contender in session[field]:
             return float(session[field][contender])

@@ -1,8 +1,8 @@
-"""An ONNX graph as a JAX function, in training mode: the operators of the models compared here.
+"""An ONNX graph as a JAX function, in training mode: the operators of the compared models.
 
-BatchNormalization goes by the batch and gives its new running statistics; Dropout drops. Constants
-stay NumPy arrays, and what depends on constants alone is computed while tracing, so that shapes are
-known to the compiler.
+BatchNormalization uses the batch's statistics and returns new running statistics; Dropout is
+active. Constants stay NumPy arrays, and values that depend on constants only are computed while
+tracing, so that the compiler knows all shapes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rule = Callable[..., Any]
 
 
 class Function:
-    """Calling it with the graph's inputs and a random key gives outputs and running statistics."""
+    """Maps the graph's inputs and a random key to outputs and running statistics."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._nodes = [(node, _attributes(node)) for node in model.graph.node]
@@ -33,28 +33,28 @@ class Function:
 
     def __call__(self, inputs: Mapping[str, Value], key: Value) -> tuple[Values, Values]:
         """Outputs by name, and the running statistics after the step by their input's name."""
-        known: Values = {**self._constants, **inputs, "": None}
+        values: Values = {**self._constants, **inputs, "": None}
         running: Values = {}
         for index, (node, attributes) in enumerate(self._nodes):
-            given = [known[name] for name in node.input]
+            given = [values[name] for name in node.input]
             if node.op_type == "Dropout":
-                found = _dropout(jax.random.fold_in(key, index), *given[:2])
+                result = _dropout(jax.random.fold_in(key, index), *given[:2])
             elif node.op_type == "BatchNormalization":
-                found, *after = _batch_normalization(*given, **attributes)
+                result, *after = _batch_normalization(*given, **attributes)
                 running |= dict(zip(node.input[3:5], after, strict=True))
             else:
-                found = _evaluated(RULES[node.op_type], given, attributes)
-            found = found if isinstance(found, tuple) else (found,)
-            known |= dict(zip(node.output, found, strict=False))
-        return {name: known[name] for name in self._outputs}, running
+                result = _evaluated(RULES[node.op_type], given, attributes)
+            result = result if isinstance(result, tuple) else (result,)
+            values |= dict(zip(node.output, result, strict=False))
+        return {name: values[name] for name in self._outputs}, running
 
 
-def _evaluated(rule: Rule, given: Sequence[Value], attributes: Mapping[str, Any]) -> Any:
-    if not all(value is None or isinstance(value, np.ndarray) for value in given):
-        return rule(*given, **attributes)
+def _evaluated(rule: Rule, inputs: Sequence[Value], attributes: Mapping[str, Any]) -> Any:
+    if not all(value is None or isinstance(value, np.ndarray) for value in inputs):
+        return rule(*inputs, **attributes)
     with jax.ensure_compile_time_eval():
-        found = rule(*given, **attributes)
-        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
+        result = rule(*inputs, **attributes)
+        return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def _dropout(key: Value, x: Value, ratio: Value = None) -> Value:
-    kept = 1.0 - (0.5 if ratio is None else float(ratio))
-    return jnp.where(jax.random.bernoulli(key, kept, x.shape), x / kept, 0.0)
+    share_kept = 1.0 - (0.5 if ratio is None else float(ratio))
+    return jnp.where(jax.random.bernoulli(key, share_kept, x.shape), x / share_kept, 0.0)
 
 
 def _batch_normalization(
@@ -150,18 +150,18 @@ def _lstm(  # noqa: PLR0913 - the operator's inputs, in its order
     for index in range(w.shape[0]):
         backwards = direction == "reverse" or index == 1
         bias = b[index].reshape(2, -1).sum(0)
-        given = x[::-1] if backwards else x
-        # The input's share of all time steps is one product.
-        after, steps = _lstm_run(given @ w[index].T + bias, r[index], (h[index], c[index]))
+        sequence = x[::-1] if backwards else x
+        # One product computes the input's part for all time steps.
+        after, steps = _lstm_run(sequence @ w[index].T + bias, r[index], (h[index], c[index]))
         runs.append((steps[::-1] if backwards else steps, *after))
     ys, hs, cs = zip(*runs, strict=True)
     return jnp.stack(ys, 1), jnp.stack(hs), jnp.stack(cs)
 
 
 def _lstm_run(inputs: Value, r: Value, state: tuple[Value, Value]) -> tuple[Any, Value]:
-    def step(before: tuple[Value, Value], given: Value) -> tuple[Any, Value]:
+    def step(before: tuple[Value, Value], z: Value) -> tuple[Any, Value]:
         h, c = before
-        i, o, f, g = jnp.split(given + h @ r.T, 4, axis=-1)
+        i, o, f, g = jnp.split(z + h @ r.T, 4, axis=-1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         h = jax.nn.sigmoid(o) * jnp.tanh(c)
         return (h, c), h
@@ -222,11 +222,11 @@ def _reduced(by: Rule) -> Rule:
     return reduce
 
 
-def _constant(*, value: onnx.TensorProto | None = None, **other: Any) -> np.ndarray:
+def _constant(*, value: onnx.TensorProto | None = None, **attributes: Any) -> np.ndarray:
     if value is not None:
         return onnx.numpy_helper.to_array(value)
-    ((kind, found),) = other.items()
-    return np.asarray(found, np.int64 if "int" in kind else np.float32)
+    ((kind, result),) = attributes.items()
+    return np.asarray(result, np.int64 if "int" in kind else np.float32)
 
 
 def _cast(x: Value, to: int, **_: Any) -> Value:

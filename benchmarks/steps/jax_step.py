@@ -16,7 +16,7 @@ State = dict[str, Values]
 
 
 class Jax:
-    """See ``work.Contender``. XLA takes as many threads as the process may use CPUs."""
+    """See ``work.Contender``. XLA uses as many threads as the process may use CPUs."""
 
     def __init__(self, work: Work, threads: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -28,7 +28,7 @@ class Jax:
         self._loss: Any = None
 
     def start(self) -> None:
-        """Make the states, and the function, which is compiled when it is first called."""
+        """Create the states and the function, which is compiled at its first call."""
         work = self._work
         carried = {name: jnp.zeros(work.carried_shape) for name in work.carried}
         self._state: State = {
@@ -56,8 +56,8 @@ class Jax:
 
 def _step(work: Work, function: Function) -> Any:
     def objective(weights: Values, state: State, batch: Values, key: Value) -> tuple[Value, Any]:
-        given = {**weights, **state["running"], **state["carried"], **batch}
-        outputs, running = function(given, key)
+        inputs = {**weights, **state["running"], **state["carried"], **batch}
+        outputs, running = function(inputs, key)
         total = sum(term.weight * _loss(term, outputs, batch) for term in work.terms)
         carried = {before: outputs[after] for before, after in work.carried.items()}
         return total, (running, carried)
@@ -67,8 +67,8 @@ def _step(work: Work, function: Function) -> Any:
         pull = jax.value_and_grad(objective, has_aux=True)
         (loss, (running, carried)), gradients = pull(state["weights"], state, batch, key)
         moved = _moved(work, state, _clipped(gradients, work.clip_norm), count)
-        kept = {**state["running"], **running}
-        return {**moved, "running": kept, "carried": carried}, loss
+        statistics = {**state["running"], **running}
+        return {**moved, "running": statistics, "carried": carried}, loss
 
     return step
 
@@ -121,8 +121,10 @@ def _moved(work: Work, state: State, gradients: Values, count: Value) -> State:
         g = gradients[name]
         if work.optimizer["name"] != "adamw" and settings.get("weight_decay"):
             g = g + settings["weight_decay"] * w
-        found = rule(settings, w, g, *(state[one][name] for one in names), count=count)
-        for kind, value in zip(("weights", *names), found, strict=True):
+        moved = rule(
+            settings, w, g, *(state[state_name][name] for state_name in names), count=count
+        )
+        for kind, value in zip(("weights", *names), moved, strict=True):
             after[kind][name] = value
     return after
 

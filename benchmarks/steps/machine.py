@@ -1,4 +1,4 @@
-"""Where and when something was measured."""
+"""Machine and date of a measurement."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from steps.rounds import Timed
 
 def described() -> dict[str, Any]:
     """The machine and our runtime."""
-    found = detect_environment()
+    environment = detect_environment()
     return {
-        "cpu": found.cpu,
-        "logical_cpus": found.logical_cpus,
-        "runtime": found.runtime,
+        "cpu": environment.cpu,
+        "logical_cpus": environment.logical_cpus,
+        "runtime": environment.runtime,
     }
 
 
 def session(root: Path, timed: Timed) -> dict[str, Any]:
-    """The record of one turn-taking: the day, our revision, and what was timed."""
+    """The record of one session: the day, our revision, and the times."""
     return {
         **stamp(root),
         "seconds": {
@@ -41,11 +41,11 @@ def stamp(root: Path) -> dict[str, Any]:
 
 def _commit(root: Path) -> str | None:
     """The revision checked out; None outside a repository."""
-    found = subprocess.run(
+    process = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=root,
         capture_output=True,
         text=True,
         check=False,
     )
-    return found.stdout.strip() or None
+    return process.stdout.strip() or None

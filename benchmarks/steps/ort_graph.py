@@ -1,7 +1,7 @@
 """A model's graph in the form that onnxruntime-training 1.19.2 can differentiate.
 
-With weights in it, in training mode, and with the loss as its first output. What has no gradient
-there is spelled by what has; the arithmetic stays the same.
+The graph has weights, is in training mode, and has the loss as its first output. Operators without
+a gradient there are replaced by equivalent ones.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def trainable(work: Work, weights: dict[str, Array]) -> onnx.ModelProto:
     fed = [value for value in graph.input if value.name not in weights]
     del graph.input[:], graph.output[:]
     graph.input.extend(fed)
-    wanted = _wanted(graph, [*work.carried.values(), *(term.output for term in work.terms)])
+    nodes = _needed(graph, [*work.carried.values(), *(term.output for term in work.terms)])
     del graph.node[:]
-    graph.node.extend(wanted)
+    graph.node.extend(nodes)
     for node in graph.node:
         _train(node)
     _join_constants(graph)
@@ -44,18 +44,18 @@ def trainable(work: Work, weights: dict[str, Array]) -> onnx.ModelProto:
     return model
 
 
-def _wanted(graph: onnx.GraphProto, outputs: Sequence[str]) -> list[onnx.NodeProto]:
-    """The nodes that reach the outputs: a gradient is asked of the others as well."""
-    names, kept = set(outputs), []
+def _needed(graph: onnx.GraphProto, outputs: Sequence[str]) -> list[onnx.NodeProto]:
+    """The nodes that the outputs need: the others would need gradients too."""
+    names, needed = set(outputs), []
     for node in reversed(graph.node):
         if names & set(node.output):
             names |= set(node.input)
-            kept.append(node)
-    return kept[::-1]
+            needed.append(node)
+    return needed[::-1]
 
 
 def _added(terms: list[str]) -> Iterator[onnx.NodeProto]:
-    """The sum of the terms; Sum has no gradient there."""
+    """The sum of the terms by Add, since Sum has no gradient there."""
     total = terms[0]
     for number, term in enumerate(terms[1:], 1):
         yield helper.make_node("Add", [total, term], [f"{LOSS}.upto.{number}"])
@@ -64,7 +64,7 @@ def _added(terms: list[str]) -> Iterator[onnx.NodeProto]:
 
 
 def _join_constants(graph: onnx.GraphProto) -> None:
-    """Where Concat has one constant several times, the gradients of both would have one name."""
+    """Replace repeated inputs of Concat: the gradients of both would have one name."""
     constants = {
         node.output[0]: numpy_helper.to_array(node.attribute[0].t)
         for node in graph.node
@@ -84,12 +84,12 @@ def _join_constants(graph: onnx.GraphProto) -> None:
 
 
 def _complete_lstms(graph: onnx.GraphProto, batch_size: int) -> None:
-    """All states as inputs, and all outputs: the gradient counts on them."""
+    """Give LSTMs all states as inputs, and all outputs, which the gradient requires."""
     for node in graph.node:
         if node.op_type != "LSTM":
             continue
         named = [*node.output, "", "", ""][:3]
-        node.output[:] = [given or f"{node.name}.{index}" for index, given in enumerate(named)]
+        node.output[:] = [output or f"{node.name}.{index}" for index, output in enumerate(named)]
         if len(node.input) == 4:
             settings = {a.name: helper.get_attribute_value(a) for a in node.attribute}
             directions = 2 if settings["direction"] == b"bidirectional" else 1
@@ -100,10 +100,10 @@ def _complete_lstms(graph: onnx.GraphProto, batch_size: int) -> None:
 
 
 def _train(node: onnx.NodeProto) -> None:
-    """The node in training mode and in the form that has a gradient there.
+    """The node in training mode and in a form with a gradient there.
 
-    Gradients read the outputs that inference leaves out. CastLike has none; in the graphs here it
-    casts a constant to float32.
+    Gradients read outputs that inference omits. CastLike has none; in these graphs it casts a
+    constant to float32.
     """
     name = node.output[0]
     if node.op_type == "Dropout":
@@ -179,9 +179,9 @@ def _sigmoid_nodes(prefix: str, term: Term) -> list[onnx.NodeProto]:
     return [
         helper.make_node(
             kind,
-            [full(name) for name in given],
-            [full(made)],
+            [full(name) for name in output],
+            [full(outputs)],
             **({"keepdims": 0} if kind == "ReduceMean" else {}),
         )
-        for kind, given, made in lines
+        for kind, output, outputs in lines
     ]

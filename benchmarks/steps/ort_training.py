@@ -1,8 +1,8 @@
 """The step of onnxruntime-training 1.19.2.
 
-It has two optimizers, SGD without momentum and AdamW. Where the spec names another, the nearer of
-them stands in its place and ``note`` says so; its AdamW adds epsilon before the correction for the
-first steps, and decays all parameters.
+It has two optimizers, SGD without momentum and AdamW. If the spec names another, the nearer one is
+used and ``note`` says so. Its AdamW adds epsilon before the bias correction, and decays all
+parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from onnxruntime import SessionOptions, set_default_logger_severity
 from steps.ort_graph import LOSS, trainable
 from steps.work import Array, Work, cycled
 
-# Two parts that its package imports are PyTorch's: nothing here needs them, or PyTorch.
+# Its package imports two parts of PyTorch that are not needed here.
 for _part in ("amp", "optim"):
     sys.modules[f"onnxruntime.training.{_part}"] = ModuleType(_part)
 
@@ -27,7 +27,7 @@ from onnxruntime.training import artifacts, onnxblock  # noqa: E402
 from onnxruntime.training.api import CheckpointState, Module, Optimizer  # noqa: E402
 
 _SUBSTITUTES = {"sgd": "SGD without momentum", "rmsprop": "AdamW", "adadelta": "AdamW"}
-# Adadelta's rate of 1 would make AdamW diverge, and what is not a number may take other time.
+# Adadelta's rate of 1 would make AdamW diverge, and NaN may change the time.
 _SUBSTITUTE_RATE = 1e-4
 _ERRORS_ONLY = 3
 
@@ -62,10 +62,10 @@ class OrtTraining:
         self._fresh = cycled(self._batches)
 
     def __call__(self) -> None:
-        """Forward, loss and backward; the update; gradients are forgotten."""
-        given = {**next(self._fresh), **self._held}
-        found = self._module(*(given[name] for name in self._names))
-        self._loss, *after = found if isinstance(found, tuple) else (found,)
+        """Forward, loss and backward; the update; reset of the gradients."""
+        feeds = {**next(self._fresh), **self._held}
+        outputs = self._module(*(feeds[name] for name in self._names))
+        self._loss, *after = outputs if isinstance(outputs, tuple) else (outputs,)
         self._optimizer.step()
         self._module.lazy_reset_grad()
         self._held = dict(zip(self._work.carried, after, strict=True))
@@ -81,7 +81,7 @@ def _substituted(work: Work) -> bool:
 
 
 def _note(work: Work) -> str | None:
-    """How its optimizer is another than the spec's; None where it is the same."""
+    """The difference between its optimizer and the spec's; None if they are the same."""
     name = work.optimizer["name"]
     if not _substituted(work):
         return None if name == "sgd" else "its own AdamW"

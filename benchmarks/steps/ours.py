@@ -1,4 +1,4 @@
-"""Our step: the very one that `epochcost run` times, from the same job, bound in the same way."""
+"""Our step as `epochcost run` times it: the same job, bound in the same way."""
 
 from __future__ import annotations
 

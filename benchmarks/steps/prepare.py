@@ -1,6 +1,6 @@
-"""Writes a case as files: the model's graph, first weights, batches, and the job of our own step.
+"""Write a case as files: the model's graph, first weights, batches, and the job of our step.
 
-The same files feed every contender, so that all start from the same weights and see the same data.
+The same files feed every contender, so that all start from the same weights and read the same data.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def declared(catalogue: Catalogue, subject: Subject) -> Model:
 
 
 def training_of(model: Model) -> Training:
-    """How the model is trained."""
+    """The model's training settings."""
     assert model.training is not None, f"{model.id} is not trained"
     return model.training
 
@@ -93,7 +93,7 @@ def _work(model: Model, forward: onnx.ModelProto, job: Job, *, dropout: bool) ->
     training, data = training_of(model), data_inputs(forward)
     carried = {state.input: state.output for state in model.carried}
     moved = {carried.input for carried in job.carried}
-    trained = [held.name for held in parameters(forward) if held.name in moved]
+    trained = [parameter.name for parameter in parameters(forward) if parameter.name in moved]
     return Work(
         folder=job.batches.parent,
         model=model.id,
@@ -118,7 +118,7 @@ def _whole(size: int | str) -> int:
 
 
 def _terms(training: Training) -> tuple[Term, ...]:
-    """The spec's terms; the first compares with ``target``, the second with ``target_2``, …."""
+    """The spec's loss terms; their targets are ``target``, ``target_2``, …."""
     return tuple(
         Term(
             term.loss,

@@ -1,4 +1,4 @@
-"""Prepared cases on disk, made anew whenever something that they are made of changed."""
+"""Prepared cases on disk, written again if one of their sources changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STAMP = "made-of.txt"
 
 
 def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Path:
-    """The folder of a case, whatever its number of threads; written where it is not current."""
+    """The folder of a case, for any number of threads; written if it is not current."""
     kind = "case" if dropout else "plain"
     name = f"{case.subject.model}-{case.batch_size}-{case.device}-{case.precision}"
     folder = cache / kind / name
@@ -29,10 +29,10 @@ def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Pa
     if stamp.is_file() and stamp.read_text("ascii") == current:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
-    # In a process of its own, whose memory is free again when contenders start.
-    given = [case.subject.model, str(case.batch_size), str(folder), case.device, case.precision]
+    # In another process, so that its memory is free when contenders start.
+    arguments = [case.subject.model, str(case.batch_size), str(folder), case.device, case.precision]
     subprocess.run(
-        [sys.executable, "-m", "steps.prepared", *given, *([] if dropout else ["--plain"])],
+        [sys.executable, "-m", "steps.prepared", *arguments, *([] if dropout else ["--plain"])],
         cwd=root,
         env=_with_benchmarks(),
         check=True,
@@ -46,7 +46,7 @@ def _with_benchmarks() -> dict[str, str]:
 
 
 def _stamp(root: Path, model: str) -> str:
-    """Of the code that makes and takes a step, the model's spec and the graph."""
+    """Digest of the code that builds and takes a step, the model's spec and the graph."""
     package, library = Path(epochcost.__path__[0]), Path(onnxstep.__path__[0])
     folders = [library, *(package / name for name in _PACKAGES)]
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("precision")
     parser.add_argument("--plain", action="store_true", help="without dropout")
     options = parser.parse_args()
-    subject = next(one for one in SUBJECTS if one.model == options.model)
+    subject = next(subject for subject in SUBJECTS if subject.model == options.model)
     case = Case(subject, options.batch_size, 0, options.device, options.precision)
     prepare(load_catalogue(Path.cwd()), case, options.folder, dropout=not options.plain)
 

@@ -1,8 +1,8 @@
 """PyTorch's step of the module that a model's ONNX file was exported from.
 
-The exporters spell an LSTM out by its equations; here ``nn.LSTM`` stands in its place, because that
-is what one would train with, and what oneDNN fuses. Optimizers are those of ``torch.optim`` with
-their defaults for speed (``foreach`` and ``fused`` are left to PyTorch).
+The exporters write an LSTM as its equations; ``nn.LSTM`` replaces it here, since it is the usual
+module and oneDNN fuses it. Optimizers are those of ``torch.optim`` with their defaults for speed
+(PyTorch chooses ``foreach`` and ``fused``).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from torch import nn
 from steps.work import Batch, Term, Work, cycled
 
 MODELS = Path(__file__).parents[2] / "models"
-# ONNX has the gates of an LSTM as input, output, forget, cell; PyTorch as input, forget, cell,
-# output.
+# Order of gates: input, output, forget, cell in ONNX; input, forget, cell, output in PyTorch.
 _GATES = (0, 2, 3, 1)
 _OPTIMIZERS = {
     "sgd": torch.optim.SGD,
@@ -37,7 +36,7 @@ _OPTIMIZERS = {
 class FusedLstm(nn.Module):
     """A layer of ``models/recurrent.py``, by ``nn.LSTM``: same weights, arguments and results.
 
-    The second bias holds the constant of the forget gate and is not trained.
+    The second bias is the constant of the forget gate and is not trained.
     """
 
     def __init__(self, spelled: Any) -> None:
@@ -60,8 +59,8 @@ class FusedLstm(nn.Module):
 
     def forward(self, steps: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
         """As ``recurrent.Lstm``: states are [batch, directions * units]."""
-        given = None if state is None else tuple(part.unsqueeze(0) for part in state)
-        outputs, after = self.lstm(steps, given)
+        initial = None if state is None else tuple(part.unsqueeze(0) for part in state)
+        outputs, after = self.lstm(steps, initial)
         if self.directions == 1:
             return outputs, tuple(part.squeeze(0) for part in after)
         return outputs, tuple(torch.cat([part[0], part[1]], -1) for part in after)
@@ -88,7 +87,7 @@ class PyTorch:
         self._loss: Any = None
 
     def start(self) -> None:
-        """Make the optimizer, and compile."""
+        """Create the optimizer, and compile."""
         work = self._work
         self._network = torch.compile(self._module) if self.compiled else self._module
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
@@ -100,14 +99,14 @@ class PyTorch:
             self._held[name] = torch.zeros(work.carried_shape, device=work.device)
 
     def __call__(self) -> None:
-        """A fresh batch copied in, forward, loss, backward, update."""
+        """Copy a fresh batch, then forward, loss, backward, update."""
         work = self._work
         for name, value in next(self._fresh).items():
             self._held[name].copy_(value)
         self._optimizer.zero_grad()
         with torch.autocast(work.device, torch.bfloat16, enabled=work.precision == "bf16"):
-            found = self._network(*(self._held[name] for name in work.inputs))
-            outputs = dict(zip(work.outputs, _listed(found), strict=True))
+            results = self._network(*(self._held[name] for name in work.inputs))
+            outputs = dict(zip(work.outputs, _listed(results), strict=True))
             total = sum(term.weight * _loss(term, outputs, self._held) for term in work.terms)
         total.backward()
         if work.clip_norm is not None:
@@ -128,7 +127,7 @@ class PyTorch:
 
 
 class Compiled(PyTorch):
-    """The same through torch.compile with its defaults."""
+    """The same step through torch.compile with its defaults."""
 
     compiled = True
 
@@ -155,7 +154,7 @@ def loaded(work: Work) -> nn.Module:
 
 
 def optimizer(work: Work, module: nn.Module) -> torch.optim.Optimizer:
-    """PyTorch's optimizer with the spec's settings, most of which are named as PyTorch's."""
+    """PyTorch's optimizer with the spec's settings, most of which have PyTorch's names."""
     settings = dict(work.optimizer)
     name, rate = settings.pop("name"), settings.pop("learning_rate")
     terms = {"epsilon": "eps", "rho": "alpha" if name == "rmsprop" else "rho"}
@@ -171,8 +170,8 @@ def _groups(work: Work, module: nn.Module) -> list[dict[str, Any]]:
         if parameter.requires_grad:
             groups.setdefault(name in work.undecayed, []).append(parameter)
     return [
-        {"params": held, **({"weight_decay": 0.0} if undecayed else {})}
-        for undecayed, held in groups.items()
+        {"params": tensors, **({"weight_decay": 0.0} if undecayed else {})}
+        for undecayed, tensors in groups.items()
     ]
 
 
@@ -184,9 +183,9 @@ def _fuse_lstms(module: nn.Module) -> None:
 
 
 def _loss(
-    term: Term, outputs: Mapping[str, torch.Tensor], held: Mapping[str, torch.Tensor]
+    term: Term, outputs: Mapping[str, torch.Tensor], tensors: Mapping[str, torch.Tensor]
 ) -> torch.Tensor:
-    scores, target = outputs[term.output], held[term.target]
+    scores, target = outputs[term.output], tensors[term.target]
     if term.loss == "sigmoid_cross_entropy":
         return nn.functional.binary_cross_entropy_with_logits(scores, target)
     assert term.loss == "softmax_cross_entropy", f"no loss here is called {term.loss}"
@@ -197,8 +196,8 @@ def _tensors(batch: Batch) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(value) for name, value in batch.items()}
 
 
-def _listed(found: Any) -> list[torch.Tensor]:
-    return [found] if isinstance(found, torch.Tensor) else list(found)
+def _listed(outputs: Any) -> list[torch.Tensor]:
+    return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
 
 
 def _import(path: Path) -> ModuleType:

@@ -1,4 +1,4 @@
-"""What was measured, as one JSON file that every finished case is added to at once."""
+"""Measurements in one JSON file, to which every finished case is added at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
 
 
 class Records:
-    """The file. By case ``sessions`` (who took turns, the seconds of each round) and ``failed``.
+    """The file. By case ``sessions`` (contenders, the seconds of each round) and ``failed``.
 
-    A contender is measured in one session of a case at most, but ours in all of them. ``our_peak``
-    is what our step held later than in those.
+    A contender is in at most one session of a case, ours in all of them. ``our_peak`` is a later
+    measurement of our step's memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,40 +29,44 @@ class Records:
         )
 
     def case(self, key: str) -> Record:
-        """The record of a case, an empty one where there is none."""
+        """The record of a case, an empty one if there is none."""
         cases: dict[str, Record] = self.all["cases"]
         empty: Record = {"sessions": [], "failed": {}, "losses": {}, "notes": {}}
         cases[key] = {**empty, **cases.get(key, {})}
         return cases[key]
 
     def missing(self, key: str, contenders: Sequence[str]) -> list[str]:
-        """The contenders that were neither measured nor found unable."""
+        """The contenders without a measurement or failure."""
         record = self.all["cases"].get(key, {"sessions": [], "failed": {}})
-        known = {name for session in record["sessions"] for name in session["seconds"]}
-        return [name for name in contenders if name not in known and name not in record["failed"]]
+        measured = {name for session in record["sessions"] for name in session["seconds"]}
+        return [
+            name for name in contenders if name not in measured and name not in record["failed"]
+        ]
 
     def forget(self, key: str, contenders: Sequence[str]) -> None:
-        """Drop the sessions in which any of the contenders took part, and their failures."""
+        """Drop the sessions and failures of these contenders."""
         record = self.case(key)
         record["sessions"] = [
-            one for one in record["sessions"] if not set(contenders) & set(one["seconds"])
+            session
+            for session in record["sessions"]
+            if not set(contenders) & set(session["seconds"])
         ]
         for name in contenders:
             record["failed"].pop(name, None)
 
     def take(self, path: Path) -> None:
-        """Add what another file has and this one lacks: sessions of contenders that are missing."""
-        other = json.loads(path.read_text("utf-8"))
-        self.all["machine"] = self.all["machine"] or other["machine"]
-        for count, found in other["ceilings"].items():
-            known = self.all["ceilings"].get(count, {})
-            best = {name: max(value, known.get(name, 0)) for name, value in found.items()}
+        """Add sessions of another file for contenders that this one lacks."""
+        other_record = json.loads(path.read_text("utf-8"))
+        self.all["machine"] = self.all["machine"] or other_record["machine"]
+        for count, of_count in other_record["ceilings"].items():
+            ceilings = self.all["ceilings"].get(count, {})
+            best = {name: max(value, ceilings.get(name, 0)) for name, value in of_count.items()}
             self.all["ceilings"][count] = best
-        for key, theirs in other["cases"].items():
+        for key, theirs in other_record["cases"].items():
             sessions = [
-                one
-                for one in theirs["sessions"]
-                if self.missing(key, [name for name in one["seconds"] if name != OURS])
+                session
+                for session in theirs["sessions"]
+                if self.missing(key, [name for name in session["seconds"] if name != OURS])
             ]
             ours = self.case(key)
             ours["sessions"] += sessions
@@ -70,7 +74,7 @@ class Records:
                 ours[field] = {**theirs.get(field, {}), **ours.get(field, {})}
 
     def save(self) -> None:
-        """Write the file in one step, so that a run cut short leaves the older one."""
+        """Write the file atomically."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_suffix(".partial")
         partial.write_text(_compact(self.all) + "\n", "utf-8")

@@ -1,7 +1,7 @@
-"""Lets contenders take turns, each in a process of its own, one short burst of steps a round.
+"""Contenders in turn, each in its own process, one short burst of steps a round.
 
-In processes of their own the idle threads of one runtime do not spin while another is timed. A
-ratio is taken round by round: whatever else the machine does hits both sides of it.
+Separate processes keep the idle threads of one runtime from spinning while another is timed. A
+ratio is computed round by round, so that the machine's other load affects both sides.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from steps.cases import OURS
 
 _BENCHMARKS = Path(__file__).parents[1]
-# A contender's threads go on spinning for a moment after its burst; the next one waits that out.
+# The next contender waits until the threads of the previous one stop spinning.
 _PAUSE_SECONDS = 0.25
 _LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
 _LAST_WORDS = 300
 
 
 class StoppedError(Exception):
-    """A contender that did not become ready or ended too early; says why."""
+    """A contender did not become ready or ended too early, with the reason."""
 
     def __init__(self, contender: str, reason: str) -> None:
         super().__init__(reason)
@@ -35,10 +35,10 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Timed:
-    """What taking turns gave: seconds of a step by contender, one figure for each round.
+    """Seconds of a step by contender, one number for each round.
 
-    ``start_seconds`` include compiling and the first step; ``peak_bytes`` is the most that the
-    process held beyond its libraries, weights and data.
+    ``start_seconds`` include compiling and the first step. ``peak_bytes`` are the peak memory
+    without libraries, weights and data.
     """
 
     seconds: Mapping[str, Sequence[float]]
@@ -65,7 +65,7 @@ class Process:
             )
 
     def answer(self, most_seconds: float) -> dict[str, Any]:
-        """Its next line; raises StoppedError where none came in time."""
+        """Its next line; raises StoppedError if there is none in time."""
         late = threading.Timer(most_seconds, self._process.kill)
         late.start()
         assert self._process.stdout is not None
@@ -87,19 +87,19 @@ class Process:
         return float(self.answer(600)["seconds"])
 
     def stop(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text("utf-8").splitlines() if line.strip()]
         self._process.wait()
-        said = lines[-1].strip() if lines else "nothing was said"
-        return f"{said[-_LAST_WORDS:]} (exit {self._process.returncode})"
+        reason = lines[-1].strip() if lines else "nothing was said"
+        return f"{reason[-_LAST_WORDS:]} (exit {self._process.returncode})"
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Caches of compiled code stand beside the case, so that a second start is a short one."""
+    """Environment variables with caches of compiled code next to the case, for a fast restart."""
     path = [str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = folder.parent / "compiled"
     return {
@@ -113,10 +113,9 @@ def _environment(folder: Path) -> dict[str, str]:
 def take_turns(
     pythons: Mapping[str, Path], folder: Path, threads: int, *, most_seconds: float, start: float
 ) -> tuple[Timed | None, dict[str, str]]:
-    """Time the contenders of ``pythons`` together; and why those are missing that did not start.
+    """Time the contenders of ``pythons`` together; returns reasons for those that did not start.
 
-    ``most_seconds`` are for the bursts of one contender (0: none is timed), ``start`` for its
-    start.
+    ``most_seconds`` limits the bursts of one contender (0: no timing), ``start`` its start.
     """
     running, ready, failed = _started(pythons, folder, threads, start)
     try:
@@ -130,16 +129,16 @@ def take_turns(
             process.stop()
     timed = Timed(
         seconds,
-        {name: said["start_seconds"] for name, said in ready.items()},
-        {name: said["peak_bytes"] for name, said in ready.items()},
+        {name: answer["start_seconds"] for name, answer in ready.items()},
+        {name: answer["peak_bytes"] for name, answer in ready.items()},
     )
     return timed, failed
 
 
 def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: float) -> int:
-    """The most that a contender's process holds beyond its libraries, weights and data.
+    """Peak memory of a contender's process without libraries, weights and data.
 
-    Raises StoppedError where it did not start.
+    Raises StoppedError if it did not start.
     """
     process = Process(python, contender, folder, threads)
     try:
@@ -151,7 +150,7 @@ def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: 
 def _started(
     pythons: Mapping[str, Path], folder: Path, threads: int, start: float
 ) -> tuple[list[Process], dict[str, dict[str, Any]], dict[str, str]]:
-    """One after the other: a start with others beside it would take their memory and time."""
+    """Start one after the other: simultaneous starts would disturb each other."""
     running: list[Process] = []
     ready: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
@@ -167,7 +166,7 @@ def _started(
 
 
 def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[float]]:
-    """Between the least and the most number of rounds, as the time of the slowest allows."""
+    """Number of rounds within the time of the slowest, between the limits."""
     seconds: dict[str, list[float]] = {process.contender: [] for process in running}
     spent = dict.fromkeys(seconds, 0.0)
     for index in range(_MOST_ROUNDS):
@@ -183,7 +182,7 @@ def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[f
 def first_losses(
     python: Path, contender: str, folder: Path, threads: int, count: int, start: float
 ) -> dict[str, Any]:
-    """The first ``losses`` of a contender, and its ``note`` if its optimizer is another.
+    """The first ``losses`` of a contender, and its ``note`` if its optimizer differs.
 
     Raises StoppedError.
     """

@@ -1,6 +1,6 @@
 """A prepared case, as every contender reads it: files in a folder, and their meaning.
 
-Read in environments without epochcost, so nothing of it is imported here.
+Environments without epochcost import this module, so it imports nothing of epochcost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Batch = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Term:
-    """``weight`` times a loss of ``output`` compared with the batch's array ``target``."""
+    """``weight`` times a loss of ``output`` and the batch's array ``target``."""
 
     loss: str
     output: str
@@ -30,13 +30,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Work:
-    """What one training step does.
+    """Description of a training step.
 
     ``network`` is the stem of the model's graph file. ``inputs`` and ``outputs`` are in the order
-    of the module's ``forward``, what is carried from step to step included: ``carried`` maps such
-    an input to the output that it is in the next step; it starts at zeros of ``carried_shape``.
-    ``optimizer`` has its name and the spec's settings. ``undecayed`` are the parameters without
-    weight decay. ``precision`` is fp32, tf32, or bf16 mixed as each contender mixes it.
+    of the module's ``forward``, carried ones included. ``carried`` maps such an input to the output
+    that feeds it in the next step; it starts at zeros of ``carried_shape``. ``optimizer`` has its
+    name and the spec's settings. ``undecayed`` are the parameters without weight decay.
+    ``precision`` is fp32, tf32, or each contender's mixed bf16.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ class Work:
 
     @property
     def job(self) -> Path:
-        """Our own step, as a worker's job."""
+        """Our step, as a worker's job."""
         return self.folder / "job.json"
 
     def weights(self) -> dict[str, Array]:
@@ -78,20 +78,20 @@ class Work:
 
 
 class Contender(Protocol):
-    """A training step: constructed it holds weights and data, ``start`` makes everything else."""
+    """A training step: the constructor loads weights and data, ``start`` builds the rest."""
 
     def __init__(self, work: Work, threads: int) -> None: ...
 
     def start(self) -> None:
-        """Build what steps: a session, a compiled function, the state of the optimizer."""
+        """Build the session or compiled function, and the state of the optimizer."""
         ...
 
     def __call__(self) -> None:
-        """Take one step; returns when it is done, or on a GPU when it is under way."""
+        """Take one step; on a GPU it may still run on return."""
         ...
 
     def finish(self) -> None:
-        """Wait until the steps under way are done; only of contenders that run on a GPU."""
+        """Wait for queued steps; called only on a GPU."""
         ...
 
     def loss(self) -> float:
@@ -112,13 +112,13 @@ def cycled(batches: list[Batch]) -> Iterator[Batch]:
 
 
 def write_work(work: Work) -> None:
-    """Write the description beside the files that it names."""
+    """Write the description next to the files that it names."""
     fields = {**asdict(work), "folder": None}
     (work.folder / "work.json").write_text(json.dumps(fields, indent=1) + "\n", "utf-8")
 
 
 def read_work(folder: Path) -> Work:
-    """The work that ``write_work`` described."""
+    """Read the description that ``write_work`` wrote."""
     fields = json.loads((folder / "work.json").read_text("utf-8"))
     lists = ("inputs", "outputs", "carried_shape", "trained", "undecayed")
     fields |= {name: tuple(fields[name]) for name in lists}

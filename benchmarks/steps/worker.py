@@ -1,8 +1,8 @@
-"""A contender's process: says when it is warm, then times a burst of steps for each line it reads.
+"""A contender's process: prints a line when it is warm, then times a burst for each line it reads.
 
     python -m steps.worker CONTENDER FOLDER THREADS [--losses COUNT]
 
-Answers are lines of JSON. What libraries print goes to standard error.
+Answers are lines of JSON. Prints of libraries go to standard error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _stepped(contender: Contender) -> float:
 
 
 def _warm(contender: Contender) -> None:
-    """At least one step beyond the first, and no more than their time or number."""
+    """Take at least one step after the first, within the limits of time and number."""
     begun = time.perf_counter()
     for _ in range(_WARM_STEPS):
         contender()
@@ -88,8 +88,8 @@ def _warm(contender: Contender) -> None:
 def burst(step: Callable[[], None]) -> float:
     """The median seconds of the steps of one burst.
 
-    The first, which finds cold caches, is left out where it is a small part of the burst; a step
-    longer than the burst is the burst.
+    The first step, with cold caches, is dropped if it is a small part of the burst. A step longer
+    than the burst is the whole burst.
     """
     first = _seconds(step)
     if first > _BURST_SECONDS:
@@ -101,9 +101,9 @@ def burst(step: Callable[[], None]) -> float:
 
 
 def queued_burst(contender: Contender) -> float:
-    """The mean seconds of a step where steps are queued on a GPU and run one after the other.
+    """The mean seconds of steps that are queued on a GPU and run one after the other.
 
-    How many fill the burst is told by one that is waited for.
+    The time of one awaited step gives the number that fills the burst.
     """
 
     def finished() -> None:
@@ -124,12 +124,12 @@ def _seconds(step: Callable[[], None]) -> float:
     return time.perf_counter() - begun
 
 
-def _say(answers: TextIO, **said: Any) -> None:
-    print(json.dumps(said), file=answers, flush=True)
+def _say(answers: TextIO, **fields: Any) -> None:
+    print(json.dumps(fields), file=answers, flush=True)
 
 
 def _forget_peak() -> None:
-    """Let the high-water mark start anew from here (Linux, proc(5): 5 to clear_refs)."""
+    """Reset the high-water mark of memory (Linux, proc(5): 5 to clear_refs)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", "ascii")
 
