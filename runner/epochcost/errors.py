@@ -1,16 +1,16 @@
-"""The errors that a person is meant to read, and the exit code each one ends a command with.
+"""Errors for people to read, and the exit code with which each ends a command.
 
     EpochcostError
-    ├── InputError             exit 1   specs, models, results or values of arguments are wrong
+    ├── InputError             exit 1   wrong specs, models, results or values of arguments
     │   ├── SpecError          exit 1   one or more located faults in TOML specs
     │   ├── ModelError         exit 1   an ONNX file that cannot be read, bound or differentiated
     │   └── ResultError        exit 1   a stored result that cannot be read
-    ├── UsageError             exit 2   arguments that do not go together
-    └── CapabilityError        exit 3   this machine lacks what the command needs
+    ├── UsageError             exit 2   arguments that contradict each other
+    └── CapabilityError        exit 3   this machine lacks something that the command needs
 
 A message says where, what was expected, what was got and what to do. Modules below the command
-line raise these and nothing else on purpose; the command line prints them without a traceback.
-EpochcostError and those about models are the classes of ``onnxstep``, which raises them too.
+line raise only these on purpose; the command line prints them without a traceback. EpochcostError,
+InputError, ModelError and CapabilityError are classes of ``onnxstep``, which raises them too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class ResultError(InputError):
 
 
 class UsageError(EpochcostError):
-    """Arguments that do not go together."""
+    """Arguments contradict each other."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One thing wrong in one place of a file; line and column count from 1."""
+    """A fault at a place in a file; line and column count from 1."""
 
     path: Path
     line: int
@@ -59,7 +59,7 @@ class Fault:
 
 
 class SpecError(InputError):
-    """One or more faults in TOML specs; ``str()`` is one line per fault."""
+    """Faults in TOML specs; ``str()`` has a line for each."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(sorted(faults))

@@ -1,4 +1,4 @@
-"""Reading and showing quantities: durations, money, counts. Rounding happens here, for people only.
+"""Parse and format quantities: durations, money, counts. Only text for people is rounded.
 
 Computation elsewhere is in base units (seconds, bytes, Decimal currency units). Nothing here
 depends on the caller's decimal context.
@@ -15,9 +15,9 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localco
 from epochcost.errors import InputError
 
 SECONDS_PER_HOUR = 3600
-# A year of 8760 hours has twelve such months; so EC2 and GCE count terms and disks.
+# A twelfth of a year of 8760 hours, the month in which EC2 and GCE bill terms and disks.
 HOURS_PER_BILLED_MONTH = 730
-# Digits for the largest amount that is shown with all its decimals, and for any duration.
+# Enough digits for the largest amount with all its decimals, and for any duration.
 _CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _SECONDS_PER_UNIT = {
     "ms": Decimal("0.001"),
@@ -26,8 +26,8 @@ _SECONDS_PER_UNIT = {
     "h": Decimal(SECONDS_PER_HOUR),
     "d": Decimal(86_400),
 }
-# The ways of writing each of these, longest first.
-_WORDS = {
+# The spellings of each unit, longest first.
+_SPELLINGS = {
     "ms": "milliseconds?|ms",
     "s": "seconds?|secs?|s",
     "m": "minutes?|mins?|m",
@@ -36,7 +36,7 @@ _WORDS = {
 }
 _PART = re.compile(
     r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:"
-    + "|".join(f"(?P<{unit}>{spellings})" for unit, spellings in _WORDS.items())
+    + "|".join(f"(?P<{unit}>{spellings})" for unit, spellings in _SPELLINGS.items())
     + r")(?![a-z])\s*"
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
@@ -53,17 +53,16 @@ _TIME_UNITS = (
     (2 * 365.25 * 86_400, 1 / 86_400, "days"),
     (math.inf, 1 / (365.25 * 86_400), "years"),
 )
-# A century: longer is a slip of the keyboard, and keeps later products far from overflow.
+# A century: longer durations are typing errors, and later products stay far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
-# Lists of the large clouds change a few times a year: an older price may be another by now.
+# Large clouds change their price lists a few times a year: an older price may be out of date.
 _FRESH_DAYS, _YEAR_DAYS = 60, 365
 
 
 def parse_duration_seconds(text: str) -> Decimal:
     """Seconds in a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
 
-    A number alone is of seconds. Raises InputError on anything else, on zero and on more than a
-    century.
+    A number alone is in seconds. Raises InputError for other text, zero or more than a century.
     """
     if _NUMBER.fullmatch(text):
         text = f"{text.strip()}s"
@@ -95,7 +94,7 @@ def parse_decimal(text: str, name: str) -> Decimal:
 
 
 def parse_count(text: str, name: str) -> Decimal:
-    """A number above 0 from text such as ``10M``, ``2k`` or ``500,000``; raises InputError else."""
+    """A number above 0 from text such as ``10M``, ``2k`` or ``500,000``; else raises InputError."""
     digits = text.strip().replace(",", "")
     power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
@@ -105,7 +104,7 @@ def parse_count(text: str, name: str) -> Decimal:
 
 
 def parse_share(text: str, name: str) -> Decimal:
-    """A share of one from text such as ``0.3`` or ``30%``; raises as `parse_decimal` does."""
+    """A fraction from text such as ``0.3`` or ``30%``; raises as `parse_decimal` does."""
     number, percent, rest = text.partition("%")
     if not percent or rest.strip():
         return parse_decimal(text, name)
@@ -119,13 +118,13 @@ def plain(value: Decimal) -> str:
 
 
 def count_words(number: int | Decimal, noun: str) -> str:
-    """A number with its noun."""
+    """A number with its noun, in the plural unless it is 1."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
 
 
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:
-    """An amount for people, with so many decimals.
+    """An amount for people, rounded to ``places`` decimals.
 
     Without ``places``: two decimals from 1 upward, two significant digits below, and powers of
     ten under a millionth.
@@ -135,12 +134,12 @@ def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> 
 
 
 def symbol(currency: str) -> str:
-    """What stands before an amount."""
+    """The currency sign, or the currency's code and a space."""
     return {"USD": "$", "EUR": "€", "GBP": "£"}.get(currency, f"{currency} ")
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """Two amounts between which one lies, with three significant digits; one where both agree."""
+    """A range of amounts with three significant digits; one amount if both ends round alike."""
     return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
 
 
@@ -151,7 +150,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """The decimals that show so many significant digits of an amount below 1, and at least two."""
+    """Decimals that show ``digits`` significant digits of an amount below 1, at least two."""
     return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
 
 
@@ -191,7 +190,7 @@ def kilograms(mass: Decimal) -> str:
 
 
 def memory(size_bytes: float) -> str:
-    """An amount of memory for people, with one decimal from a mebibyte on."""
+    """An amount of memory for people; MiB and GiB have one decimal."""
     for limit, unit in ((2**30, "GiB"), (2**20, "MiB")):
         if size_bytes >= limit:
             return f"{size_bytes / limit:,.1f} {unit}"
@@ -199,24 +198,24 @@ def memory(size_bytes: float) -> str:
 
 
 def precision_words(precision: str) -> str:
-    """A precision as people say it."""
+    """The name of a precision for people."""
     return "mixed precision" if precision == "mixed" else precision
 
 
 def software_words(software: str, precision: str) -> str:
-    """What executes a work and in which precision; empty where nothing does."""
+    """The software and the precision, for people; empty without both."""
     return ", ".join(filter(None, (software, precision_words(precision))))
 
 
 def today() -> dt.date:
-    """The day in UTC, or of SOURCE_DATE_EPOCH, which makes builds reproducible."""
+    """Today's date in UTC; SOURCE_DATE_EPOCH overrides it, which makes builds reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
     return now.date()
 
 
 def price_age(day: dt.date) -> str:
-    """How old a price of a day is, such as ``61 days old``; empty up to 60 days."""
+    """The age of a price of this day, such as ``61 days old``; empty up to 60 days."""
     days = (today() - day).days
     if days <= _FRESH_DAYS:
         return ""

@@ -167,7 +167,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: 
     first = begin("--rounds", "3", until="[1/9]")
     second = run(project)
     assert second.returncode == 3
-    assert "another one in progress" in second.stderr
+    assert "another run is in progress" in second.stderr
     _, errors = first.communicate(timeout=crowded(_WAIT_SECONDS))
     assert first.returncode == 0, errors
     assert rounds_stored(project) == [3] * TRIALS

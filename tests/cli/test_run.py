@@ -168,7 +168,7 @@ def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
     with exclusive_lock(project / RESULTS / "local"):
         second = run(project, "--provider", "cpu")
     assert second.returncode == 3
-    assert "another one in progress" in second.stderr
+    assert "another run is in progress" in second.stderr
     assert stored_bytes(project) == {}
 
 

@@ -86,7 +86,7 @@ def test_a_file_is_measured_in_what_it_stores(catalogue: Catalogue) -> None:
         "placed": {"fp32"},
     }
     reasons = {left.what.split()[0]: left.reason for left in plan.left_out}
-    assert "name int4 in the study's precisions" in reasons["codes"]
+    assert "choose int4 in the study's precisions" in reasons["codes"]
     assert "`epochcost weightless`" in reasons["stored"]
 
 
@@ -116,7 +116,7 @@ def test_another_precision_is_not_built(catalogue: Catalogue, tmp_path: Path) ->
         plain = trial.model_copy(update={"precision": precision})
         behind = plain.model_copy(update={"work": ASKED})
         for one in (plain, behind):
-            with pytest.raises(ModelError, match=f"weights of 4 bits, and not in {precision}"):
+            with pytest.raises(ModelError, match=f"weights of 4 bits, not in {precision}"):
                 build_job(one, model, catalogue.graph_path(model), tmp_path)
 
 

@@ -79,7 +79,7 @@ def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:
     dataset, data = dataset_of(KNOWN), tmp_path / "data"
     (tmp_path / "y.csv").write_bytes(ROWS)
     for path, words in (
-        (tmp_path / "y.csv", r"expected files of made, named x\.csv, got y\.csv: rename one"),
+        (tmp_path / "y.csv", r"expected files of made, named x\.csv, got y\.csv: give a file"),
         (tmp_path, r"expected files of made, named x\.csv, got a folder without them"),
         (tmp_path / "z.csv", r"expected files of made, named x\.csv, got nothing"),
     ):

@@ -102,7 +102,7 @@ def test_an_environment_is_proved_and_kept(made: Path) -> None:
     assert [path.name for path in environments_folder().iterdir()] == [made.name]
     heard: list[str] = []
     assert install_engine(FAKE, heard.append) == made
-    assert heard == [f"{FAKE}: is there"]
+    assert heard == [f"{FAKE}: already installed"]
 
 
 def test_no_runtime_measures_under_the_name_of_another(made: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_no_runtime_measures_under_the_name_of_another(made: Path, tmp_path: Pat
         graph=nowhere,
         batches=nowhere,
     )
-    with pytest.raises(TrialFailed, match=r"expected .*==1\.20\.0, got .*: no figure"):
+    with pytest.raises(TrialFailed, match=r"expected .*==1\.20\.0, got .*: a result"):
         run_trial(job, tmp_path, ignore)
 
 
@@ -128,7 +128,7 @@ def test_what_pip_cannot_find_leaves_nothing(
     with pytest.raises(CapabilityError, match="No matching distribution") as caught:
         install_engine(OLDER, ignore)
     assert caught.value.exit_code == 3
-    assert "Is the network there" in str(caught.value)
+    assert "Check the network" in str(caught.value)
     assert list(copying.iterdir()) == []
 
 

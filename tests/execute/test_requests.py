@@ -119,7 +119,7 @@ def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path)
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}
-    assert reason == "requests to an engine are answered in fp32, int4"
+    assert reason == "an engine answers requests in fp32, int4 only"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_runtime_with_another_provider_is_refused(
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai())
     everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr(ort, "get_available_providers", lambda: everything)
-    with pytest.raises(CapabilityError, match="a runtime that has the CPU alone"):
+    with pytest.raises(CapabilityError, match="a runtime with the CPU alone"):
         measure(job, tmp_path, lambda _: None)
 
 
@@ -247,7 +247,7 @@ print(json.dumps(ended[0].tokens))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_environment(ENGINE) is None, reason=f"{ENGINE} is not prepared here")
+@pytest.mark.skipif(find_environment(ENGINE) is None, reason=f"{ENGINE} is not installed here")
 def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Path) -> None:
     """Two hundred tokens of the engine, of the cache in place, and without any cache."""
     study = STUDY.replace("median = 6, p90 = 12, most = 16", "tokens = [9]")

@@ -102,7 +102,7 @@ def test_a_rate_that_waits_for_a_plateau_is_refused(tmp_path: Path) -> None:
     asked = prepared.request
     schedule = OnPlateau(name="on-plateau")
     training = asked.training.model_copy(update={"schedule": schedule})
-    with pytest.raises(InputError, match="expected a schedule whose rates follow from the step"):
+    with pytest.raises(InputError, match="expected a schedule by steps"):
         prepare(replace(asked, training=training), prepared.recipe, load_catalogue(ROOT), tmp_path)
 
 

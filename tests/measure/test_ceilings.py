@@ -139,7 +139,7 @@ def test_a_gpu_is_measured_in_every_precision(
         ({"ceilings": (ceiling(1, 1e11, 1e13),)}, "copy_seconds: expected at most"),
         ({"ceilings": (ceiling(64, 1e11, 1e10),)}, "threads: expected at most the 2 CPUs"),
         ({"measured_at": dt.datetime(2031, 1, 1, tzinfo=dt.UTC)}, "in the past"),
-        ({"measured_at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}, "from 2026-11-01 on"),
+        ({"measured_at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC)}, "2026-11-01 or later"),
         (
             {"environment": HOST.model_copy(update={"fingerprint": "0" * 16})},
             "fingerprint: expected",

@@ -26,7 +26,7 @@ MIB = 2**20
 _OF_MEMORY = (
     "worker: MemoryError: ",
     "worker: MemoryError: Unable to allocate 3.20 GiB for an array with shape (860, 1000000)",
-    "worker: killed by SIGABRT; its last words:\n  terminate called after throwing an instance of "
+    "worker: killed by SIGABRT; its last lines:\n  terminate called after throwing an instance of "
     "'std::bad_alloc'",
     "worker: JobError: step.onnx: ONNX Runtime refused the graph: bad allocation",
     "worker: RuntimeException: Non-zero status code returned while running Gemm node. Failed to "
@@ -37,13 +37,13 @@ _OF_MEMORY = (
     "worker: RuntimeException: CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0",
     "worker: RuntimeException: CUDNN_STATUS_ALLOC_FAILED",
     "worker: RuntimeError: can't start new thread",
-    "worker: ended with exit status 1; its last words:\n  OpenBLAS error: Memory allocation still "
+    "worker: ended with exit status 1; its last lines:\n  OpenBLAS error: Memory allocation still "
     "failed after 10 retries, giving up.",
     "OSError: [Errno 12] Cannot allocate memory",
 )
 _OF_OTHERS = (
     "worker: JobError: graph: no output is called 'loss'",
-    "worker: killed by SIGSEGV; it left no last words",
+    "worker: killed by SIGSEGV; it wrote no lines",
     "worker: CUDA failure 209: no kernel image is available for execution on the device",
     "worker: CUDA failure 222: the PTX was compiled with an unsupported toolchain",
     "worker: the held-out loss is nan",

@@ -45,7 +45,7 @@ def test_a_module_of_no_package_is_refused(tmp_path: Path) -> None:
 def test_another_runtime_than_the_demanded_one_is_refused() -> None:
     """Build and version both count."""
     require_runtime("onnxruntime==1.20.1", "onnxruntime==1.20.1")
-    with pytest.raises(CapabilityError, match="no figure of one runtime"):
+    with pytest.raises(CapabilityError, match="a result is stored only"):
         require_runtime("onnxruntime==1.20.1", "onnxruntime-gpu==1.20.1")
 
 

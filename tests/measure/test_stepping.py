@@ -97,10 +97,10 @@ def test_inference_serves_each_batch_in_turn(
     [
         ({"g": POOL[:, :3]}, {}, r"'g': expected float32 \[4\] for one step, got float32 \[3\]"),
         ({"g": POOL.astype("f8")}, {}, "expected float32"),
-        ({"g": POOL, "h": POOL}, {}, "no input of .* is called 'h'"),
+        ({"g": POOL, "h": POOL}, {}, "expected inputs of .*, got 'h'"),
         ({"g": POOL}, {"w": np.ones(5, "f4")}, r"'w': expected float32 \[4\]"),
         ({"g": POOL}, {}, "input 'lr' has no value"),
-        ({"g": POOL[:0]}, {"lr": np.float32(1)}, "expected pools of one size of at least 1"),
+        ({"g": POOL[:0]}, {"lr": np.float32(1)}, "expected pools of equal sizes, at least 1"),
         ({"g": np.float32(1)}, {}, "'g': expected float32"),
     ],
 )
@@ -158,10 +158,10 @@ def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
 @pytest.mark.parametrize(
     ("series", "words"),
     [
-        ({"rate": np.ones(3, "f4")}, r"series.npz: no input of .* is called 'rate'"),
+        ({"rate": np.ones(3, "f4")}, r"series.npz: expected inputs of .*, got 'rate'"),
         ({"lr": np.ones((3, 1), "f4")}, r"'lr': expected float32 \[\] for one step"),
-        ({"lr": np.ones(0, "f4")}, r"series: expected one length of at least 1, got \[0\]"),
-        ({"lr": np.ones(2, "f4"), "g": np.ones((3, 4), "f4")}, r"one length .*, got \[2, 3\]"),
+        ({"lr": np.ones(0, "f4")}, r"series: expected equal lengths of at least 1, got \[0\]"),
+        ({"lr": np.ones(2, "f4"), "g": np.ones((3, 4), "f4")}, r"equal lengths .*, got \[2, 3\]"),
     ],
 )
 def test_a_series_that_does_not_fit_is_refused(
@@ -191,7 +191,7 @@ def test_inference_carries_state_from_call_to_call(
     for _ in range(3):
         step()
     np.testing.assert_allclose(step.carried_values()["w"], POOL.sum(axis=0), rtol=1e-5)
-    with pytest.raises(JobError, match="no output that is not carried is called 'w_next'"):
+    with pytest.raises(JobError, match="expected an output 'w_next' that is not"):
         step.output("w_next")
 
 

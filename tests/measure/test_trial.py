@@ -108,7 +108,7 @@ def left_behind() -> list[psutil.Process]:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (signal.SIGKILL, "killed by SIGKILL, by someone"),
+        (signal.SIGKILL, "killed by SIGKILL, by another"),
         (signal.SIGSEGV, "killed by SIGSEGV"),
         (signal.SIGTERM, "killed by SIGTERM"),
     ],
@@ -128,8 +128,8 @@ def test_a_killed_worker_is_a_failed_trial(
     ("counts", "error", "words"),
     [
         ((3, 4), OutOfMemory, "by the system because memory ran out"),
-        ((3, 3), TrialFailed, "by someone: the system counted no kill for memory"),
-        ((None, None), OutOfMemory, "by someone or by the system because memory ran out"),
+        ((3, 3), TrialFailed, "by another program: the system counted no kill for memory"),
+        ((None, None), OutOfMemory, "by another program, or by the system because memory ran out"),
     ],
 )
 def test_the_kernels_count_tells_who_killed_a_worker(
@@ -161,7 +161,7 @@ def test_a_refused_job_fails_in_the_workers_words(counting: Job, tmp_path: Path)
 def test_an_output_that_the_graph_lacks_is_refused(counting: Job, tmp_path: Path) -> None:
     """A job that asks for an output of interest gets it or an error that names it."""
     job = counting.model_copy(update={"outputs": ("los",)})
-    with pytest.raises(TrialRefused, match=r"no output .* is called 'los', got loss"):
+    with pytest.raises(TrialRefused, match=r"expected an output 'los' .*, got loss"):
         run_trial(job, tmp_path, ignore)
 
 
@@ -228,9 +228,9 @@ def misbehave(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
     [
         ("print('garbage'); print('{'); print('{\"progress\": 1}')", "ended without a measure"),
         ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 999)", "ended without a meas"),
-        ("import sys; sys.exit('no such thing')", r"exit status 1; its last words:\n  no such"),
+        ("import sys; sys.exit('no such thing')", r"exit status 1; its last lines:\n  no such"),
         ("import sys; open(sys.argv[2], 'w').write('{')", "ended without a measurement"),
-        ("import os; os._exit(7)", "exit status 7; it left no last words"),
+        ("import os; os._exit(7)", "exit status 7; it wrote no lines"),
     ],
 )
 def test_a_worker_that_talks_nonsense_is_a_failed_trial(
@@ -249,7 +249,7 @@ def test_a_hanging_worker_is_ended(
     misbehave(monkeypatch, tmp_path, "import time; time.sleep(600)")
     monkeypatch.setattr(trial, "_SILENCE_SECONDS", 0.5)
     monkeypatch.setattr(trial, "_SILENCE_BUDGETS", 0)
-    with pytest.raises(TrialFailed, match="no sign of life"):
+    with pytest.raises(TrialFailed, match="no output"):
         run_trial(counting, tmp_path, ignore)
     assert not left_behind()
 
@@ -260,7 +260,7 @@ def test_a_stopped_worker_is_ended(
     """A worker that hangs in the middle of its samples (SIGSTOP) is ended after the limit."""
     monkeypatch.setattr(trial, "_SILENCE_SECONDS", 3)
     monkeypatch.setattr(trial, "_SILENCE_BUDGETS", 0)
-    with pytest.raises(TrialFailed, match="no sign of life for 3 s: taken for a hang and ended"):
+    with pytest.raises(TrialFailed, match="no output for 3 s: killed as hanging"):
         run_trial(
             counting.model_copy(update={"sampling": ENDLESS}),
             tmp_path,

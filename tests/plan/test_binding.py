@@ -105,8 +105,8 @@ def test_carried_state_is_what_the_spec_says() -> None:
     [
         ([("g", "h_after")], r"model net: \[\[carried\]\]: input 'g' is unknown; choices are x, h"),
         ([("h", "h_afte")], r"output 'h_afte' is unknown; .* did you mean 'h_after'\?"),
-        ([("h", "other")], r"one shape and type of 'h' and 'other', got \[3, 4\] and \[4\]"),
-        ([("x", "h_after")], r"one shape and type of 'x' and 'h_after'"),
+        ([("h", "other")], r"equal shapes and types of 'h' and 'other', got \[3, 4\] and \[4\]"),
+        ([("x", "h_after")], r"equal shapes and types of 'x' and 'h_after'"),
     ],
 )
 def test_state_that_cannot_be_carried_is_one_line(

@@ -228,7 +228,7 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"cuda": Cuda(graphs=True), "providers": ["cuda"]}, "a CUDA graph is of one batch size"),
+        ({"cuda": Cuda(graphs=True), "providers": ["cuda"]}, "a CUDA graph has one batch size"),
     ],
 )
 def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str) -> None:

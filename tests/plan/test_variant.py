@@ -62,7 +62,7 @@ def trial(precision: Precision, mode: Mode, provider: Provider, device: int = 0)
         ("bf16", "training", "cpu", "no bf16 kernel"),
         ("bf16", "inference", "cuda", None),
         ("int4", "training", "cpu", "inference"),
-        ("int4", "inference", "cpu", "int4 is of decoders"),
+        ("int4", "inference", "cpu", "int4 is for decoders"),
         ("tf32", "training", "cuda", None),
     ],
 )
@@ -116,4 +116,4 @@ def test_the_reason_says_what_else_there_is() -> None:
     assert "7.5 to 9.0, 12.0, got one of 7.0" in volta
     kepler = missing_kernels("onnxruntime-gpu==1.31.1", "3.7")
     assert kepler is not None
-    assert kepler.endswith("got one of 3.7: no package that a worker runs under has them")
+    assert kepler.endswith("got one of 3.7: no package that epochcost supports has them")

@@ -64,7 +64,7 @@ def test_files_of_earlier_versions_are_read(
     ("change", "said"),
     [
         ({"ceilings_version": 4}, "ceilings_version should be from 1 to 3, not 4"),
-        ({"ceilings": []}, "ceilings of a CPU should be there"),
+        ({"ceilings": []}, "ceilings of a CPU should not be empty"),
         ({"hardware": "other"}, "expected hardware 'local' in this folder, got 'other'"),
         ({"surplus": 1}, "got surplus"),
         ({"measured_at": "2026-11-21T00:00:00"}, "measured_at"),

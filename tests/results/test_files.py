@@ -148,7 +148,10 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(CapabilityError, match="another one in progress"), exclusive_lock(tmp_path):
+    with (
+        pytest.raises(CapabilityError, match="another run is in progress"),
+        exclusive_lock(tmp_path),
+    ):
         pass
     holder.kill()
     holder.wait()

@@ -72,7 +72,7 @@ def test_the_present_version_writes_its_history_file(make_result: MakeResult) ->
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "whole JSON document"),
+        (b"", "complete JSON document"),
         (b"\xff\xfe", "UTF-8"),
         (b"[]", "JSON object, got list"),
         (b"{}", "format_version from 1"),

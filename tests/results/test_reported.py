@@ -100,8 +100,8 @@ def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) ->
         ("reported_version", 2, "reported_version: Input should be 1"),
         ("terms", {"machines": 0}, "terms.machines: Input should be greater than 0"),
         ("terms", {"gpu_hour": "-1"}, "terms.gpu_hour: "),
-        ("terms", {"gpu_hour": "1", "price": "x"}, "gpu_hour should be there without price"),
-        ("model", "absent", "model: expected one whose spec has [decoder], got 'absent'"),
+        ("terms", {"gpu_hour": "1", "price": "x"}, "gpu_hour and price should not both"),
+        ("model", "absent", "model: expected a model whose spec has [decoder], got 'absent'"),
         ("source_digest", "0" * 16, "expected the name tiny-00000000-0.json"),
     ],
 )

@@ -90,10 +90,10 @@ def _rounds(minutes: int = 0, **changed: Any) -> Callable[[Document], None]:
 
 # By the name of a check, edits that it catches.
 CAUGHT: dict[str, tuple[Callable[[Document], None], str]] = {
-    "model": (_retrained(model="nobody"), "expected one whose spec has training, got 'nobody'"),
+    "model": (_retrained(model="nobody"), "expected a model whose spec has training, got 'nobody'"),
     "fingerprint": (_set("environment", "cpu", to="A Better CPU"), "fingerprint: expected"),
     "date": (_set("measurement", "started_at", to="2031-01-01T00:00:00Z"), "in the past"),
-    "turns": (_rounds(), "rounds: expected one after the other"),
+    "turns": (_rounds(), "rounds: expected no overlap"),
     "duration": (_samples(lambda one: [x * 1e3 for x in one]), "that were timed, got"),
     "phase": (_samples(lambda one: [x / 4 for x in one]), "as the sampling phase took"),
     "steps": (_set("measurement", "steps_taken", to=5), "steps_taken: expected at least"),
@@ -150,7 +150,10 @@ MALFORMED: dict[str, tuple[Callable[[Document], None], str]] = {
     "a newer format": (_set("format_version", to=99), "a newer epochcost wrote this"),
     "no format": (_set("format_version", to=None), "expected format_version"),
     "control characters": (_set("environment", "python", to="\x1b[2J"), "control characters"),
-    "nobody watched": (_set("measurement", "conditions", to=None), "conditions: expected how"),
+    "nobody watched": (
+        _set("measurement", "conditions", to=None),
+        "conditions: expected the duration",
+    ),
     "no memory": (_set("environment", "memory_bytes", to=None), "memory_bytes:"),
 }
 

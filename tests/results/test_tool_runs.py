@@ -25,7 +25,10 @@ from tool_exports import VLLM, write_export
         ({"mean_tpot_ms": 0.010352}, "a unit is wrong"),
         ({"num_prompts": 330}, "10 of 330 requests failed"),
         ({"failed": 7, "num_prompts": None}, "7 of 327 requests failed"),
-        ({"request_rate": 5.0}, "of 5 requests a second 2.92 were answered: the server was over"),
+        (
+            {"request_rate": 5.0},
+            "of 5 requests a second only 2.92 were answered: the server was over",
+        ),
     ],
 )
 def test_figures_that_do_not_fit_are_doubted(

@@ -115,9 +115,9 @@ def test_a_repeat_that_contradicts_itself_is_refused(changes: dict[str, Any], wo
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model": "none"}, "model: expected one whose spec has training, got 'none'"),
-        ({"model": "chinchilla"}, "model: expected one whose spec has training"),
-        ({"dataset": "none"}, "dataset: expected one with a spec, got 'none'"),
+        ({"model": "none"}, "model: expected a model whose spec has training, got 'none'"),
+        ({"model": "chinchilla"}, "model: expected a model whose spec has training"),
+        ({"dataset": "none"}, "dataset: expected a data set with a spec, got 'none'"),
         ({"hardware": "nowhere"}, "hardware: expected a machine with a spec, got 'nowhere'"),
         ({"provider": "cuda"}, "gpus: expected the GPU that was measured"),
         ({"measured_at": "2199-01-01T00:00:00Z"}, "measured_at"),

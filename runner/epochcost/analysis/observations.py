@@ -258,7 +258,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
-        agreement=agreement.words if agreement else None,
+        agreement=agreement.summary if agreement else None,
         vcpus=trial.vcpus,
         outliers=statistics.outliers,
     )

@@ -1,1 +1,1 @@
-"""Trials to stored results on this machine: build, measure, store, resume."""
+"""Build, measure, store and resume trials on this machine."""

@@ -31,7 +31,7 @@ class Scheduled:
 class Started:
     """The trial is being built: visit ``number`` of ``total``, from 1 and with skipped visits.
 
-    ``round`` of ``rounds`` counts the trial's own visits.
+    ``round`` of ``rounds`` counts the visits of this trial.
     """
 
     trial: Trial
@@ -51,7 +51,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class RoundStored:
-    """A round of the trial is measured and stored with the earlier rounds; more follow."""
+    """A round of the trial is measured and stored with the earlier rounds; more rounds follow."""
 
     trial: Trial
     result: Result
@@ -77,7 +77,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The trial failed, and only its first ``rounds_kept`` rounds have results; the run goes on."""
+    """The trial failed, and only its first ``rounds_kept`` rounds are stored; the run continues."""
 
     trial: Trial
     error: EpochcostError
@@ -115,11 +115,12 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run and the place of its results, which are measured as ``hardware``.
+    """The plan of a run and the folder of its results, which are measured as ``hardware``.
 
-    ``resume`` keeps the results of this very host and does the rest. Each trial of a sweep may take
-    ``memory_bytes`` of this host, None: all that is available. ``patience_seconds`` may be spent
-    beyond the plan: to wait for other programs, and to repeat trials that are not precise.
+    ``resume`` keeps the results of this very host and measures the rest. Each trial of a sweep may
+    take ``memory_bytes`` of this host, None: all that is available. The run may take
+    ``patience_seconds`` longer than planned, to wait for other programs and to repeat trials that
+    are not precise.
     """
 
     catalogue: Catalogue
@@ -135,7 +136,7 @@ class Assignment:
 class RunContext:
     """An assignment on the host ``fingerprint``, and the listener to its events.
 
-    A trial may take ``memory_bytes`` of the host; None: no bound.
+    A trial may take ``memory_bytes`` of the host; None: no limit.
     """
 
     assignment: Assignment
@@ -155,7 +156,7 @@ class RunContext:
         return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
-        """Number of rounds that need not be measured again; a foreign file is refused later."""
+        """Number of rounds that need not be measured again."""
         if not self.assignment.resume:
             return 0
         with contextlib.suppress(ResultError):

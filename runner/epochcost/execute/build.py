@@ -1,8 +1,7 @@
-"""A worker's job of a trial: the graph to time and the data to feed it, as files in a folder.
+"""Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
 Owns the files of steps; ``loads`` owns those of a load, ``requests`` those of requests. Nothing is
-executed here. How a graph gets its precision is in ``job_files``, how it is differentiated in
-``step``, what the data look like in ``train``.
+executed here. ``job_files`` applies precisions, ``step`` differentiates, ``train`` makes data.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ from onnxstep.graphs.loading import load_model
 def build_job(
     trial: Trial, model: Model, graph_path: Path, folder: Path, room_bytes: int | None = None
 ) -> Job:
-    """Write what a trial needs into ``folder`` and return the job that names it.
+    """Write the files of a trial into ``folder`` and return the job that names them.
 
     Raises MemoryError if its batches do not fit in ``room_bytes``; ModelError if the graph cannot
-    be read, bound or differentiated, does not fit the spec, or is not the file that the trial was
-    planned for; CapabilityError if the trial has to be pinned and cannot be, or its engine is not
-    prepared.
+    be read, bound or differentiated, does not fit the spec, or has changed since the trial was
+    planned; CapabilityError if the trial must be pinned and cannot be, or its engine is not
+    installed.
     """
-    # A second thread of BLAS would wait in a loop between the small products that draw the data, on
-    # the CPU on which a worker may be loading its libraries.
+    # Between the small products that draw the data, a second BLAS thread would busily wait on the
+    # CPU on which a worker may be loading its libraries.
     with threadpool_limits(1, user_api="blas"):
         graph = _planned_graph(trial, graph_path)
         match trial.work:

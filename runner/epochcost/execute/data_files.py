@@ -17,13 +17,13 @@ from epochcost.train.datasets import data_path, read_file, verify
 
 _CHUNK_BYTES = 2**18
 _SILENCE_SECONDS = 60
-# A server that packs what it sends would change the hash of the file.
+# A compressed transfer would change the hash of the file.
 _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in its place, with its SHA-256 and its origin."""
+    """A checked file in the folder of the data set, with its SHA-256 and its origin."""
 
     declared: DataFile
     path: Path
@@ -34,11 +34,11 @@ class PlacedFile:
 def fetch_files(
     dataset: Dataset, folder: Path, bar_of: Callable[[str], Any]
 ) -> Iterator[PlacedFile]:
-    """Download each file of a data set that is not in its place.
+    """Download each file of a data set that is not in ``folder``.
 
-    ``bar_of`` makes a file's progress bar, as pooch demands it: a total, update, reset and close.
-    Raises InputError if a file has no address or is not as its spec says, and CapabilityError if
-    it cannot be downloaded.
+    ``bar_of`` makes a file's progress bar, as pooch requires it: a total, update, reset and close.
+    Raises InputError if a file has no address or contradicts its spec, and CapabilityError if it
+    cannot be downloaded.
     """
     data = _declared_files(dataset)
     for file in data.files:
@@ -46,7 +46,7 @@ def fetch_files(
             home = "" if dataset.address is None else f" (its home is {dataset.address})"
             raise InputError(
                 f"data set {dataset.id}: expected an address of {file.name} in its spec, found "
-                f"none{home}: where you have it, `epochcost data import {dataset.id} PATH`"
+                f"none{home}: if you have it, `epochcost data import {dataset.id} PATH`"
             )
     for file in data.files:
         path = data_path(dataset, file, folder)
@@ -63,10 +63,10 @@ def fetch_files(
 
 
 def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFile, ...]:
-    """Copy a file, or a folder's files that the data set names, into place.
+    """Copy a file, or a folder's files that the data set names, to the data set's folder.
 
-    Raises InputError if none is there or a file is not as the spec says, and CapabilityError if
-    the folder takes no files.
+    Raises InputError if there is none or a file contradicts the spec, and CapabilityError if the
+    folder cannot be written.
     """
     data = _declared_files(dataset)
     matches = _matching_files(dataset.id, data, source)
@@ -102,8 +102,8 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path, bar: Any) -> None:
-    """Download a file to its place; a hash that is not the spec's leaves what was there."""
-    assert file.address is not None, "fetch_files looks for addresses first"
+    """Download a file to its place; a file with a wrong hash replaces nothing."""
+    assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
         progressbar=bar, chunk_size=_CHUNK_BYTES, timeout=_SILENCE_SECONDS, headers=_HEADERS
@@ -121,7 +121,7 @@ def _download(file: DataFile, path: Path, bar: Any) -> None:
 
 
 def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
-    """Check a downloaded file, and remove it if it is not as its spec says."""
+    """Check a downloaded file, and remove it if it contradicts its spec."""
     try:
         return _check(path, file, form)
     except InputError as error:
@@ -130,7 +130,7 @@ def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _check(path: Path, file: DataFile, form: DataFormat) -> str:
-    """SHA-256 of a file that is as its spec says; without a hash in the spec it is read, too."""
+    """SHA-256 of a file that fits its spec; without a hash there, the file is read to check it."""
     sha256 = verify(path, file)
     if file.sha256 is None:
         for part in file.by_part():
@@ -139,7 +139,7 @@ def _check(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The data set's file that a path names, or those that a folder has."""
+    """The data set's files that a path names: itself, or those in the folder."""
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:
@@ -147,7 +147,7 @@ def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile
         got = "a folder without them" if source.is_dir() else source.name
         raise InputError(
             f"{source}: expected files of {name}, named {names}, got "
-            f"{got if source.exists() else 'nothing'}: rename one that is as its publisher "
-            "offers it, without unpacking it"
+            f"{got if source.exists() else 'nothing'}: give a file its publisher's name, and do "
+            "not unpack it"
         )
     return matches

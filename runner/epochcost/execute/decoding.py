@@ -1,6 +1,6 @@
 """The size of a decoder, from its graph and its form: operations and bytes of each token, memory.
 
-Counted at one length of prompt and cache; weights that are only looked up are not read whole.
+Counted at one length of prompt and cache; a lookup reads only a row of its table.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
-    """The demand of a token in fp32; ``length`` tokens are in the prompt or the cache.
+    """The demand of a token in fp32 with ``length`` tokens in the prompt or the cache.
 
-    ``read_bytes`` are the weights that a step reads for one sequence, ``idle_bytes`` those of
-    experts that its token does not choose, ``looked_up_bytes`` those of tables of which it reads a
-    row. ``chosen_share`` of the experts work for a token.
+    ``read_bytes`` are the weights that a step reads for one sequence. ``idle_bytes`` are the
+    weights of experts that its token does not choose, ``looked_up_bytes`` those of lookup tables,
+    of which it reads a row. ``chosen_share`` is the share of the experts that work for a token.
     """
 
     model: str
@@ -45,7 +45,7 @@ class DecoderSize:
     def decode_bytes(self, sequences: int, length: int, *, int4: bool = False) -> int:
         """Least bytes that a step of decoding moves: weights once, the cache of each sequence.
 
-        Experts count if any sequence chooses them, as if each chose at random.
+        The weights of an expert count if any sequence chooses it, as if each chose at random.
         """
         idle = self.idle_bytes * (1 - (1 - self.chosen_share) ** (sequences - 1))
         share = BYTES_PER_WEIGHT / _FLOAT_BYTES if int4 else 1.0
@@ -53,13 +53,13 @@ class DecoderSize:
         return math.ceil(weights + sequences * length * self.cache_bytes_per_token)
 
     def memory_bytes(self, sequences: int, length: int) -> int:
-        """Estimate a process's memory: weights as they were drawn and as kernels read them."""
+        """Estimate a process's memory; weights count twice, as drawn and as kernels read them."""
         weights = 2 * (self.read_bytes + self.idle_bytes) + self.looked_up_bytes
         return PROCESS_BYTES + weights + sequences * length * self.cache_bytes_per_token
 
 
 def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
-    """Count a decoder at the first prompt that its spec measures.
+    """Count a decoder at the first prompt length of its spec.
 
     Raises ModelError if the model is no decoder, or spec and graph do not fit each other.
     """
@@ -87,7 +87,7 @@ def decoder_size(model: Model, graph: onnx.ModelProto) -> DecoderSize:
 
 
 def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """Numbers that a step reads whole, and numbers in tables of which it reads rows.
+    """Count the numbers that a step reads whole, and those in lookup tables.
 
     A table that the step also multiplies with counts as both.
     """
@@ -102,7 +102,7 @@ def _weights(graph: onnx.ModelProto) -> tuple[int, int]:
 
 
 def _experts(graph: onnx.ModelProto) -> tuple[int, float]:
-    """Numbers that all experts hold, and the share of the experts that a token chooses."""
+    """The number of weights of all experts, and the share of the experts that a token chooses."""
     sizes = {tensor.name: tensor.shape for tensor in parameters(graph)}
     mixtures = [node for node in graph.graph.node if node.op_type == "MoE"]
     numbers = sum(math.prod(sizes[name]) for node in mixtures for name in expert_weights(node))

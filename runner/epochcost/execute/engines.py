@@ -1,11 +1,10 @@
-"""The environments of engines that serve language models: made with pip, found by their content.
+"""The environments of engines that serve language models: made with pip, named by their content.
 
-An engine brings the runtime's package for CPUs, which would replace the package for GPUs, so it
-gets a separate virtual environment in the user's cache. ``venv`` and ``pip`` of this interpreter
-make it, pip with the index that the user configured. It is made next to its place, tested, and
-then moved there in one step: a reader sees a whole environment or none, and two makers do not
-disturb each other. The folder's name has a digest of the engine, the Python and the versions of
-the worker's packages.
+An engine needs the runtime's package for CPUs, which would replace the package for GPUs, so it
+gets a separate virtual environment in the user's cache, made by ``venv`` and ``pip`` of this
+interpreter with the index that the user configured. It is made in a temporary folder, tested, and
+renamed: a reader sees a whole environment or none, and two processes do not disturb each other. The
+folder's name has a digest of the engine, the Python and the versions of the worker's packages.
 """
 
 from __future__ import annotations
@@ -87,13 +86,13 @@ def find_environment(engine: str) -> Path | None:
 
 
 def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
-    """The engines that studies name, each once."""
+    """The engines that studies name, without duplicates."""
     named = (study.requests.engine for study in studies if study.requests is not None)
     return tuple(dict.fromkeys(named))
 
 
 def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
-    """The engines of studies that are not prepared, with what to do."""
+    """The engines of studies that are not installed, with a remedy each."""
     return {
         engine: _not_prepared(engine)
         for engine in engines_of(studies)
@@ -102,13 +101,13 @@ def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
 
 
 def _not_prepared(engine: str) -> str:
-    return f"{engine} is not prepared; it is fetched by `epochcost engine {engine}`"
+    return f"{engine} is not installed: `epochcost engine {engine}` installs it"
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The interpreter of a trial's engine; None for a trial without one.
+    """The interpreter of a trial's engine; None for a trial without an engine.
 
-    Raises CapabilityError if the engine is not prepared.
+    Raises CapabilityError if the engine is not installed.
     """
     if not isinstance(trial.work, Requests):
         return None
@@ -125,9 +124,9 @@ def install_engine(engine: str, say: Say) -> Path:
     """
     present = find_environment(engine)
     if present is not None:
-        say(f"{engine}: is there")
+        say(f"{engine}: already installed")
         return present
-    say(f"{engine}: fetching {', '.join(requirements(engine))} and what they need")
+    say(f"{engine}: fetching {', '.join(requirements(engine))} and their dependencies")
     with workplace(environments_folder(), _MAKING) as folder:
         environment = folder / "environment"
         _create(environment, engine)
@@ -145,7 +144,7 @@ def install_engine(engine: str, say: Say) -> Path:
 
 
 def _create(environment: Path, engine: str) -> None:
-    # -I here and below: neither PYTHONPATH nor the user's own packages belong into it.
+    # -I here and below: without PYTHONPATH and the user's packages.
     completed = _run([sys.executable, "-I", "-m", "venv", str(environment)])
     if completed.returncode != 0:
         raise CapabilityError(
@@ -162,14 +161,14 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
     if completed.returncode != 0:
         wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
         raise CapabilityError(
-            f"{engine}: expected this package and what a worker needs from pip's index, got"
-            f"{_last_lines(completed)}\nNothing was kept. Is the network there (`pip config list` "
-            f"names the index), and has {engine} a wheel for {wheel}? Then run the command again"
+            f"{engine}: expected this package and those of a worker from pip's index, got"
+            f"{_last_lines(completed)}\nNothing was installed. Check the network and the index "
+            f"(`pip config list`), and that {engine} has a wheel for {wheel}; then run it again"
         )
 
 
 def _constraints() -> Iterator[str]:
-    """Pins of all packages installed here, so that dependencies are the same there."""
+    """Pins of all packages installed here, so that the environment has the same dependencies."""
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:
@@ -177,14 +176,14 @@ def _constraints() -> Iterator[str]:
 
 
 def _ask(environment: Path, engine: str) -> Software:
-    """Software that the new environment runs; raises CapabilityError if it is not the engine."""
+    """The software of the new environment; raises CapabilityError if the engine does not load."""
     completed = run_module(python_of(environment), "epochcost.measure.probe", "engine")
     try:
         software = Software.model_validate_json(completed.stdout)
     except ValidationError:
         raise CapabilityError(
             f"{engine}: expected an engine that works with the packages installed here, got"
-            f"{_last_lines(completed)}\nNothing was kept. Another release may work"
+            f"{_last_lines(completed)}\nNothing was installed. Another release may work"
         ) from None
     require_runtime(engine, software.runtime)
     return software

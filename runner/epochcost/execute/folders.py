@@ -1,7 +1,7 @@
 """The folders of a run: for temporary files, and for caches that may be deleted at any time.
 
 Each results folder has one folder for temporary files. A killed run cannot remove it; the next run
-on the same results does, and the lock on the results makes that safe.
+on the same results does, under the lock on the results.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from epochcost.errors import CapabilityError
 
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
-    """Give an empty folder, private to this user, while the lock on ``results`` is held."""
+    """Make an empty folder, private to this user; needs the lock on ``results``."""
     folder = remove_scratch(results)
     try:
-        # Fails where another user holds the name or it is a link: nothing foreign is written to.
+        # Fails if another user owns the name or it is a link, so that we write to nothing foreign.
         folder.mkdir(mode=0o700)
     except OSError as error:
         raise CapabilityError(
@@ -36,7 +36,7 @@ def scratch_folder(results: Path) -> Iterator[Path]:
 
 
 def remove_scratch(results: Path) -> Path:
-    """Remove what a killed run left, while the lock on ``results`` is held; returns its path."""
+    """Remove a killed run's temporary folder; returns its path. Needs the lock on ``results``."""
     name = hashlib.sha256(os.fsencode(results.resolve())).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -44,7 +44,7 @@ def remove_scratch(results: Path) -> Path:
 
 
 def optional_cache_folder(name: str) -> Path | None:
-    """The folder of ``cache_folder``; None if there is no home."""
+    """The folder of ``cache_folder``; None if the user has no home."""
     try:
         return cache_folder(name)
     except RuntimeError:
@@ -54,8 +54,8 @@ def optional_cache_folder(name: str) -> Path | None:
 def cache_folder(name: str) -> Path:
     """A folder below $XDG_CACHE_HOME, else ~/.cache; it need not exist.
 
-    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError if there is
-    no home.
+    The XDG Base Directory Specification takes absolute paths only. Raises RuntimeError if the user
+    has no home.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name

@@ -46,7 +46,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters that a graph stores; None if it is weightless: its worker draws them."""
+    """Write the parameters that a graph stores; None without: the worker draws them."""
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
     if not stored:
@@ -56,7 +56,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """Write an .npz and return its path; ``numpy.savez`` trips over a member called ``file``."""
+    """Write an .npz and return its path; ``numpy.savez`` allows no member called ``file``."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -72,7 +72,7 @@ def graph_in_precision(
 ) -> Path:
     """The file of an inference graph in the trial's precision.
 
-    ``graph`` is bound and in fp32, ``plain`` its file; the rewritten graph goes into the same
+    ``graph`` is bound and in fp32, ``plain`` its file; the rewritten graph is written to the same
     folder. ``cache`` maps the inputs of a decoder's cache to their outputs. Raises ModelError if
     the graph cannot be rewritten.
     """
@@ -95,17 +95,17 @@ def graph_in_precision(
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """Reason why a decoder with stored weights has no trial in this precision; None if it has."""
+    """Reason why a decoder with stored weights cannot run in this precision; None if it can."""
     if stored_bits(graph) and precision != "int4":
         return (
-            f"its file stores weights of 4 bits, and not in {precision}: name int4 in the study's "
-            "precisions, and for others build it with -p fp32"
+            f"its file stores weights of 4 bits, not in {precision}: choose int4 in the study's "
+            "precisions, or build it with -p fp32 for others"
         )
     drawn = precision == "int4" and not stored_bits(graph)
     if drawn and listed_parameters(graph) is None:
         return (
-            f"its file stores weights in fp32, and {precision} draws them: make the file "
-            "weightless by `epochcost weightless`, or build it with -p int4"
+            f"its file stores weights in fp32, but {precision} needs weights drawn at random: make "
+            "the file weightless by `epochcost weightless`, or build it with -p int4"
         )
     return None
 
@@ -115,8 +115,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The same work in fp32, to compare the trial with; None if the trial is in fp32.
 
-    Weights of few bits become the numbers of their codes. A decoder's reference runs on the CPU:
-    CUDA's attention with a cache has no kernel of fp32.
+    Weights of few bits become the numbers that they encode. A decoder's reference runs on the CPU:
+    CUDA's attention with a cache has no fp32 kernel.
     """
     if trial.precision == "fp32":
         return None

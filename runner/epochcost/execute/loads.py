@@ -25,7 +25,7 @@ from epochcost.specs.model import Model
 from epochcost.train.batches import POOL_BYTES, TRAINING_STREAM, example_fields
 from epochcost.train.teacher import Teacher
 
-# As many as MLPerf keeps of ImageNet for ResNet-50 (loadgen/mlperf.conf), or what fits in the pool.
+# As MLPerf for ResNet-50 (loadgen/mlperf.conf); the size of the pool may allow fewer.
 _MOST_EXAMPLES = 1024
 _FEWEST_EXAMPLES = 8
 
@@ -66,5 +66,5 @@ def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) 
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:
-    """Batch sizes that get a graph each: the powers of two below ``largest``, and ``largest``."""
+    """Batch sizes with a graph each: the powers of two below ``largest``, and ``largest``."""
     return (*(2**power for power in range(largest.bit_length()) if 2**power < largest), largest)

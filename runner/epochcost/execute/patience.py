@@ -1,4 +1,4 @@
-"""Patience of a run: waits while others use the machine, and more rounds of imprecise trials.
+"""Patience of a run: wait while others use the machine, and repeat imprecise trials.
 
 Both spend the seconds that a run may take beyond its plan. Disturbances are read from the system's
 counters before a round begins.
@@ -22,7 +22,7 @@ Look = Callable[[], HostChange]
 
 
 def look_at_host() -> HostChange:
-    """Measure for a second how much of this machine other programs and the hypervisor take."""
+    """Measure for a second the CPU time that other programs and the hypervisor take."""
     processes = own_processes()
     before = read_host(processes)
     time.sleep(_LOOK_SECONDS)
@@ -30,7 +30,7 @@ def look_at_host() -> HostChange:
 
 
 def disturbance(change: HostChange, cpus: int) -> str | None:
-    """Description of who takes CPU time from a trial that would begin now; None if nobody does."""
+    """A phrase for the CPU time that other programs or the hypervisor take; None if negligible."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
@@ -40,7 +40,7 @@ def disturbance(change: HostChange, cpus: int) -> str | None:
 
 
 class Patience:
-    """The seconds left beyond the plan, on a machine with ``cpus`` CPUs."""
+    """The remaining seconds beyond the plan, on a machine with ``cpus`` CPUs."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Patience:
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
         """Return when the machine is calm, or patience ends.
 
-        ``on_wait`` gets the reason of each wait and the seconds that are left for it.
+        ``on_wait`` gets the reason of each wait and the remaining seconds.
         """
         while self.left_seconds > 0:
             begun = self._clock()
@@ -71,7 +71,7 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """Visits for one more round of the least precise trial each, while patience lasts.
+        """Visits for a further round of the least precise trial each, while patience lasts.
 
         ``measured`` gives the current results of all trials; ``rounds`` has the planned number of
         rounds by trial. Trials take turns, so that their rounds are spread over time.

@@ -1,7 +1,7 @@
-"""The plan of a run on this machine: the trials of the studies that it can do.
+"""Plan a run on this machine: the trials of the studies that it can measure.
 
 Trials that need more memory than the machine has are left out, and so is CUDA if the GPU that an
-option or the study names cannot be used. ``sizing`` counts the memory; a model that cannot be
+option or the study names cannot be used. ``sizing`` counts the memory. A model that cannot be
 counted stays in the plan, and its trial reports the error.
 """
 
@@ -68,7 +68,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """Compute capability of the GPU at hand; of the declared chip if no GPU is shown."""
+    """Compute capability of this machine's GPU, else of the declared chip."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -77,9 +77,9 @@ def _capability(machine: Hardware, device: int) -> str | None:
 
 
 def require_device(device: int | None) -> None:
-    """Raise CapabilityError if CUDA shows GPUs, and none of the number ``device``.
+    """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``.
 
-    If the driver's library shows no GPU, the trial itself reports the error.
+    If the driver's library shows no GPU, the trial reports the error.
     """
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
@@ -100,7 +100,7 @@ def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ..
 
 
 def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
-    """Each GPU by its number, name and memory, such as ``GPU 0: NVIDIA H100, 80.0 GiB``."""
+    """Number, name and memory of each GPU, such as ``GPU 0: NVIDIA H100, 80.0 GiB``."""
     return [
         f"GPU {number}: {gpu.name or 'of unknown name'}"
         + ("" if gpu.memory_bytes is None else f", {memory(gpu.memory_bytes)}")
@@ -108,13 +108,13 @@ def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     ]
 
 
-# Memory as a multiple of that in fp32: the trial's own numbers, and those of the fp32 graph that
-# every other precision is compared with. For int4: peaks of three decoders were 0.48 to 0.68 of
-# their peaks in fp32.
+# Memory as a multiple of that in fp32: the trial's numbers, and those of the fp32 graph that every
+# other precision is compared with. For int4: peaks of three decoders were 0.48 to 0.68 of their
+# peaks in fp32.
 _TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
     {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int4": 0.65}
 )
-# A GPU holds weights as they were fed and as kernels read them; fp32 weights stay with the host.
+# A GPU holds weights twice, as fed and as kernels read them; fp32 weights stay on the host.
 _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
     {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
 )
@@ -123,7 +123,7 @@ _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
     """The memory that a trial may take of this machine, by provider; no entry: unknown.
 
-    For CUDA the memory of the smallest GPU of ``devices``.
+    For CUDA, the memory of the smallest GPU of ``devices``.
     """
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
@@ -134,7 +134,7 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
 
 
 def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without the trials that need more memory than there is."""
+    """The plan without trials that need more memory than the machine has."""
     room = room_bytes({trial.session.device for trial in plan.trials if trial.provider == "cuda"})
     return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
 
@@ -142,7 +142,7 @@ def without_oversized(catalogue: Catalogue, plan: Plan) -> Plan:
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """The id and bytes of each trial; if the largest batch fits, no smaller batch is counted."""
+    """The id and bytes of each trial; smaller batches than one that fits are not counted."""
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
@@ -189,11 +189,11 @@ def _memory_bytes(
 
 
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
-    """The trials that a run on this machine does, without those that need too much memory.
+    """The trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError for an unknown study, model or machine, for a machine that this one cannot
-    be, and for models that no chosen study measures; CapabilityError if CUDA or a GPU is requested
-    by name and cannot be used.
+    Raises InputError for an unknown study, model or machine, for a machine that contradicts this
+    one, and for models that no chosen study measures; CapabilityError if the user requested CUDA
+    or a GPU that cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -222,7 +222,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 
 
 def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """Reasons by model why its file, or a file of its tensors, cannot be read."""
+    """Reasons by model why its file or a file of its tensors cannot be read."""
     reasons: dict[str, LeftOut] = {}
     for name in names:
         model = catalogue.models[name]
@@ -237,7 +237,7 @@ def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut
 
 
 def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """A misfit of a model's spec with the file and line of its key."""
+    """A mismatch of a model's spec, with the file and line of its key."""
     path = catalogue.files.get(f"models/{name}")
     if path is None:
         return f"model {name}: {misfit}"
@@ -268,8 +268,8 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     for name in request.models:
         if not any(catalogue.model(name).id in study.models for study in studies):
             raise InputError(
-                f"--model {name}: expected a model of the studies {', '.join(names)}, got one that "
-                "none of them measures: name it in a study, or choose another"
+                f"--model {name}: expected a model of the studies {', '.join(names)}: add it to a "
+                "study, or choose another model"
             )
     changes: dict[str, Any] = {"vcpus": request.vcpus} if request.vcpus else {}
     if (size := request.batch_size) is not None:
@@ -279,7 +279,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """Reason by study why CUDA cannot be used; raises CapabilityError if no requested one can."""
+    """Reason by study why CUDA cannot be used; raises CapabilityError if requested in vain."""
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:
         return [None] * len(studies)

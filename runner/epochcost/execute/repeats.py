@@ -1,6 +1,6 @@
-"""A training's repeats by seed: each is continued or begun, and stored when it is done.
+"""A training's repeats by seed: each is continued or started, and stored when it ends.
 
-``training`` does a repeat; a training on a host has one record of all its repeats.
+``training`` runs a repeat; a training on a host has one record of all its repeats.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from epochcost.specs.hardware import Hardware
 
 @dataclass(frozen=True)
 class Follower:
-    """Callbacks at the begin, the steps and the end of each repeat, and the request to stop.
+    """Callbacks for the start, the steps and the end of each repeat, and the request to stop.
 
-    ``ended`` also gets whether the repeat was stored before.
+    ``ended`` also gets whether the repeat was already stored.
     """
 
     begun: Callable[[int], None]
@@ -38,7 +38,7 @@ class Follower:
 class RepeatsRequest:
     """Seeds of a training's repeats, and the folders of states and results.
 
-    ``anew`` repeats seeds whose results or states are stored.
+    ``anew`` also repeats seeds whose results or states are stored.
     """
 
     prepared: PreparedTraining
@@ -59,10 +59,10 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Do the repeats that are not stored yet and return the record; None if no repeat ended.
+    """Run the repeats that are not stored yet and return the record; None if no repeat ended.
 
-    Each is stored when it is done and stays if a later one fails. Raises as ``run_repeat`` does,
-    and CapabilityError if results cannot be written.
+    Each is stored when it ends, and stays if a later one fails. Raises as ``run_repeat`` does, and
+    CapabilityError if results cannot be written.
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id

@@ -1,7 +1,8 @@
 """The files of a trial whose decoder answers requests: its graph for all lengths, and prompts.
 
-Prompts are tokens drawn evenly from the vocabulary, with lengths from the study's distributions: a
-language model's time does not depend on their meaning. ``measure`` sends and answers the requests.
+Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions:
+a language model's time does not depend on their meaning. ``measure`` sends and answers the
+requests.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from epochcost.specs.decoder import SCORES, TOKENS
 from epochcost.specs.model import Model
 from epochcost.specs.requests import Lengths
 
-# Enough that no order of them is a pattern, and small compared with any model.
+# Enough to avoid patterns, and small compared with any model.
 PROMPTS = 512
 _Z90 = NormalDist().inv_cdf(0.9)
 
@@ -52,7 +53,7 @@ def request_files(
 
 
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
-    """Prompts and lengths, see ``request_files``; the same for the same seed."""
+    """Prompts and lengths, see ``request_files``; equal for equal seeds."""
     draw = np.random.default_rng(seed)
     prompt_tokens, answer_tokens = (
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)

@@ -1,8 +1,8 @@
-"""Trials to stored results: build, measure and store one trial after the other.
+"""Build, measure and store one trial after the other.
 
-A trial that fails is an outcome, not an error, and does not stop the others. A disk that takes no
-more results stops the run, since no later trial could be stored. A sweep visits ever larger
-batches, chosen by its results. Each round is stored before the next begins.
+A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
+run, since no later trial could be stored. A sweep visits ever larger batches, chosen by its
+results. Each round is stored before the next begins.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Do every trial and return the outcomes in the order of the assignment.
+    """Run every trial and return the outcomes in the order of the assignment.
 
-    The trials of sweeps follow, without the sizes that ran out of memory. Raises CapabilityError
+    The trials of sweeps come last, without the sizes that ran out of memory. Raises CapabilityError
     before the first trial if results cannot be written or another run is writing them, and later
     if the disk is full; results stored by then are kept.
     """
@@ -84,7 +84,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
     """The outcome of each trial by id, in their order; a failed trial is not visited again.
 
-    Sweeps come first; later rounds visit their trials again, like all others.
+    Sweeps come first; later rounds visit their trials like all others.
     """
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
@@ -124,7 +124,7 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Do a sweep's first round, store its end, and return the trials that ran.
+    """Run a sweep's first round, store its end, and return the trials that ran.
 
     Adds to ``outcomes`` the trials that are finished, and a failure that ended the sweep.
     """
@@ -154,7 +154,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round of a size, unless the resumed run has stored it."""
+    """Measure the first round of a size, unless it is already stored and the run resumed."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -168,7 +168,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     """Measure a round of a trial and store it; raises CapabilityError if the disk is full."""
     earlier: Result | None = None
     try:
-        # Earlier rounds of this run count, and those of an earlier run if this one resumes it.
+        # Earlier rounds of this run count, and those of an earlier run if it is resumed.
         stored = run.stored(visit.trial)
         earlier = stored if run.assignment.resume or visit.number > 1 else None
         if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
@@ -176,10 +176,10 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
         result = _measure_round(run, visit, earlier)
     except EpochcostError as error:
         return Failed(visit.trial, error, _rounds_in(earlier))
-    except MemoryError as error:  # while making batches; a worker's comes as OutOfMemory
+    except MemoryError as error:  # while making batches; a worker raises OutOfMemory
         message = f"the trial's graph and batches: expected memory, got MemoryError: {error}"
         return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
-    except Exception as error:  # our mistake in one trial must not cost the others
+    except Exception as error:  # a bug in one trial must not cost the others
         return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
     path = run.assignment.store.write(result)
     if not visit.last:
@@ -192,7 +192,7 @@ def _rounds_in(earlier: Result | None) -> int:
 
 
 def _unexpected(error: Exception) -> TrialFailed:
-    """The error of a mistake of ours, with the innermost line of our code in its traceback."""
+    """The error for a bug, with the innermost line of our code in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next(
         frame
@@ -252,7 +252,7 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """The job with one round's part of the trial's budget and precision."""
+    """The job with a round's share of the trial's budget and precision."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded
@@ -262,7 +262,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
         "most_samples": max(visit.minimum_samples, MOST_SAMPLES // visit.rounds),
         "budget_seconds": float(visit.expected_seconds),
     }
-    # The first round has compared the same graph, weights and batches with fp32.
+    # The first round has already compared outputs with fp32.
     compared = earlier is not None and earlier.measurement.agreement is not None
     return bounded.model_copy(
         update={
@@ -275,7 +275,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
 def _with_software(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """The environment with the worker's software in place of this program's."""
+    """The environment with the worker's software instead of this program's."""
     if measurement.software is None:
         return environment, measurement
     return (
@@ -285,7 +285,7 @@ def _with_software(
 
 
 def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the files that declare the model and the machine; no entry: no file."""
+    """SHA-256 of the spec files of model and machine; no entry without a file."""
     files = assignment.catalogue.files
     named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
     return {

@@ -1,7 +1,7 @@
-"""The sizes of models: counted side by side on the machine's cores, and cached for the user.
+"""The sizes of models: counted in parallel on the machine's cores, and cached for the user.
 
-A cached size has all its causes as its key: the bytes of the graph, the spec's part about the
-work, and all code of this package and of onnxstep. ``sizing`` counts a size.
+The cache's key has everything that decides a size: the bytes of the graph, the spec's part about
+the work, and all code of this package and of onnxstep. ``sizing`` counts a size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A model with its ONNX file, batch sizes by mode and a provider, to be counted."""
+    """A model with its ONNX file, batch sizes by mode and a provider."""
 
     model: Model
     graph: Path
@@ -70,31 +70,31 @@ def cached_size(query: SizeQuery) -> ModelSize:
 def count_size(query: SizeQuery) -> ModelSize:
     """Count a size.
 
-    Raises ModelError if the graph cannot be read, and CapabilityError if the memory does not
-    suffice to build the step.
+    Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small
+    to build the step.
     """
     try:
         graph = separated(load_model(query.graph))
         return size_of(query.model, graph, query.batch_sizes, query.provider)
     except (MemoryError, RecursionError) as error:
         raise CapabilityError(
-            f"{query.graph}: counting it takes more than this machine has ({error!r})"
+            f"{query.graph}: counting it takes more memory than this machine has ({error!r})"
         ) from None
 
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
-    """The cached size; None if there is none, or it cannot be read."""
+    """The cached size; None if it is missing or cannot be read."""
     key = _key(query)
     return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Cache a size, if there is a folder for it."""
+    """Cache a size if there is a cache folder."""
     _KEPT.write(optional_cache_folder("sizes"), _key(query), size)
 
 
 def _key(query: SizeQuery) -> object:
-    """All causes of a size except the code; None if the graph cannot be read."""
+    """Everything that decides a size except the code; None if the graph cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):
@@ -109,7 +109,7 @@ def _key(query: SizeQuery) -> object:
 _FEW_BYTES = 2**15
 
 SizeOrError = ModelSize | EpochcostError
-# Called with the number of counted models, that of all, and the latest model.
+# Called with the number of counted models, the number of all models, and the latest model.
 OnCounted = Callable[[int, int, str], None]
 
 
@@ -151,7 +151,7 @@ def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrEr
 
 
 def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    # The largest graphs first, so that no core ends up alone with one.
+    # The largest graphs first, so that no core works alone at the end.
     ordered = sorted(queries, key=_graph_bytes, reverse=True)
     if len(ordered) > 1 and sum(map(_graph_bytes, ordered)) > _FEW_BYTES:
         yield from _in_processes(ordered)
@@ -167,7 +167,7 @@ def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, Siz
             queries_by_future = {pool.submit(_size, query): query for query in queries}
             for future in as_completed(queries_by_future):
                 yield queries_by_future[future], _result(future)
-        except BaseException:  # an interruption waits only for counts that have begun
+        except BaseException:  # after an interruption only started counts are awaited
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -177,8 +177,8 @@ def _result(future: Future[SizeOrError]) -> SizeOrError:
         return future.result()
     except BrokenProcessPool:
         return CapabilityError(
-            "the process that counted this model ended early: free some memory, or name the model "
-            "alone with --model"
+            "the process that counted this model ended early: free some memory, or choose this "
+            "model alone with --model"
         )
 
 

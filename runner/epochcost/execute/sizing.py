@@ -1,7 +1,7 @@
 """The size of a model from its graph: arithmetic and memory at each batch size, without a run.
 
 Graphs are built at one example, at the smallest batch of several and at the largest; shapes between
-the last two are interpolated. No weight is drawn. ``plan.size`` explains the figures,
+the last two are interpolated. No weight is drawn. ``plan.size`` defines the figures,
 ``graphs.counting`` counts them.
 """
 
@@ -94,7 +94,7 @@ class _Sweep:
     between: BatchInterpolation
 
     def at(self, batch: int) -> tuple[_BuiltGraph, Shapes]:
-        """The graph and its shapes; built anew if the graph takes another form at this batch."""
+        """The graph and its shapes; built anew if the graph has another structure at this batch."""
         if batch in self.ends:
             return self.ends[batch], static_shapes(self.ends[batch].graph)
         shapes = self.between.shapes(batch) if batch > min(self.ends) else None
@@ -133,7 +133,7 @@ def _footprints(work: _SizedModel, batch_sizes: Sequence[int]) -> list[Footprint
 
 
 def _of_tensors(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without sequences of tensors, if it tells their contents."""
+    """The graph without sequences of tensors, if their contents are known."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, unrolled_nodes=MAX_UNROLLED_NODES)
@@ -173,7 +173,7 @@ def _footprint(work: _SizedModel, batch: int, forward: _Sweep, step: _Sweep | No
 
 
 def _trainable(model: Model, graph: onnx.ModelProto) -> int:
-    """Number of parameters that training changes; all of them if the model is not trained."""
+    """Number of parameters that training changes; all if the model is not trained."""
     every = parameters(graph)
     names = [tensor.name for tensor in (*every, *state(graph))]
     frozen = match_names("freeze", model.training.freeze if model.training else (), names)

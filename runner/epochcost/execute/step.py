@@ -1,6 +1,6 @@
-"""The training step that a model's spec describes, on a graph that is bound to a batch size.
+"""The training step of a model's spec, on a graph that is bound to a batch size.
 
-Owns the translation of the spec's losses and update rules into the differentiator's.
+Owns the translation of the spec's losses and update rules into those of onnxstep.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
 from onnxstep.passes.recompute import Rematerialisation
 
-# How processors call themselves for which ONNX Runtime has kernels of images in blocks of channels.
+# Names of processors on which ONNX Runtime has convolutions for channels in blocks.
 _X86 = frozenset({"x86_64", "AMD64"})
 
 
@@ -72,7 +72,7 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 def update_rule(optimizer: spec.Optimizer) -> Rule:
     """The rule with the spec's settings; the learning rate is fed at each step.
 
-    Both sides follow PyTorch's formulas, so that settings carry over unchanged.
+    Both follow PyTorch's formulas, so that settings carry over unchanged.
     """
     settings: dict[str, Any] = {
         name: float(value)
@@ -103,10 +103,10 @@ def build_step(
     precision: Precision = "fp32",
     rematerialise: Rematerialisation = "none",
 ) -> TrainingStep:
-    """Differentiate as the spec says; ``seed`` makes Dropout repeatable.
+    """Differentiate a graph as the spec says; ``seed`` makes Dropout repeatable.
 
-    No trial uses ``rematerialise``: it is for steps that do not fit otherwise. Raises ModelError
-    for names that the graph does not have, and for operators without a gradient.
+    Trials do not use ``rematerialise``: it is for steps that do not fit otherwise. Raises
+    ModelError for names that the graph does not have, and for operators without a gradient.
     """
     return training_step(
         graph,
@@ -150,7 +150,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step with its file, and the file of this step in fp32."""
+    """A trial's training step with its file, and the file of the same step in fp32."""
 
     step: TrainingStep
     path: Path
@@ -174,7 +174,7 @@ def write_step(
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     """Raise CapabilityError if ONNX has no half form of a heavy operator at the graph's opset.
 
-    Such a node would stay fp32, and its gradients with it.
+    Such a node and its gradient would stay in fp32.
     """
     if trial.precision not in HALF_TYPES:
         return
@@ -189,7 +189,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     if without:
         raise CapabilityError(
             f"{trial.precision}: expected a half form of {', '.join(without)}; ONNX has none at "
-            f"opset {opset}: export {trial.model} at a newer one (22 knows most), or measure it in "
+            f"opset {opset}: export {trial.model} at a newer opset (22 has most), or measure it in "
             "another precision"
         )
 

@@ -1,7 +1,7 @@
 """The points of a sweep of batch sizes, and the record of its end.
 
-``plan.sweep`` decides which size comes next, ``execute.run`` measures it. A size that runs out of
-memory is a point of the sweep, not a failure of the run.
+``plan.sweep`` chooses the next size, ``execute.run`` measures it. A size that runs out of memory is
+a point of the sweep, not a failure of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.units import memory
 
-# An interval of two or three samples may reach below zero; a rate of it must stay finite.
+# An interval of two or three samples may reach zero; its rate must stay finite.
 _LOWEST_SHARE = 1e-3
 
 
@@ -43,7 +43,7 @@ def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
 
 
 def trial_room_bytes(trial: Trial) -> int | None:
-    """The memory that a trial may take now of this host or of its GPU; None: unknown."""
+    """The memory that a trial may now take of this host or of its GPU; None: unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
     gpus = shown_gpus()

@@ -1,4 +1,4 @@
-"""Repeat of a training: puts graphs, data and sessions together, and keeps the state.
+"""A repeat of a training: joins graphs, data and sessions, and saves the state.
 
 A digest of everything that decides the weights and the end is the training's identity; saved states
 and stored results carry it. ``train.loop`` owns the loop, ``results.trainings`` the record.
@@ -35,7 +35,7 @@ from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import materialise, with_values
 
-# Examples in a batch of an evaluation, or those of a step if there are more.
+# Examples in a batch of an evaluation, if a step has no more.
 _EVALUATED_AT_ONCE = 128
 _MOST_POINTS = 400
 # Settings of a session that all trainings share; part of every stored identity.
@@ -45,7 +45,7 @@ OnStep = Callable[[Progress, int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A model to be trained on a data set, its recipe, and the part of this machine to use.
+    """A model to train on a data set, its recipe, and the device.
 
     ``evaluate_every`` None: after each epoch.
     """
@@ -62,7 +62,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A request with its data read and its graph loaded, for any number of repeats."""
+    """A request with its examples and its graph loaded, for any number of repeats."""
 
     request: TrainingRequest
     recipe: Recipe
@@ -82,13 +82,13 @@ def prepare(
     model = request.model
     if model.carried:
         raise InputError(
-            f"model {model.id}: expected a model without [[carried]] state, which one part of a "
-            "text hands to the next: such models are not trained on real data yet"
+            f"model {model.id}: expected a model without [[carried]] state: models whose state "
+            "goes from one part of a text to the next are not trained on real data yet"
         )
     if request.training.schedule.name == "on-plateau":
         raise InputError(
-            f"model {model.id}: expected a schedule whose rates follow from the step, got "
-            "on-plateau: such models are not trained on real data"
+            f"model {model.id}: expected a schedule by steps, got on-plateau: such models are not "
+            "trained on real data"
         )
     graph = separated(load_model(catalogue.graph_path(model)))
     bound = bind_model(graph, model, request.batch_size)
@@ -136,10 +136,10 @@ def run_repeat(
     on_step: OnStep,
     stopped: Callable[[], bool],
 ) -> Repeat | None:
-    """Begin a training, or continue from the state in ``folder``, and export the weights.
+    """Start a training, or continue from the state in ``folder``, and export the weights.
 
     None: it was stopped. Raises TrainingDiverged, and CapabilityError if the state cannot be saved;
-    both leave the state that was saved before.
+    both leave the last saved state.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -172,7 +172,7 @@ def state_path(folder: Path) -> Path:
 def _go_on(
     prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
 ) -> SavedState:
-    """Train until the end or a stop, and return the state then."""
+    """Train until the end or a stop, and return the state."""
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
@@ -206,7 +206,7 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
 
 
 def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """At most ``_MOST_POINTS`` even points with the last: a file of ten repeats stays small."""
+    """At most ``_MOST_POINTS`` evenly spaced points with the last, so that a file stays small."""
     every = -(-len(curve) // _MOST_POINTS)
     return curve[::-every][::-1]
 
@@ -241,7 +241,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of everything but the seed that decides the weights and a training's end."""
+    """A digest of everything, except the seed, that decides the weights and the end."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

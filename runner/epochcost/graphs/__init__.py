@@ -1,1 +1,1 @@
-"""Facts of ONNX graphs for costs: arithmetic, few bits per weight, weightless files."""
+"""Facts of ONNX graphs for costs: arithmetic, weights of few bits, weightless files."""

@@ -1,8 +1,8 @@
 """A decoder's scores: of the last position alone, or of all.
 
-A phase needs the token that follows the last one, and a file that scores nothing else saves the
-largest product of a prompt. onnxruntime-genai's engine puts prompts of different lengths together
-and reads each one's scores where it ends, so it wants those of every position.
+A phase needs only the token after the last position, and a file that scores only that position
+saves the largest product of a prompt. onnxruntime-genai's engine batches prompts of different
+lengths and reads each prompt's scores at its end, so it needs those of every position.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _SEQUENCE = 1
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
     """The model whose output ``scores`` [batch, 1, …] has a row for each of the input ``tokens``.
 
-    Whatever took one position before the last product is left out; a model that scores all
-    positions is returned as it is.
+    The nodes that select one position before the last product are removed; a model that scores all
+    positions is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

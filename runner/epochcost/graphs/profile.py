@@ -1,7 +1,7 @@
 """The work of a graph for an example: arithmetic by kind, and numbers moved.
 
-Two graphs of the same work take about the same time on a machine; ``predict`` learns which time.
-Graphs are counted in ``profiling``; readers of a profile need no onnx.
+``predict`` learns the time of such work on a machine. ``profiling`` counts graphs; readers of a
+profile need no onnx.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 class Profile:
     """The work of an example's forward pass.
 
-    ``flops`` counts two operations for each multiply and add in ``products`` (the nodes that
-    compute them), ``matrix_flops`` the part in plain products of matrices. ``moved`` are the
-    numbers that products read (parameters aside) and write, ``moved_by_grouped`` the part of
-    grouped convolutions, ``moved_by_others`` what other nodes read and write; ``recurrent_flops``
-    the part of recurrences, which go step by step.
+    ``flops`` counts two operations for each multiply and add in ``products``, the number of nodes
+    with products; ``matrix_flops`` is the part of matrix products. ``moved`` are the numbers that
+    products read (without parameters) and write, ``moved_by_grouped`` the part of grouped
+    convolutions, ``moved_by_others`` those of all other nodes. ``recurrent_flops`` is the part of
+    recurrences, which run step by step.
     """
 
     flops: float
@@ -32,10 +32,10 @@ class Profile:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How many numbers are trained, and the operations of one example's forward pass.
+    """The parameters of a model, and the operations of one example's forward pass.
 
-    ``looked_up`` of the numbers stand in tables of which a step reads some rows only. A
-    prediction of time goes by ``profile``; None where the graph computes no product.
+    ``looked_up`` parameters are in tables of which a step reads only some rows. ``profile`` is for
+    predicting times; None if the graph computes no product.
     """
 
     parameters: int
@@ -45,5 +45,5 @@ class Arithmetic:
 
     @property
     def read_whole(self) -> int:
-        """The numbers that every step reads."""
+        """The number of parameters that every step reads."""
         return self.parameters - self.looked_up

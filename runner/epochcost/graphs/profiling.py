@@ -1,4 +1,4 @@
-"""Counting what a graph asks of a machine, from its static shapes."""
+"""Count the arithmetic and traffic of a graph from its static shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
 _OF_SHAPES = frozenset({"Shape", "Size"})
-# What moves no numbers of its own: runtimes compute it where the value before it is written.
+# Operators that move no numbers: runtimes compute them when they write the value before.
 _FREE = VIEWS | frozenset(
     {
         "BatchNormalization", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Gelu",
@@ -51,7 +51,7 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:
-    """The parameters that are nothing but the tables of Gather."""
+    """The number of parameters that are only tables of Gather."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name
@@ -66,8 +66,8 @@ def _looked_up(graph: onnx.ModelProto) -> int:
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
     """The profile of a model whose shapes are static.
 
-    ``shapes`` are those of ``static_shapes``, if they are there already. Raises ModelError for a
-    graph that cannot be counted or computes no product.
+    ``shapes`` are those of ``static_shapes``, None: computed here. Raises ModelError for a graph
+    that cannot be counted or computes no product.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)

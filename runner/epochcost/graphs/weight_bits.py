@@ -1,9 +1,9 @@
-"""The same decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
+"""A decoder with weights of 4 bits: a code for each number, a scale for each block of 32.
 
 Products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it reads;
-all else stays fp32. The codes are those of the nearest of 15 levels between the largest number of a
-block and its opposite, of the very numbers that the graph in fp32 would
-draw. A parameter that is also looked up, as tied embeddings are, stays beside its codes.
+everything else stays fp32. A code is the nearest of 15 levels between the largest magnitude of its
+block and its negative, of the numbers that the fp32 graph draws. A parameter that is also looked
+up, such as tied embeddings, is kept in addition to its codes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ BLOCK = 32
 _BITS = 4
 _BYTES_A_BLOCK = BLOCK * _BITS // 8
 _ZERO = 8
-# A code, and a part of the scale in fp32.
+# A code, and the share of a block's fp32 scale.
 BYTES_PER_WEIGHT = (_BYTES_A_BLOCK + 4) / BLOCK
-# Weights that are rounded at once: their scratch space stays in a cache.
+# Weights rounded in one go: few enough for the CPU's cache.
 _AT_ONCE = 2**16
 _KEY = "epochcost.weight_bits"
-# What the kernel makes of the activations: "int8", which CPUs multiply fastest, or as they are.
+# MatMulNBits's accuracy_level that rounds activations to int8, which CPUs multiply fastest.
 _INTEGER_ACTIVATIONS = 4
 
 
 @dataclass(frozen=True)
 class _Product:
-    """A product with a parameter [inner, features], or [features, inner] where it is turned."""
+    """A product with a parameter [inner, features], or [features, inner] if ``turned``."""
 
     node: onnx.NodeProto
     weight: Parameter
@@ -55,12 +55,12 @@ class _Product:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """The weightless model with codes and scales as inputs; raises ModelError where none fits.
+    """The weightless model with codes and scales as inputs; raises ModelError if no product fits.
 
     ``integer_activations``: the kernel rounds activations to 8 bits, block by block.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
-        raise ModelError("int4: expected products alone, got experts: measure this model in fp32")
+        raise ModelError("int4: expected no experts in the graph: measure this model in fp32")
     quantised = copied(model)
     products = list(_products(quantised))
     if not products:
@@ -85,7 +85,7 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Take out the nodes that made a product's weight, and those weights; what is read after it."""
+    """Remove unread nodes and then unread ``weights``; returns the names still read."""
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}
     for node in [node for node in graph.node if not used & {*node.output}]:
@@ -97,13 +97,13 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """How many bits the weights have that a file stores in few; empty where it stores none so."""
+    """The bits of a weight in a file that stores weights of few bits; empty for other files."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model that stores weights of few bits with no activation rounded before it meets them."""
+    """The model with weights of few bits, but without rounded activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -140,7 +140,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Say in the metadata how codes are drawn, and no longer how weights are that nobody reads."""
+    """Add the drawing of codes to the metadata, and remove that of unread weights."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
@@ -154,7 +154,7 @@ def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """The inputs that are scales, of a model that ``in_few_bits`` made; none of another."""
+    """The inputs that are scales in a model of ``in_few_bits``; empty for other models."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -165,9 +165,9 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Codes and scales by name, of a model that ``in_few_bits`` made; none of another.
+    """Codes and scales by name, for a model of ``in_few_bits``; empty for other models.
 
-    Scales are of the type that the model reads.
+    Scales have the type that the model reads.
     """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
@@ -183,8 +183,8 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
 def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Weights [features, inner] as codes [features, blocks, bytes] and scales [features, blocks].
 
-    A block of 32 codes has 16 bytes: two codes in a byte, the first one low. All CPUs of this
-    process round.
+    A block of 32 codes has 16 bytes of two codes each, the first in the low half. Uses all CPUs of
+    this process.
     """
     features, inner = weights.shape
     codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)

@@ -1,7 +1,7 @@
-"""The weightless form of a file that stores its weights: kilobytes that git holds and people read.
+"""The weightless form of a file that stores its weights: kilobytes, for git and for people.
 
-Each parameter becomes a graph input that is drawn with the same deviation, and one that is the same
-number everywhere stays that number. What is no parameter, such as a table of angles, stays stored.
+Each parameter becomes a graph input that is drawn with the same deviation; a parameter of equal
+numbers keeps its number. Other constants, such as a table of angles, stay stored.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model of a file without its weights, which may be larger than a file that is measured.
+    """The model of a file without its weights; the file may be larger than one that is measured.
 
-    Raises ModelError, which begins with the path, where it cannot be read, or stores no weights.
-    What is returned can be read: it was.
+    Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
+    weights. The returned model is checked to be readable.
     """
     external_files(path)
     model = onnx.load_model(path, load_external_data=False)

@@ -1,7 +1,7 @@
 """Checks of a trial's outputs, outside the timed steps.
 
-Owns their distance from those in fp32, the check that they are finite, and the held-out loss, which
-shows that training trains.
+Owns the comparison with outputs in fp32, the check that outputs are finite, and the held-out loss,
+which shows that training trains.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs`` of the first step with the first step of the job's reference.
+    """Compare ``outputs`` of the first step with the first step of the job's reference in fp32.
 
-    None if the job names no reference. The reference starts from the same parameters and carried
+    None if the job has no reference. The reference starts from the same parameters and carried
     state; its session lives only for this call. Raises JobError if a number is finite in fp32 only:
-    such times would be those of a broken model.
+    times of a broken model do not count.
     """
     if job.reference is None:
         return None
@@ -47,7 +47,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Every output of a first step in fp32 that is not carried to the next.
+    """Outputs of a first step in fp32, without those that are carried to the next step.
 
     The reference lacks values that only the trial's graph carries, such as the scale of a loss.
     """
@@ -93,9 +93,8 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """Average the loss over the held-out batches, with the parameters in ``values``.
 
     Carried state starts at zero and goes from one batch to the next. None if the job has no
-    evaluation. The session lives only for this call, so that it holds neither memory nor threads
-    while steps are timed. Raises JobError for an input without a value and for a loss that is not
-    finite.
+    evaluation. The session is closed at the end, so that timed steps have all memory and threads.
+    Raises JobError for an input without a value and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None
@@ -123,9 +122,9 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 
 
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
-    """Check the job's outputs of the last training step, which ``output`` reads by name.
+    """Check the outputs of the last training step, which ``output`` reads by name.
 
-    Raises JobError if a number is not finite: such numbers can be faster or slower to compute with.
+    Raises JobError if a number is not finite, since computing with such numbers takes another time.
     """
     if job.mode == "training":
         for name in job.outputs:

@@ -1,9 +1,8 @@
 """Benchmark of peak throughput: ``python -m epochcost.measure.ceilings WORK``, work as JSON.
 
-A separate process, whose threads and arenas are fresh. It multiplies two matrices and copies
-memory with ONNX Runtime's provider, the kernels of trials, and prints a JSON list of ``Ceiling``.
-``ceilings_here`` starts it unless ceilings of this host are stored, and stores them with the host's
-results. ``results.sidecar_faults`` judges whether submitted ceilings can be true.
+The process multiplies two matrices and copies memory with ONNX Runtime, as trials do, and prints a
+JSON list of ``Ceiling``. ``ceilings_here`` starts it unless ceilings of this host are stored, and
+stores them with the host's results. ``results.sidecar_faults`` checks submitted ceilings.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from epochcost.specs.study import Precision, Provider
 
 # Source and copy take a quarter of a small machine's memory.
 _SHARE_OF_MEMORY = 8
-# Larger sides multiply no faster on the CPUs tried; 17 GFLOP take 0.1 to 0.3 s of one core.
+# Larger sides are no faster on the CPUs tried; the 17 GFLOP take 0.1 to 0.3 s on one core.
 MATRIX_SIDE = 2048
-# Sixteen times a common last-level cache: no byte is still cached when it is read again.
+# Sixteen times a common last-level cache, so that every read comes from memory.
 MOST_COPIED_BYTES = 512 * 2**20
-# A GPU of 1 PFLOP/s takes 1 ms for such a product, and a GPU of 5 TB/s as long for such a copy: a
-# hundred times the start of a kernel.
+# A GPU of 1 PFLOP/s takes 1 ms for this product, and a GPU of 5 TB/s takes 1 ms for this copy:
+# a hundred times the start of a kernel.
 _GPU_MATRIX_SIDE = 8192
 _GPU_MOST_COPIED_BYTES = 2 * 2**30
 _GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
@@ -61,7 +60,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Work of the benchmark: each number of threads in each precision, on a device."""
+    """Settings of the benchmark; it measures each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -124,7 +123,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """A single thread, a thread per core, and a thread per CPU: two of a core share its units."""
+    """One thread, one per core, and one per CPU: two threads of a core share its units."""
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
@@ -143,12 +142,12 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Ceilings of the work, without precisions that the device has no kernel for."""
+    """Ceilings of the work; precisions without a kernel on the device are left out."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
                 yield measure_ceiling(work, threads, precision)
-            except Exception as error:  # ONNX Runtime's exceptions share no base but this
+            except Exception as error:  # ONNX Runtime's exceptions have no narrower base class
                 if precision == "fp32":
                     raise
                 sys.stderr.write(f"{precision}: {error}\n")
@@ -164,7 +163,7 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     factors = [random.random(side, np.float32) for _ in range(2)]
     product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
     numbers = work.copied_bytes // _HALVES.get(precision, _SINGLE).itemsize
-    # Negation is a copy that the runtime spreads over its threads.
+    # Negation moves as much memory as a copy, and the runtime spreads it over its threads.
     whole = [np.ones(numbers, np.float32)], np.zeros(numbers, np.float32)
     return Ceiling(
         threads=threads,
@@ -182,9 +181,9 @@ def _bound_run(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], object]:
-    """Function that runs an operator of equal shapes once, from ``values`` into ``output``.
+    """A function that runs an operator of equal shapes once, from ``values`` into ``output``.
 
-    Both are bound beforehand: the pages of a new array would be timed as well.
+    Both are bound beforehand, so that the allocation of new arrays is not timed.
     """
     graph = _one_node(operator, len(values), output.shape)
     session = open_session(graph, "cpu", settings)
@@ -221,7 +220,7 @@ def run_on_device(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], ort.OrtValue]:
-    """Function that runs an operator once on the device, in a precision, and waits for its end.
+    """A function that runs an operator once on the device, in a precision, and waits for its end.
 
     ``output`` gives the shape only; the returned value is on the device.
     """

@@ -1,8 +1,8 @@
-"""The type of the cloud instance that this machine is, from the cloud's metadata service.
+"""The type of the cloud instance, from the cloud's metadata service.
 
 The request is made only if the firmware or the hypervisor names a cloud, and ends after
-``PATIENCE_SECONDS`` in all: a run elsewhere is not slowed down. Only the machine's type is read: no
-identity, no key.
+``PATIENCE_SECONDS`` in all, so that other machines lose no time. Only the machine's type is read,
+no identity and no key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), Azure's (Instance Metadata Service).
@@ -25,11 +25,11 @@ from epochcost.measure.kernel_files import read_text
 from epochcost.results.environment import CloudProvider, Instance
 
 PATIENCE_SECONDS = 0.5
-# The link-local address of all three; a number, since a name may take long to resolve.
+# The link-local address of all three clouds; a number, since a name may take long to resolve.
 SERVICE = "http://169.254.169.254"
 _DMI = Path("/sys/class/dmi/id")
 _HYPERVISOR = Path("/sys/hypervisor")
-# The asset tag of all machines of Azure; other Hyper-V machines have others.
+# The asset tag of all machines of Azure, which other Hyper-V machines do not have.
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The text of an answer; raises OSError or HTTPException without one."""
+        """The text of an answer; raises OSError or HTTPException if there is none."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")
@@ -95,7 +95,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's strings or Xen's UUID name; None elsewhere."""
+    """The cloud that the firmware's strings or Xen's UUID name; None if they name none."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -111,7 +111,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The instance that this machine is, if a cloud is suspected; else None and the reason."""
+    """The cloud instance, if a cloud is suspected; else None and the reason."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
@@ -129,7 +129,7 @@ def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | Non
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             answers.put((None, f"{cloud}'s metadata service: {_reason(error)}"))
 
-    # A thread: a socket's time limit is for each packet, and packets may trickle for ever.
+    # A thread limits the whole time; a socket's time limit starts again with each packet.
     threading.Thread(target=ask, daemon=True).start()
     try:
         return answers.get(timeout=PATIENCE_SECONDS)

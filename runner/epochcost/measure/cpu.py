@@ -1,4 +1,4 @@
-"""The CPU: its name, its topology, the governor of its clock, hypervisor, container and limits.
+"""The CPU: its name, topology, clock governor, hypervisor and quota.
 
 System tools have a short time limit: if a tool is absent, fails or hangs, the answer is unknown.
 """
@@ -23,7 +23,7 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a tool with its blanks, so that an empty answer differs from None."""
+    """Output of a tool, which may be empty; None if the tool is absent, fails or hangs."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -40,7 +40,7 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The CPU's own name; with family and model if a hypervisor removed its number.
+    """The CPU's name, with family and model if a hypervisor removed its number.
 
     Hosts called "AMD EPYC" are of different generations, which family and model tell apart.
     """
@@ -75,9 +75,9 @@ def governors(system: Path = SYSTEM) -> str | None:
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """Number of times that heat lowered the clock since the machine's start; None if not counted.
+    """How often heat lowered the clock since the machine's start; None if not counted.
 
-    The sum of the counts of all cores and packages: Intel's ``thermal_throttle``.
+    The sum of Intel's ``thermal_throttle`` counts of all cores and packages.
     """
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]
@@ -85,12 +85,12 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
 
 
 def virtualisation() -> str | None:
-    """Name the hypervisor, ``none`` on bare metal; None if unknown."""
+    """The hypervisor's name, ``none`` on bare metal; None if unknown."""
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
-    """CPU time per time that the control groups allow; None if they set no limit.
+    """Number of CPUs' time that the control groups allow; None without a limit.
 
     Version 2 writes quota and period in one file (``max`` is no limit), version 1 in two (-1).
     """

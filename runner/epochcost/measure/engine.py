@@ -1,8 +1,8 @@
-"""A decoder behind onnxruntime-genai's engine: the one module that imports it.
+"""Run a decoder in onnxruntime-genai's engine: the only module that imports it.
 
 Owns the folder that the engine reads (graph, weights and configuration), the engine's life, and the
 answers to LoadGen: the thread that opened the engine hands over new requests after each step. The
-engine itself decides which sequences it puts together. ``token_scenario`` sends the requests.
+engine decides which sequences it batches. ``token_scenario`` sends the requests.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _ERRORS_ONLY = 3
 
 @dataclass
 class _Turn:
-    """A request in work, and the tokens of its answer so far."""
+    """A request that the engine works on, and the tokens of its answer so far."""
 
     sample: Sample | None
     tokens: list[int] = field(default_factory=list)
 
 
 class DecoderEngine:
-    """Answers requests by their numbers among the prompts; opening it loads the model.
+    """Answers requests, each a prompt by its number; opening it loads the model.
 
-    ``start_seconds`` is from files on the disk to an engine that takes requests. Raises
+    ``start_seconds`` is the time from the files on disk to an engine that takes requests. Raises
     CapabilityError if the engine's package is missing or would not run on the CPU.
     """
 
@@ -79,7 +79,7 @@ class DecoderEngine:
 
     @property
     def busy(self) -> bool:
-        """Whether requests are in work."""
+        """Whether the engine has unfinished requests."""
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
@@ -97,9 +97,9 @@ class DecoderEngine:
         self._turns[request] = _Turn(sample)
 
     def step(self) -> tuple[list[_Turn], list[_Turn]]:
-        """Let the engine take a step; returns requests with a first token, and finished ones.
+        """Let the engine take a step; returns requests with a first token, and finished requests.
 
-        Raises TrialFailed if the engine gives a request up.
+        Raises TrialFailed if a request fails in the engine.
         """
         first, ended = [], []
         flags = self._genai.EngineEventFlags
@@ -117,7 +117,7 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer requests that come at once, without LoadGen; returns seconds until the last."""
+        """Answer requests that arrive together, without LoadGen; returns the seconds taken."""
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)
@@ -184,13 +184,13 @@ def _genai() -> Any:
     except ImportError as error:
         raise CapabilityError(
             f"{ENGINE}: expected the engine in the environment of this worker, got {error}: "
-            f"`epochcost engine {ENGINE}==…` makes one"
+            f"install it by `epochcost engine {ENGINE}==…`"
         ) from None
     return genai
 
 
 def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph, and its weights into another file, drawn one after the other."""
+    """Write the graph and, to another file, its weights, which are drawn one after the other."""
     model = load_model(job.graph)
     values = initial_parameters(job)
     inputs = [value for value in model.graph.input if value.name in values]
@@ -223,14 +223,14 @@ def _placement(model: onnx.ModelProto) -> Placement:
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
     if foreign:
         raise CapabilityError(
-            f"{ENGINE}: expected a runtime that has the CPU alone, got one with {min(foreign)}"
+            f"{ENGINE}: expected a runtime with the CPU alone, got {min(foreign)} too"
         )
     counts = Counter(node.op_type for node in model.graph.node)
     return Placement(provider=provider, nodes_by_provider={provider: dict(sorted(counts.items()))})
 
 
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
-    """The settings that the engine's model builder writes; without EOS, answers end by length."""
+    """The engine's settings, without EOS: an answer ends at its length."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

@@ -1,8 +1,8 @@
-"""The machine and its software: the environment that belongs to a stored figure.
+"""The machine and its software, as stored with every result.
 
 Each module reads a part; this module joins them. A part that cannot be read is None or absent,
-never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` watches
-the machine while a trial runs.
+never zero, with the reason in ``Environment.unknown`` if it is known. ``watch`` watches the machine
+while a trial runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from epochcost.results.environment import Environment, Processor, fingerprint
 
 _TIMER_READINGS = 2000
 _NO_GOVERNOR = "no cpufreq here: the firmware or the host sets the clock"
-_NO_REVISION = "the code is no checkout of git: packages has its version"
+_NO_REVISION = "the code is no git checkout: its version is in packages"
 
 
 def detect_environment() -> Environment:
@@ -73,7 +73,7 @@ def detect_environment() -> Environment:
 
 
 def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:
-    """The smallest step between readings of the timer: its resolution or its own cost."""
+    """The smallest step between readings of the timer: its resolution or the time of a reading."""
     readings = [clock() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
@@ -91,9 +91,9 @@ class Revision:
 
 
 def code_revision(folder: Path = _CODE) -> Revision | None:
-    """The revision of the code in a folder; None if no git tracks it, as for a wheel.
+    """The revision of the code in a folder; None if git does not track it, as for a wheel.
 
-    A virtual environment within a foreign checkout does not count as that checkout's code.
+    Code in a virtual environment below another checkout does not belong to that checkout.
     """
     git = ("git", "--no-optional-locks", "-C", str(folder))
     if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
@@ -105,7 +105,7 @@ def code_revision(folder: Path = _CODE) -> Revision | None:
     )
 
 
-# None of these changes while a program runs: they are read once.
+# Read once, since they do not change while a program runs.
 _cpu_model = functools.cache(cpu_model)
 _code_revision = functools.cache(code_revision)
 _instance = functools.cache(instance)

@@ -1,14 +1,13 @@
-"""NVIDIA's GPUs: their description, the GPUs that CUDA shows, their state and energy in a trial.
+"""NVIDIA's GPUs: description, CUDA's numbering, state and energy during a trial.
 
-Owns the opening of NVIDIA's management library (a device may answer some questions only); memory,
-clocks and reasons to slow down; and the numbering: CUDA counts the GPUs that CUDA_VISIBLE_DEVICES
-leaves, from 0, NVML counts every board, and both go by the PCI bus
-(``session.load_cuda_libraries`` sees to that). The rules of the variable are those of the CUDA
-programming guide, "CUDA environment variables".
+Owns the use of NVIDIA's management library NVML, in which a device may lack any answer. CUDA counts
+the GPUs in CUDA_VISIBLE_DEVICES from 0, NVML counts all boards; both go by the PCI bus
+(``session.load_cuda_libraries`` sets this). The rules of the variable are in the CUDA programming
+guide, "CUDA environment variables".
 
-The energy between two moments is that of the device's counter (Volta and later), else its power
-integrated over time. If a meter cannot be read, or stands still while the device computes, the
-energy is unknown with the reason, never zero. ``watch`` decides when to read.
+Energy comes from the device's counter (Volta and later), else from its power integrated over time.
+If a meter cannot be read, or stands still while the device computes, the energy is unknown with the
+reason, never zero. ``watch`` decides when to read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from epochcost.results.conditions import MeteredEnergy, Throttle
 from epochcost.results.environment import Gpu
 
 AnswerT = TypeVar("AnswerT")
-# The bindings have no types; a handle means nothing outside them.
+# The bindings have no types.
 Library = Any
 Handle = Any
 
@@ -35,8 +34,8 @@ Handle = Any
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     """Yield the handles of all devices, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` if there is no driver or it does not answer; a lost device does not
-    hide the others.
+    Raises ``library.NVMLError`` if there is no driver or it does not answer; lost devices are left
+    out.
     """
     library.nvmlInit()
     try:
@@ -49,7 +48,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """Ask NVIDIA's library a question; None if it has no answer."""
+    """The answer of a function of NVIDIA's library; None if it has none."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -80,7 +79,7 @@ _BY_GROWTH = "NVML, growth of the whole device"
 class DeviceWatch:
     """Reads the GPU of a trial repeatedly; made before the worker starts.
 
-    ``processes`` are the trial's, set when the worker has started.
+    ``processes`` are the trial's ids, set when the worker has started.
     """
 
     def __init__(self, library: Library, gpu: VisibleGpu) -> None:
@@ -92,7 +91,7 @@ class DeviceWatch:
 
     @property
     def in_use(self) -> bool:
-        """Whether one of the processes runs on the GPU, or else its memory has grown.
+        """Whether the trial's processes run on the GPU, or else its memory has grown.
 
         In a container the driver shows other process ids than the system.
         """
@@ -109,25 +108,25 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The meter and the peak memory; None if no meter could tell."""
+        """The meter and the peak memory; None if no meter has a value."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """The GPU's address on the PCI bus; None if the driver does not tell."""
+        """The GPU's address on the PCI bus; None if the driver does not give it."""
         address = pci_address(self._library, self.gpu)
         return None if address is None else (address,)
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons for lowered clocks at any reading; None if the driver does not tell."""
+        """Reasons for lowered clocks at any reading; None if the driver does not give them."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
         return tuple(dict.fromkeys(reasons))
 
     def _growth(self) -> int:
-        """Bytes in use beyond those before the trial; 0 if the driver does not tell."""
+        """Bytes in use beyond those before the trial; 0 if the driver does not give them."""
         used, before = _used(self._library, self.gpu), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 
@@ -141,7 +140,7 @@ class DeviceWatch:
 
 
 def pci_address(library: Library, gpu: VisibleGpu) -> str | None:
-    """The board's address, such as ``00000000:17:00.0``; None if the driver does not tell."""
+    """The board's address, such as ``00000000:17:00.0``; None if the driver does not give it."""
     place = ask(library, library.nvmlDeviceGetPciInfo, gpu.board)
     return None if place is None else decode(place.busId)
 
@@ -156,9 +155,9 @@ VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class VisibleGpu:
-    """A GPU that CUDA shows; ``number`` counts boards on the bus.
+    """A GPU that CUDA shows; ``number`` is that of its board on the bus.
 
-    ``handle`` is a process's share: a board, or a part of one (MIG). ``board`` draws power and has
+    ``handle`` is the board or the part of it (MIG) that a process uses. ``board`` has power and
     clocks.
     """
 
@@ -168,16 +167,16 @@ class VisibleGpu:
 
     @property
     def partial(self) -> bool:
-        """Whether other processes may be on the same board."""
+        """Whether other processes may use the same board."""
         return self.handle is not self.board
 
 
 def visible_gpus(
     library: Library, boards: Sequence[Handle], visible_devices: str | None
 ) -> tuple[VisibleGpu, ...]:
-    """The GPUs in CUDA's order; ``visible_devices`` is the variable's value, None: not set.
+    """The GPUs in CUDA's order; ``visible_devices`` is the variable's value, None if not set.
 
-    The first entry without a GPU hides itself and all after it; a repeated entry hides all GPUs.
+    An entry without a GPU hides itself and all later entries; a repeated entry hides all GPUs.
     """
     if visible_devices is None:
         return tuple(VisibleGpu(number, board, board) for number, board in enumerate(boards))
@@ -193,7 +192,7 @@ def visible_gpus(
 
 
 def _named(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu | None:
-    """The GPU of an entry: a number, the begin of a UUID, or a part's UUID."""
+    """The GPU of an entry: a number, the start of a UUID, or a part's UUID."""
     if entry.isdecimal():
         number = int(entry)
         return _board(boards, number) if number < len(boards) else None
@@ -222,7 +221,7 @@ def _part(library: Library, boards: Sequence[Handle], entry: str) -> VisibleGpu 
 
 
 def _uuid(library: Library, handle: Handle) -> str:
-    """The UUID of a device; empty if the driver does not tell."""
+    """The UUID of a device; empty if the driver does not give it."""
     return decode(ask(library, library.nvmlDeviceGetUUID, handle)) or ""
 
 
@@ -230,7 +229,7 @@ _WATTS_PER_MILLIWATT = 1e-3
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """All GPUs, and the reason for none if a driver is there and does not answer."""
+    """All GPUs, and the reason for none if the driver exists but does not answer."""
     try:
         with open_nvml(library) as boards:
             return _described(library, visible_gpus(library, boards, None)), None
@@ -266,7 +265,7 @@ def _gpu(library: Library, gpu: VisibleGpu, driver: str | None) -> Gpu:
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
-        # A pair: the present mode, and that after the next reset.
+        # A pair: the present mode, and the mode after the next reset.
         mig=bool(mig[0]) if mig is not None else None,
         pci_address=pci_address(library, gpu),
         compute_capability=None if capability is None else ".".join(map(str, capability)),
@@ -277,7 +276,7 @@ _JOULES_PER_MILLIJOULE = 1e-3
 
 
 class GpuMeter:
-    """Counts the energy of the device ``number`` from the first reading on."""
+    """Measures the energy of the device ``number`` from the first reading on."""
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
         self._library, self._handle = library, handle
@@ -292,7 +291,7 @@ class GpuMeter:
         return ask(self._library, question, self._handle)
 
     def read(self, now_seconds: float) -> None:
-        """Take a reading at a moment of any clock, the same for all readings."""
+        """Take a reading at ``now_seconds``, by any clock that all readings share."""
         library = self._library
         present = self._sense(
             library.nvmlDeviceGetTotalEnergyConsumption
@@ -307,7 +306,7 @@ class GpuMeter:
             passed = now_seconds - then
             self._seconds += passed
             if self._counts:
-                # A step back is a reset, and the energy before it is lost.
+                # A lower count follows a reset, which loses the energy before it.
                 self._joules += max(present - value, 0.0) * _JOULES_PER_MILLIJOULE
             else:
                 self._joules += (value + present) / 2 * passed * _WATTS_PER_MILLIWATT
@@ -316,7 +315,7 @@ class GpuMeter:
     def energy(self) -> MeteredEnergy | str:
         """The energy between the first and the last reading, or the reason why it is unknown."""
         if self._failed:
-            return "NVML tells neither energy nor power of this device"
+            return "NVML gives neither energy nor power of this device"
         if self._seconds <= 0:
             return "read less than twice"
         if self._joules <= 0:

@@ -1,6 +1,6 @@
 """Disturbances of a trial: other programs, the hypervisor, quotas and heat.
 
-All are differences of the kernel's counters between the begin and the end of a phase.
+All are differences of the kernel's counters between the start and the end of a phase.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import psutil
 from epochcost.measure.cpu import SYSTEM, throttle_count
 from epochcost.measure.kernel_files import ControlGroups, parse_cpu_list, read_text
 
-# `guest` is part of `user` already; waiting is not working.
+# Without `guest`, which is part of `user`.
 _WORKING = ("user", "nice", "system", "irq", "softirq")
 _WAITING = ("idle", "iowait", "steal")
 # By version of the control groups: the file's name, its controller, the file's name.
@@ -28,10 +28,10 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """CPU seconds of the watched CPUs since some moment in the past, and the time of reading.
+    """CPU seconds of the watched CPUs since any moment in the past, and the time of reading.
 
-    ``own_seconds`` are those of the trial's processes on any CPU: the share of the worker's parent
-    is negligible. None: not counted on this system.
+    ``own_seconds`` are those of the trial's processes on any CPU; the worker's parent, which also
+    runs on other CPUs, is negligible. None: not counted on this system.
     """
 
     at: float
@@ -55,7 +55,7 @@ class HostChange:
 
 
 def own_processes() -> tuple[psutil.Process, ...]:
-    """List this process and all that it has started, with the worker; empty: unknown."""
+    """The current process and all processes that it has started; empty if unknown."""
     current = psutil.Process()
     try:
         return (current, *current.children(recursive=True))
@@ -71,7 +71,7 @@ def read_host(
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now: CPU times of ``cpus``, None for all."""
+    """Read all counters now; CPU times are those of ``cpus``, None for all."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),
@@ -93,9 +93,9 @@ def _system_times() -> Mapping[str, float]:
 
 
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds by kind of some CPUs; empty if the system does not tell them apart.
+    """CPU seconds by kind of some CPUs; empty if the system does not count by CPU.
 
-    psutil lists the CPUs that are online, without their numbers.
+    Read from the kernel, because psutil lists online CPUs without their numbers.
     """
     try:
         every = psutil.cpu_times(percpu=True)
@@ -111,7 +111,7 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
 
 
 def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """CPU seconds of the processes; None if one has ended or none is known."""
+    """CPU seconds of the processes; None if a process has ended or there are none."""
     if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):
@@ -165,7 +165,7 @@ def _difference(before: float | None, after: float | None) -> float | None:
 def unknown_reasons(changed: HostChange) -> Iterator[tuple[str, str]]:
     """Reasons for fields that are None, by their names in ``results.conditions.Conditions``."""
     if changed.others_cpus is None:
-        yield "others_cpus", "the system does not tell the CPU time of all processes"
+        yield "others_cpus", "the system does not give the CPU time of all processes"
     if changed.steal_share is None:
         yield "steal_share", "the system does not count steal time"
     if changed.frozen_seconds is None:

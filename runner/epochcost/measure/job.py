@@ -1,7 +1,7 @@
-"""The job of a worker process, its messages meanwhile, and how it may fail.
+"""The job of a worker process, its messages, and its failures.
 
-A job names files; it holds no arrays. The writer of graph and batches decides what is timed; this
-module only fixes the vocabulary between writer and worker, which is frozen and JSON.
+A job names files; it holds no arrays. The writer of graph and batches decides what is timed. All
+messages between writer and worker are frozen and JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CarriedValue(_Frozen):
 
     Both have the same type and static shape: a parameter, the state of an optimizer, or that of a
     recurrent layer. Without a first value it starts filled with ``fill``. ``in_place``: the step
-    may write the output over the input, which nobody reads afterwards.
+    may write the output over the input, which nothing reads afterwards.
     """
 
     input: str
@@ -43,10 +43,10 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """End of a trial's sampling.
 
-    ``relative_half_width`` is of the 95 % interval of the mean; ``budget_seconds`` covers warm-up
-    and at most ``most_samples`` samples. Below ``minimum_seconds`` of samples, and below
-    ``minimum_share`` of the budget, the mean does not count, however narrow its interval: a short
-    burst does not see the scheduler or the clock governor change.
+    ``relative_half_width`` is that of the mean's 95 % interval; ``budget_seconds`` covers warm-up
+    and at most ``most_samples`` samples. Sampling never stops as precise before
+    ``minimum_seconds`` of samples or ``minimum_share`` of the budget: a short burst does not show
+    changes of the scheduler or the clock governor.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -92,9 +92,9 @@ class ServingFiles(_Frozen):
 
 
 class AskedDecoder(_Frozen):
-    """A decoder behind an engine, and the requests to it.
+    """A decoder in an engine, and the requests to it.
 
-    The job's graph has all lengths, and its examples are prompts, see ``execute.requests``.
+    The job's graph takes all lengths, and its examples are prompts, see ``execute.requests``.
     """
 
     form: Decoder
@@ -104,7 +104,7 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """The same work in fp32, whose first step is compared with the trial's.
 
-    ``batches`` is an .npz like a job's; the first batch of its pool counts, which has ``examples``.
+    ``batches`` is an .npz like a job's; only the first batch is compared, which has ``examples``.
     ``provider`` None is the trial's.
     """
 
@@ -122,12 +122,12 @@ class JobFiles(_Frozen):
     every step copies a fresh batch to the device within its timed region.
     ``scalars``: graph inputs with one value for the whole trial, such as a learning rate.
     ``series``: an .npz, by graph input an array ``[steps, ...]``, such as a scheduled learning
-    rate: every step takes the next, as part of its batch, and steps after the last keep it.
-    ``initial``: an .npz with values of parameters; those of a weightless model are made from the
-    metadata of ``graph`` and the job's seed. A carried value that neither gives starts at its
-    ``fill``; a parameter of inference that neither gives is an error.
+    rate: every step takes the next value, and steps after the last value keep it.
+    ``initial``: an .npz with values of parameters; those of a weightless model are drawn from the
+    metadata of ``graph`` and the job's seed. A carried value without either starts at its
+    ``fill``; a parameter of inference without either is an error.
     ``outputs``: names of other outputs to read (the loss); must exist in the graph.
-    ``reference`` is there in every precision but fp32. An evaluation follows training only.
+    ``reference`` is None in fp32 only. ``evaluation`` is for training only.
     ``serving`` is None for steps. Under LoadGen ``batches`` holds examples, ``[examples, ...]``,
     and ``graph`` is that of the largest batch.
     """
@@ -148,8 +148,8 @@ class Job(JobFiles):
     """A trial's work: its files and the settings of its run.
 
     The worker refuses the job under another ``runtime``. ``python``: the interpreter of the
-    runtime's environment, None for that of this program. ``pinning``: the worker's CPUs, None for
-    all. ``memory_limit_bytes``: bound of the worker's memory on the host, None for no bound.
+    runtime's environment, None for this program's. ``pinning``: the worker's CPUs, None for all.
+    ``memory_limit_bytes``: limit of the worker's memory on the host, None for no limit.
     ``precision``: the precision in which ``graph`` computes.
     """
 
@@ -170,8 +170,8 @@ class Progress(_Frozen):
     """Progress of a worker.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is None until it is first
-    computed. ``elapsed_seconds`` counts from the begin of the warm-up, like ``budget_seconds``; in
-    the phase ``starting``, from the start.
+    computed. ``elapsed_seconds`` counts from the start of the warm-up, like ``budget_seconds``, and
+    in the phase ``starting`` from the start of the worker.
     """
 
     phase: Phase
@@ -182,7 +182,7 @@ class Progress(_Frozen):
 
 
 class Message(_Frozen):
-    """A line of a worker's standard output: its progress, or the reason for which it gives up."""
+    """A line of a worker's standard output: its progress, or its reason for giving up."""
 
     progress: Progress | None = None
     failure: str | None = None
@@ -201,7 +201,7 @@ class TrialRefused(TrialFailed):
 
 
 class OutOfMemory(TrialFailed):
-    """The trial needs more memory than there is: of the host, or of the device."""
+    """The trial needs more memory than the host or the device has."""
 
 
 class PlacementError(CapabilityError):

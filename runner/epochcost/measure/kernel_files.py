@@ -13,7 +13,7 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def read_text(file: Path) -> str | None:
-    """The text without surrounding blanks; None if there is none or it may not be read."""
+    """The text without surrounding blanks; None if the file is missing or unreadable."""
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip() or None
     except OSError:
@@ -21,7 +21,7 @@ def read_text(file: Path) -> str | None:
 
 
 def read_number(file: Path) -> int | None:
-    """A file that holds one natural number; None for anything else."""
+    """The natural number in a file; None for any other content."""
     text = read_text(file)
     return int(text) if text is not None and text.isdecimal() else None
 
@@ -45,7 +45,7 @@ class ControlGroups:
     mounted: Path = CONTROL_GROUPS
 
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
-        """A file's path in this process's group and all above it, innermost first.
+        """A file's path in this process's group and all groups above it, innermost first.
 
         The file is ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
         kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts

@@ -1,10 +1,10 @@
-"""MLPerf's LoadGen as a library: the one module that imports it.
+"""MLPerf's LoadGen as a library: the only module that imports it.
 
-Owns its settings, its life, its files (the detail log as values, the summary, and latencies from
-the trace), and the search for the highest rate that keeps a bound. LoadGen logs a line ``:::MLLOG
-{json}`` for each value; a trace has an event for each sample, whose ``complete_ns`` counts from the
-sample's scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and
-``token_scenario`` know the meaning of a query.
+Owns its settings, its start and end, its files (the detail log as values, the summary, and
+latencies from the trace), and the search for the highest rate that keeps a bound. LoadGen logs a
+line ``:::MLLOG {json}`` for each value; a trace has an event for each sample, whose ``complete_ns``
+counts from the sample's scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and
+``token_scenario`` decide the meaning of a query.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """A query's sample: ``index`` is the example, and an answer names its ``id``."""
+    """A query's sample: ``index`` is the example; an answer refers to ``id``."""
 
     id: int
     index: int
@@ -59,9 +59,9 @@ Answered = Callable[[int], None]
 
 @dataclass(frozen=True)
 class LoadGenRequest:
-    """A run of LoadGen.
+    """Settings of a run of LoadGen.
 
-    ``queries_per_second``: arrivals at a server; offline, samples to prepare. With
+    ``queries_per_second``: rate of arrivals; offline, samples to prepare. With
     ``token_bound_seconds``, the bound of every further token, ``bound_seconds`` is that of the
     first token. ``trace`` logs every sample. ``examples`` is the number of examples to choose from.
     """
@@ -89,10 +89,10 @@ def missing_loadgen() -> str | None:
 
 
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
-    """Let LoadGen send queries to ``issue``, and read its log; ``folder`` has its files meanwhile.
+    """Let LoadGen send queries to ``issue``, and read its log; its files are written to ``folder``.
 
-    LoadGen calls ``issue`` on its threads, which must not raise; each sample is answered through
-    ``Answers``. Raises CapabilityError if LoadGen is not installed.
+    LoadGen calls ``issue``, which must not raise, on its threads; ``Answers`` answers each sample.
+    Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)
@@ -103,7 +103,7 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
             library,
             _test_settings(loadgen, request),
             _log_settings(loadgen, request, folder),
-            # By default a file of the current folder, which LoadGen should not touch.
+            # The default is a file in the current folder.
             str(folder / "audit.config"),
         )
     finally:
@@ -113,10 +113,10 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 
 
 class Answers:
-    """Tells LoadGen that samples are answered, and keeps the first fault of the model.
+    """Tells LoadGen that samples are answered, and keeps the model's first error.
 
-    LoadGen cannot be stopped from within, and no exception may cross its frames: after a fault its
-    samples are completed unanswered, and ``raise_fault`` raises the fault when its run is over.
+    LoadGen cannot be stopped from within, and no exception may cross its frames: after an error all
+    samples are completed unanswered, and ``raise_fault`` raises the error at the end of the run.
     ``answered`` is called with the number of samples so far.
     """
 
@@ -125,11 +125,11 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Do a part of the answering, unless an earlier part failed."""
+        """Run a part of the answering, unless an earlier part failed."""
         if self.fault is None:
             try:
                 answer()
-            except Exception as error:  # must neither cross LoadGen's frames nor leave it waiting
+            except Exception as error:  # must not cross LoadGen's frames, see above
                 self.fault = error
 
     def complete(self, samples: Sequence[Sample], tokens: int = 0) -> None:
@@ -148,7 +148,7 @@ class Answers:
 
 
 def first_tokens(samples: Sequence[Sample]) -> None:
-    """Tell LoadGen that the first tokens of these samples are there now."""
+    """Tell LoadGen that the first tokens of these samples are ready."""
     loadgen = _loadgen()
     loadgen.FirstTokenComplete([loadgen.QuerySampleResponse(sample.id, 0, 0) for sample in samples])
 
@@ -193,11 +193,11 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
 
 
 def _nothing(_: Sequence[int]) -> None:
-    """Examples are in memory from the start."""
+    """Examples are in memory all the time."""
 
 
 def _flush() -> None:
-    """Hold nothing back for a later query: samples that wait are answered in their own time."""
+    """No query is delayed, so that there is nothing to flush."""
 
 
 _MARK = ":::MLLOG "
@@ -250,7 +250,7 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The stored form of a run; ``rate_asked`` is a server's rate."""
+    """The stored form of a run; ``rate_asked`` is the rate of arrivals, None offline."""
     values = log.values
     # Samples per second: all of them offline, the completed samples of a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
@@ -269,12 +269,12 @@ def run_record(
     )
 
 
-# The least, mean and most of a latency in LoadGen's log, and its percentiles.
+# Keys of a latency's minimum, mean and maximum in LoadGen's log, and of its percentiles.
 _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """A latency of LoadGen's log, by the forms of its keys."""
+    """A latency from LoadGen's log, by the patterns of its keys."""
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
     names |= {f"p{share}": f"{percentile.format(f'{share}.00')}_ns" for share in (50, 90, 99)}
@@ -290,7 +290,7 @@ def _values(detail: str) -> dict[str, Any]:
     return {entry["key"]: entry["value"] for entry in entries}
 
 
-# Rates are found to 5 %: neighbouring tries of a few hundred Poisson arrivals differ by as much.
+# The search stops at 5 %: tries of a few hundred Poisson arrivals differ by as much by chance.
 PRECISION = 0.05
 # From 0.7 of the capacity, fourteen tries reach 5 % within three orders of magnitude.
 MOST_TRIES = 16
@@ -301,7 +301,7 @@ _MOST_SCORED_RUNS = 8
 
 
 class LoadGenTrial(ABC):
-    """LoadGen's runs of a trial; its files are in ``folder`` meanwhile."""
+    """LoadGen's runs of a trial; its files are in ``folder`` during a run."""
 
     def __init__(self, job: Job, report: Report, folder: Path) -> None:
         self._budget_seconds = job.sampling.budget_seconds
@@ -314,12 +314,13 @@ class LoadGenTrial(ABC):
 
     @abstractmethod
     def _ask(self, rate: float, purpose: Purpose) -> None:
-        """Let LoadGen send queries at a rate; adds the run and takes its log."""
+        """Run LoadGen at a rate; adds the run and its log to this trial."""
 
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
-        """Find the highest rate in short runs, then prove it in a longer run, the last.
+        """Search the highest rate in short runs, then prove it in a longer run, the last.
 
-        The longer runs begin at ``first`` of the rate and go down by ``less``.
+        The longer runs begin at the share ``first`` of that rate and go down by the factor
+        ``less``. Returns whether a longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -353,8 +354,8 @@ KeepsBound = Callable[[float], bool]
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Bracket the highest rate that keeps the bound, then bisect on a logarithmic scale.
 
-    Goes down from ``start`` by halves, as far as ``floor``, or up by quarters. Returns the highest
-    rate that kept the bound in a run, None if not even ``floor`` did.
+    From ``start``, rates are halved down to ``floor``, or grow by a quarter. Returns the highest
+    rate that kept the bound in a run, None if ``floor`` did not.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

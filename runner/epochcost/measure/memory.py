@@ -24,9 +24,9 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 
 
 def peak_memory_bytes() -> int | None:
-    """Read the peak resident set of this process in bytes; None if it cannot be read.
+    """Peak resident set of this process in bytes; None if it cannot be read.
 
-    Not ``ru_maxrss`` on Linux: there a process inherits the peak of the one that started it.
+    Not ``ru_maxrss``: on Linux a process inherits the peak of its parent.
     """
     if platform.system() == "Linux":
         return _status_bytes("VmHWM") or None
@@ -34,10 +34,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """Most memory that this process may hold: the machine's, or less by its control groups.
-
-    A container's limit is that of a control group; every group above it limits as well.
-    """
+    """The most memory that this process may hold, by the machine and its control groups."""
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
@@ -45,8 +42,8 @@ def available_memory_bytes() -> int:
     """The memory that a new process could take now without taking that of others.
 
     The least of the machine's available memory, the room in each control group (its page cache
-    counts as free: the kernel drops it), and the caller's ``ulimit``. A sixteenth of the whole is
-    spared for processes that grow meanwhile.
+    counts as free: the kernel drops it), and the caller's ``ulimit``, minus a sixteenth of the
+    whole for other processes that grow.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
@@ -81,7 +78,7 @@ def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     return tuple(limit for file in files if (limit := read_number(file)) is not None)
 
 
-# Linux: the score of processes that the kernel ends first (proc_pid_oom_score_adj(5)).
+# Linux: the score of processes that the kernel kills first (proc_pid_oom_score_adj(5)).
 _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _MACHINE = Path("/proc/vmstat")
@@ -97,11 +94,11 @@ _SIGNS = re.compile(
             r"cannot allocate memory",
             r"memory allocation still failed",  # OpenBLAS
             r"can't start new thread",  # no room for its stack
-            r"out of memory",  # also cudaErrorMemoryAllocation's words
-            # ONNX Runtime's arena: its first line, and that under a limit of its own
+            r"out of memory",  # also the text of cudaErrorMemoryAllocation
+            # ONNX Runtime's arena: its first line, and its line if the arena has a limit
             r"failed to allocate memory",
             r"available memory of \d+ is smaller than requested bytes",
-            # CUDA and its libraries by the names of their errors
+            # names of errors of CUDA and its libraries
             r"cudaErrorMemoryAllocation",
             r"CUDA_ERROR_OUT_OF_MEMORY",
             r"CUDA failure 2\b",
@@ -115,14 +112,15 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process with this exit status and these last lines ran out of memory.
 
-    A SIGKILL counts unless the kernel counted none (``for_memory`` False): people rarely send one.
+    A SIGKILL counts unless the kernel counted no kill (``for_memory`` False), since people rarely
+    send this signal.
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None
 
 
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
-    """Number of processes that the kernel has ended for memory; None if it does not tell.
+    """Number of processes that the kernel has killed for memory; None if unknown.
 
     Those of this control group if it counts them (admin-guide: cgroup-v2, ``memory.events``;
     cgroup-v1, ``memory.oom_control``), else those of the machine (since Linux 4.13).
@@ -133,21 +131,21 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the kernel ended a process for memory between two counts; None: unknown."""
+    """Whether the kernel killed a process for memory between two counts; None if unknown."""
     return None if before is None or after is None else after > before
 
 
 def prefer_oom_kill() -> None:
-    """Make this process the first that the kernel ends when memory is short."""
+    """Make this process the first that the kernel kills when memory is short."""
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_GO)
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """Bound the memory of this process for good; beyond it an allocation fails.
+    """Limit the memory of this process for good; allocations beyond the limit fail.
 
-    Linux bounds private writable memory, other systems the whole address space. Memory that
-    libraries reserved so far and never touched does not count.
+    Linux limits private writable memory, other systems the whole address space. Memory that
+    libraries have reserved so far without using it does not count.
     """
     _, hard = resource.getrlimit(_LIMITED)
     needed = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
@@ -156,12 +154,12 @@ def limit_memory(limit_bytes: int) -> None:
 
 
 def ulimit_bytes() -> int | None:
-    """Bound of this process's memory by the caller's ``ulimit``; None if it sets none."""
+    """Limit of this process's memory by the caller's ``ulimit``; None without a limit."""
     soft, _ = resource.getrlimit(_LIMITED)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _status_bytes(name: str) -> int:
-    """A size from this process's status; 0 if it is not there."""
+    """A size from this process's status; 0 if missing."""
     match = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

@@ -1,8 +1,7 @@
-"""Pinning of a worker to some of this machine's CPUs, as a smaller instance of its family has them.
+"""Pin a worker to some of this machine's CPUs, as a smaller instance of its family has them.
 
 A vCPU of a cloud is a hardware thread: a smaller instance is fewer cores with all their threads, on
-a single NUMA node if they fit. The kernel's topology tells these CPUs. This module also starts
-processes on them.
+a single NUMA node if they fit. The kernel's topology gives these CPUs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """The hardware threads of each CPU's core, itself included, and each CPU's NUMA node."""
+    """The hardware threads of each CPU's core, the CPU included, and each CPU's NUMA node."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]
@@ -35,7 +34,7 @@ class Topology:
 
 
 def why_not_pinned() -> str | None:
-    """Reason why this platform pins no process; None if it can."""
+    """Reason why this platform cannot pin a process; None if it can."""
     return None if hasattr(os, "sched_setaffinity") else NO_PINNING
 
 
@@ -79,8 +78,8 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """The CPUs of a smaller instance, ascending: whole cores, on the fewest NUMA nodes.
 
-    The first node with enough CPUs is taken, else the largest nodes; within it, cores with all
-    threads allowed come first. With an unknown topology, the first CPUs.
+    The first node with enough CPUs, else the largest nodes; within a node, cores whose threads are
+    all allowed come first. With an unknown topology, the first CPUs.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
@@ -117,10 +116,10 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 
 @contextlib.contextmanager
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
-    """Pin processes that this thread starts meanwhile to these CPUs, from their first thread on.
+    """Pin processes that this thread starts in the context to these CPUs.
 
-    A child inherits the affinity of the thread that starts it, before it imports any library that
-    makes threads. Raises CapabilityError if the CPUs are no longer this process's.
+    A child inherits the affinity of the thread that starts it, before a library makes threads.
+    Raises CapabilityError if this process may no longer use the CPUs.
     """
     if pinning is None:
         yield
@@ -144,7 +143,7 @@ def require_pinned(pinning: Pinning | None) -> None:
 
 def _pinning_lost(pinning: Pinning, got: str) -> CapabilityError:
     expected = f"expected a worker on CPUs {_cpu_list(pinning.cpus)}"
-    return CapabilityError(f"vcpus: {expected}, got {got}: has a control group changed meanwhile?")
+    return CapabilityError(f"vcpus: {expected}, got {got}: has a control group changed?")
 
 
 def _cpu_list(cpus: Collection[int]) -> str:

@@ -1,7 +1,7 @@
 """Proof of a graph's placement and arithmetic, from the profile of a run.
 
 Owns the reading of ONNX Runtime's profiles, the rules for nodes on the CPU under CUDA and for nodes
-in a CUDA graph, and the rules for the types that the heavy nodes computed in: if a provider has no
+in a CUDA graph, and the rules for the types in which heavy nodes computed. If a provider has no
 kernel of a half type, ONNX Runtime silently puts casts around its fp32 kernel; a weight that is not
 quantised is multiplied in fp32.
 """
@@ -30,7 +30,7 @@ from onnxstep.graphs.tensors import declared_values
 
 _CUDA = EXECUTION_PROVIDERS["cuda"]
 _KERNEL = "_kernel_time"
-# Operators whose work grows faster than their data, whatever the size.
+# Operators whose work grows faster than their data.
 HEAVY_OPERATORS = frozenset(
     {
         "Attention", "Conv", "ConvTranspose", "Einsum", "FusedConv", "FusedGemm", "FusedMatMul",
@@ -38,11 +38,11 @@ HEAVY_OPERATORS = frozenset(
         "RNN",
     }
 )  # fmt: skip
-# ONNX Runtime places shape arithmetic on the CPU on purpose: a handful of integers. Anything that
-# reads and writes more than this is data.
+# ONNX Runtime places shape arithmetic, a few integers, on the CPU on purpose. A node that reads and
+# writes more bytes works on data.
 _SHAPE_ARITHMETIC_BYTES = 1024
-# Nodes that ONNX Runtime captures in no CUDA graph: branches and loops, which the host decides, and
-# copies between the host and the device in the middle of a graph (inference_session.cc).
+# Nodes that a CUDA graph cannot capture: branches and loops, which the host decides, and copies
+# between the host and the device in the middle of a graph (inference_session.cc).
 _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost"})
 
 
@@ -50,7 +50,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 class ExecutedNode:
     """A node of a profile; ``size_bytes`` counts its inputs and outputs, weights included.
 
-    ``index`` is its place in ONNX Runtime's order: names alone need not be unique.
+    ``index`` is its position in ONNX Runtime's order, since names need not be unique.
     ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
     """
 
@@ -63,9 +63,9 @@ class ExecutedNode:
 
 
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
-    """End a session's profiler and read the nodes that ran under it; its file is removed.
+    """End a session's profiler, read the nodes that ran, and remove the profile.
 
-    A profiler that has ended costs the timed steps no time: docs/explanation/measurement.md.
+    An ended profiler costs the timed steps no time (figures: docs/explanation/measurement.md).
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
@@ -150,9 +150,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 
 def half_precision_nodes(graph: Path, precision: Precision) -> frozenset[str]:
-    """The names of the nodes other than casts with inputs that the graph declares as half.
+    """The names of the nodes, except casts, with inputs that the graph declares as half.
 
-    Empty in other precisions. The graph declares the types of values between its nodes.
+    Empty in other precisions.
     """
     if precision not in HALF_TYPES:
         return frozenset()
@@ -173,11 +173,12 @@ def prove_arithmetic(
     provider: Provider,
     declared: Collection[str] = (),
 ) -> None:
-    """Raise CapabilityError if a figure of fp32 would be stored as another precision's.
+    """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
     Half precision: every heavy node and every node in ``declared`` must read a number of that type;
-    in a graph without heavy nodes, every node that reads floats, except casts. int4: every product
-    of two must have weights of few bits. TF32 is not checked: its numbers are visible as fp32 only.
+    in a graph without heavy nodes, every node that reads floats, except casts. int4: every matrix
+    product with weights must have weights of few bits. TF32 is not checked: a profile shows it as
+    fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -188,7 +189,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """Name the missing kernel in a line if ONNX Runtime opens no session without it."""
+    """Replace ONNX Runtime's error about a missing kernel by a line that names it."""
     try:
         yield
     except JobError as error:
@@ -211,7 +212,7 @@ def _prove_half(
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
     named = [node for node in nodes if node.name in declared and node.operator != "Cast"]
     word = _HALVES[precision]
-    # Heavy nodes alone if there are any: around them ONNX Runtime moves its casts at will.
+    # Only heavy nodes if there are any: ONNX Runtime moves its casts around the others.
     wrong = [n for n in judged if word not in n.input_types] or [
         n for n in named if word not in n.input_types
     ]
@@ -224,7 +225,7 @@ def _prove_half(
 
 
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    """Check a decoder, whose products of activations are within its attention."""
+    """Check a decoder; only its attention multiplies activations with each other."""
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(

@@ -1,8 +1,8 @@
-"""The process that probes its own runtime: ``python -m epochcost.measure.probe cuda|engine``.
+"""The process that probes its runtime: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` tries a session on the GPU and prints a JSON list of missing parts, empty if it ran; a
-separate process, because a CUDA context holds GPU memory for as long as its process lives, and
-because a broken driver may crash it. ``engine`` prints the software of an engine's environment.
+``cuda`` tries a session on the GPU and prints a JSON list of missing parts, empty if it ran. It is
+a separate process because a CUDA context holds GPU memory as long as its process lives, and because
+a broken driver may crash it. ``engine`` prints the software of an engine's environment.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """Name the parts that this machine lacks for CUDA, most basic first; empty if it ran."""
+    """The parts that this machine lacks for CUDA, most basic first; empty if CUDA works."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
         _run_on_cuda()
-    except Exception as error:  # ONNX Runtime's exceptions share no base but this
+    except Exception as error:  # ONNX Runtime's exceptions have no narrower base class
         faults = [*_driver_faults(), *_library_faults()]
         return faults or [f"a CUDA session that runs ({_first_line(error)})"]
     return []
@@ -48,7 +48,7 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A one-by-one convolution by 4 of a 4 by 4 matrix of ones, times that matrix: 16 each."""
+    """A one-by-one convolution by 4 of a 4 by 4 matrix of ones, times that matrix: all 16."""
     kind = TensorProto.FLOAT
     nodes = [
         helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
@@ -72,7 +72,7 @@ def _driver_faults() -> list[str]:
 
 
 def _library_faults() -> list[str]:
-    """Ask the loader which library the CUDA provider lacks; it names the first only."""
+    """The CUDA library that the loader lacks; it names only the first."""
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []
@@ -92,6 +92,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "cuda":
         sys.stdout.write(json.dumps(missing_for_cuda()) + "\n")
     else:
-        # The environment is for a worker: an import that it lacks fails now.
+        # A missing import of the worker should fail now.
         importlib.import_module("epochcost.measure.worker")
         sys.stdout.write(engine_software(ort, ENGINE).model_dump_json())

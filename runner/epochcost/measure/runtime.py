@@ -1,8 +1,8 @@
-"""The runtime that executes graphs here: its package, proved by the module that is really loaded.
+"""The runtime that executes graphs here: its package, proved by the loaded module.
 
-CUDA is tried, since ONNX Runtime lists it as available if its package was built with it, GPU or
-not. This module can be imported without onnxruntime and does not read the machine, since a worker
-in the environment of an engine needs it. ``execute.engines`` makes such environments.
+CUDA is tried, because ONNX Runtime lists it as available whenever its package was built with it,
+even without a GPU. This module works without onnxruntime and does not read the machine, because a
+worker in an engine's environment needs it. ``execute.engines`` makes such environments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epochcost.results.environment import Software
 
 # The distributions that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
-# Absent packages are left out; those of NVIDIA come with the extra `gpu`.
+# Packages that may change a figure, if installed; NVIDIA's come with the extra `gpu`.
 _PACKAGES = (
     "numpy",
     "onnx",
@@ -42,7 +42,7 @@ _PACKAGES = (
 
 
 def runtime_name() -> str:
-    """Name the installed package that provides onnxruntime, as ``package==version``.
+    """The installed package that provides onnxruntime, as ``package==version``.
 
     Raises CapabilityError if there is none.
     """
@@ -58,7 +58,7 @@ def runtime_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """The version of every package that may change a figure, by name."""
+    """The version of every installed package that may change a figure, by name."""
     versions = {"epochcost": __version__}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -69,8 +69,8 @@ def package_versions() -> dict[str, str]:
 def software(module: ModuleType) -> Software:
     """Software of this process, which has loaded ``module`` as onnxruntime.
 
-    The name is that of the package that owns the module's files. Raises CapabilityError if no
-    package owns them, or its version is not the module's.
+    The runtime is the package that owns the module's files. Raises CapabilityError if no package
+    owns them, or its version differs from the module's.
     """
     claims = tuple(_claims(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -88,7 +88,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """Software of a process in which an engine runs the graphs over ``module``."""
+    """Software of a process in which an engine runs graphs on the runtime ``module``."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
@@ -99,11 +99,11 @@ def engine_software(module: ModuleType, engine: str) -> Software:
 
 
 def require_runtime(expected: str, actual: str) -> None:
-    """Raise CapabilityError if a trial would be measured under another runtime than its own."""
+    """Raise CapabilityError if the worker's runtime is not the trial's."""
     if expected != actual:
         raise CapabilityError(
             f"expected a worker with {expected}, got one with {actual}: "
-            "no figure of one runtime is stored under another's name"
+            "a result is stored only under the runtime that computed it"
         )
 
 

@@ -1,4 +1,4 @@
-"""Loops of a trial: warm-up, and samples until the mean is precise. Pure: clock and step are given.
+"""Loops of a trial: warm-up, and samples until the mean is precise. Pure.
 
 Both loops time a step from just before to just after the call and nothing else; preparing, deciding
 and reporting happen between steps. ``stepping`` owns the step, ``statistics`` the interval of the
@@ -22,10 +22,10 @@ Step = Callable[[], object]
 Report = Callable[[int, float | None], None]
 Emit = Callable[[Message], None]
 
-# Each look at the data happens at 1.2 times the count of the previous look: the cost of looking
-# stays logarithmic, and so does the number of chances to stop on a mean that is narrow by luck.
+# The interval is computed again when the count has grown by this factor: so its cost stays small,
+# and so does the number of chances to stop on an interval that is narrow by luck.
 _GROWTH = 1.2
-# An interval needs some samples, even when one of them exceeds the budget.
+# An interval needs some samples, even if the first exceeds the budget.
 _FEWEST_SAMPLES = 3
 _REPORT_SECONDS = 0.25
 
@@ -39,13 +39,13 @@ class Samples:
 
 
 class _Looks:
-    """Counts at which to look at the data, which grow geometrically from ``first``."""
+    """Counts at which to compute the interval, which grow geometrically from ``first``."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Tell whether to look now; having looked, the next look is ``_GROWTH`` times later."""
+        """Whether to compute now; the next time is at ``_GROWTH`` times this count."""
         if count < self._next:
             return False
         self._next = max(count + 1, int(count * _GROWTH))
@@ -53,7 +53,7 @@ class _Looks:
 
 
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
-    """Tell whether the last third of the steps is as fast as the third before it.
+    """Whether the last third of the steps is as fast as the third before it.
 
     Their medians agree within ``tolerance``: a single slow step does not delay the start, and
     because the thirds grow with the steps taken, slow drifts (clock ramps) are seen as well as the
@@ -74,7 +74,7 @@ def warm_up(
     budget_seconds: float,
     report: Report,
 ) -> tuple[float, ...]:
-    """Take steps until they have settled or the share of the budget is spent; at least one."""
+    """Take steps until they have settled or the share of the budget is spent; at least one step."""
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)
     seconds: list[float] = []
@@ -100,7 +100,7 @@ def sample(
     deadline: float,
     report: Report,
 ) -> Samples:
-    """Take samples until the mean is precise, ``deadline`` has passed or samples are used up.
+    """Take samples until the mean is precise, ``deadline`` has passed or the maximum is reached.
 
     The rule is the sequential fixed-width interval of Chow & Robbins (1965), whose coverage holds
     although the data decide when to stop, provided that it cannot stop on few samples.
@@ -127,7 +127,7 @@ def sample(
 
 
 def _least_seconds(sampling: SamplingRule) -> float:
-    """Shortest sampling: a minimum, or a share of long budgets, which shows slow wander."""
+    """Shortest sampling: a minimum, or a share of long budgets, which shows slow drift."""
     return max(sampling.minimum_seconds, sampling.minimum_share * sampling.budget_seconds)
 
 
@@ -136,7 +136,7 @@ def _spent(sampling: SamplingRule, count: int, now: float, deadline: float) -> b
 
 
 class PacedReport:
-    """Passes reports on at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
+    """Reports at most every ``_REPORT_SECONDS``, so that fast steps are not disturbed."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
@@ -150,7 +150,7 @@ class PacedReport:
 
 
 class TrialProgress:
-    """Emits the progress of a trial: its phases, and counts within them; knows when it began."""
+    """Emits the progress of a trial: its phases, and the counts within them."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -182,5 +182,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Drop the digits that no clock measures; they would double the size of a stored result."""
+    """Round to nanoseconds: further digits are noise and would double a result's size."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

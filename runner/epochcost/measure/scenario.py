@@ -1,4 +1,4 @@
-"""A trial under LoadGen: warms the model up, then lets LoadGen send queries by its scenario.
+"""A trial under LoadGen: warm the model up, then let LoadGen send queries by its scenario.
 
 Owns durations, counts and rates. ``serving`` owns sessions and answers, ``loadgen`` the search for
 the highest rate of arrivals.
@@ -25,28 +25,28 @@ from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
-# Shares of the budget: half for the run that counts, the rest for about ten tries.
+# Shares of the budget: half for the scored run, the rest for about ten tries.
 _SCORED_SHARE = 0.5
 _SEARCH_SHARE = 0.05
 _LEAST_SEARCH_SECONDS = 0.5
-# LoadGen prepares its queries beforehand: a quarter more than the warm-up promises, then doubled.
+# LoadGen prepares its queries beforehand: a quarter more than the warm-up suggests, then doubled.
 _PREPARED = 1.25
 _MORE = 2.0
 _MOST_RUNS = 4
 # LoadGen hands over each sample of an offline run as a Python object.
 _MOST_PREPARED = 10_000_000
-# A tiny model alone is many times faster than everything around it.
+# LoadGen and our code take most of the time of a tiny model.
 _TRIED_OF_BARE = 0.1
 # At a tenth of one sample's rate an arrival rarely waits for another.
 _LEAST_UTILISATION = 0.1
-# The next rate if the longer run does not keep the bound.
+# Factor of the next rate if the longer run does not keep the bound.
 _LESS = 0.9
 
 
 def measure_load(
     job: Job, files: ServingFiles, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Warm a model up and let LoadGen query it; LoadGen's files are in ``folder`` meanwhile.
+    """Warm a model up and let LoadGen query it; LoadGen's files are written to ``folder``.
 
     Raises CapabilityError without LoadGen, JobError if the queries would not fit in memory.
     """
@@ -106,7 +106,7 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Prepare enough samples that the run lasts as long as requested; the last run counts."""
+        """Prepare enough samples for the requested duration; the last run counts."""
         rate = _PREPARED * self._capacity()
         for _ in range(_MOST_RUNS):
             self._ask(rate, "scored")
@@ -116,7 +116,7 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Find the highest rate and prove it; with a single try if a lone sample is too late."""
+        """Search the highest rate and prove it; try once if a lone sample is too late."""
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
             return self._prove_highest(alone, alone, 1.0, _LESS)
@@ -135,7 +135,7 @@ class _Scenario(LoadGenTrial):
         seconds = self._scored_seconds if purpose == "scored" else self._search_seconds
         if purpose == "scored":
             self._require_affordable(rate)
-        # A trace takes about 300 bytes of scratch room a sample: none if it would be thrown away.
+        # A trace takes about 300 bytes of disk a sample, so that unused traces are not written.
         traced = purpose == "scored" and max(rate * seconds, self._fewest) <= 2 * MOST_SAMPLES
         request = LoadGenRequest(
             scenario=load.scenario,

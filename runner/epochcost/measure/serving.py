@@ -1,11 +1,10 @@
 """A model that answers any number of examples at once: a session for each of some batch sizes.
 
 Fixed shapes are those of the batch trials, let ONNX Runtime plan memory, and suit graphs without a
-symbolic batch; a batch in between is padded to the next size.
-
+symbolic batch. A batch between two sizes is padded to the larger size.
 Owns sessions and bindings, the queue between the arrivals and the model with its dynamic batching,
-and the answers to LoadGen: by its own thread at once, or by ours from the queue. ``scenario`` sends
-the queries.
+and the answers to LoadGen, on LoadGen's thread or from the queue on ours. ``scenario`` sends the
+queries.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class ServedModel:
     """Called with indices of examples, answers them all; every output is copied to the host.
 
     ``placement`` is the proof of the largest size, and ``first_outputs`` its outputs for the first
-    examples. Every call starts carried state anew, as requests of different users must. Raises
-    JobError for a graph input without a value.
+    examples. Carried state is reset at each call, because requests come from different users.
+    Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -92,7 +91,7 @@ class ServedModel:
         return self._sizes[self._last].output(name)
 
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        """Steps of a fixed batch size; carried state is fed anew at each, as a constant."""
+        """Steps of a fixed batch size; carried state is a constant, the same in each step."""
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}
         missing = [name for name in kinds if name not in self.examples and name not in fills]
@@ -131,10 +130,10 @@ ItemT = TypeVar("ItemT")
 
 
 class BatchQueue(Generic[ItemT]):
-    """Gives batches of at most ``most`` items, in order of arrival.
+    """Groups items into batches of at most ``most``, in order of arrival.
 
-    A batch goes when it is full, or when its oldest item has waited ``delay_seconds``; without
-    delay, all waiting items go at once.
+    A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``;
+    without delay, all waiting items form a batch.
     """
 
     def __init__(
@@ -145,17 +144,17 @@ class BatchQueue(Generic[ItemT]):
         self._closed = False
 
     def put(self, items: Iterable[ItemT]) -> None:
-        """Let items arrive now."""
+        """Add items that arrive now."""
         now = self._clock()
         for item in items:
             self._waiting.put((now, item))
 
     def close(self) -> None:
-        """End the arrivals; waiting items are still given, without delay."""
+        """End the arrivals; waiting items are still taken, without delay."""
         self._waiting.put(None)
 
     def take(self) -> list[ItemT]:
-        """Wait for the next batch; an empty batch means that the queue is closed and served."""
+        """Wait for the next batch; an empty batch means that the queue is closed and empty."""
         batch: list[tuple[float, ItemT]] = []
         while len(batch) < self._most and not self._closed:
             deadline = batch[0][0] + self._delay if batch else None

@@ -1,10 +1,10 @@
-"""Creation of ONNX Runtime sessions that run on the requested provider, or not at all.
+"""Create ONNX Runtime sessions that run on the requested provider, or not at all.
 
-Owns the session options and the provider's, and the tensors on a device: their memory, and copies
-into it. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` knows whether
+Owns the options of sessions and providers, and the tensors on a device: their memory, and copies
+into it. ``stepping`` binds them, ``placement`` proves where nodes ran, ``runtime`` checks whether
 the machine can use CUDA.
 
-ONNX Runtime's Python interface copies no bfloat16 from NumPy; a graph of a single Cast does, which
+ONNX Runtime's Python interface copies no bfloat16 from NumPy. A graph of a single Cast does: it
 reads the values in fp32 and writes them into the tensor.
 """
 
@@ -38,14 +38,13 @@ DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
 _PLAIN = SessionSettings()
-# Memory is freed as soon as no node needs it, and allocated anew. By default a session traces its
-# first run and takes a block for all later runs in addition to the arena of the first; and a dead
-# tensor is kept for the next of its size, which may be a whole step away. Peaks of training steps
-# were 1.4 to 2.3 times as high with both, and steps no faster (docs/explanation/performance.md).
+# Memory is freed as soon as no node needs it. By default a session traces its first run and takes a
+# block for all later runs besides the arena of the first, and it keeps the memory of a dead tensor
+# for the next of its size, which may be a whole step away. With both defaults peaks of training
+# steps were 1.4 to 2.3 times as high, and steps no faster (docs/explanation/performance.md).
 _ONE_BLOCK_FOR_ALL_RUNS = False
 _KEEP_DEAD_TENSORS = False
-# ONNX Runtime's own defaults, but for the arena: it would double at each growth, and its peak with
-# it.
+# ONNX Runtime's defaults, except for the arena, which would double at each growth.
 _DECLARED = {
     "cudnn_conv_algo_search": "EXHAUSTIVE",
     "cudnn_conv_use_max_workspace": "1",
@@ -67,11 +66,11 @@ def open_session(
     """Open a session for ``graph`` on ``provider`` alone.
 
     ``weights`` are values of graph inputs that never change: they become constants of the graph,
-    which ONNX Runtime packs for its kernels beforehand, as in a server. The caller keeps the arrays
-    as long as the session, which borrows them. ``profile`` is the path prefix of a profile of the
-    session's runs. ``strict`` refuses any node on the CPU under CUDA; else ONNX Runtime may place
-    shape arithmetic on the CPU, and ``placement`` judges it. Raises CapabilityError if the session
-    fell back, JobError if ONNX Runtime refuses the graph.
+    which ONNX Runtime packs for its kernels beforehand, as in a server. The session borrows these
+    arrays; the caller must keep them. ``profile`` is the path prefix of a profile of the session's
+    runs. ``strict`` refuses any node on the CPU under CUDA; else ONNX Runtime may place shape
+    arithmetic on the CPU, and ``placement`` checks it. Raises CapabilityError if the session fell
+    back to another provider, JobError if ONNX Runtime refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -87,7 +86,7 @@ def open_session(
         session = ort.InferenceSession(
             source, options, providers=[(requested, _provider_options(provider, settings))]
         )
-    except Exception as error:  # ONNX Runtime's exceptions share no base but this
+    except Exception as error:  # ONNX Runtime's exceptions have no narrower base class
         raise JobError(f"{_graph_name(graph)}: ONNX Runtime refused the graph: {error}") from error
     got = session.get_providers()[0]
     if got != requested:
@@ -99,7 +98,7 @@ def open_session(
 
 
 def _on_host(array: NDArray[Any]) -> ort.OrtValue:
-    """An array as ONNX Runtime's value, borrowed; NumPy's own types have no bfloat16."""
+    """Wrap an array as ONNX Runtime's value, without a copy; NumPy has no type bfloat16."""
     contiguous = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy(contiguous)
@@ -110,8 +109,8 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device on which the session reads each graph input: ``device``, or cpu for shapes.
 
-    A value bound elsewhere would be copied once, when it is bound, and never be read again. ONNX
-    Runtime before 1.23 does not tell: all are read on ``device``.
+    A value bound on another device would be copied once, when it is bound, and never read again.
+    ONNX Runtime before 1.23 does not say: all inputs are then on ``device``.
     """
     names = [info.name for info in session.get_inputs()]
     if not hasattr(session, "get_input_memory_infos"):
@@ -124,10 +123,10 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 
 
 def load_cuda_libraries() -> None:
-    """Load the CUDA libraries of installed packages, which no loader path names.
+    """Load the CUDA libraries of installed packages, which are on no loader path.
 
-    Complaints go to standard error; a missing library shows when a session is opened. From now on
-    CUDA counts GPUs as NVML does, in the order of the PCI bus, and not the fastest first.
+    Errors go to standard error; a missing library shows when a session is opened. From now on CUDA
+    counts GPUs as NVML does, in the order of the PCI bus instead of by speed.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     preload = getattr(ort, "preload_dlls", None)
@@ -139,7 +138,7 @@ def load_cuda_libraries() -> None:
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
     """Options of the provider; all that change times are explicit: docs/explanation/measurement.md.
 
-    TF32 keeps 10 of 23 bits of the mantissa: on if requested, else explicitly off.
+    TF32 keeps 10 of 23 bits of the mantissa; it is off unless requested.
     """
     if provider == "cpu":
         return {}

@@ -1,8 +1,8 @@
-"""Start of modules of this package in separate processes, here or in another environment.
+"""Start modules of this package in separate processes, here or in another environment.
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, it starts a module under an
 interpreter in which the package is not installed. It loads the package from this file's folder,
-onnxstep from its folder LIBRARY, and nothing next to them: a site-packages folder would bring this
+onnxstep from its folder LIBRARY, and no other files there: a site-packages folder would bring this
 environment's runtime. Standard library only, and no import of the package before it is loaded.
 """
 
@@ -37,15 +37,15 @@ def _load(folder: Path) -> None:
 
 
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package; ``python`` None: under this interpreter.
+    """The command that runs a module of this package; ``python`` None: this interpreter.
 
-    Another interpreter's environment has everything but this package.
+    The environment of another interpreter has all packages except this one.
     """
     if python is None:
         # -P: the module must not import from the user's current folder.
         return [sys.executable, "-P", "-m", module, *arguments]
-    # -I: as -P, and folders of PYTHONPATH would come before the environment's own packages.
-    import onnxstep.errors  # noqa: PLC0415 - not there yet if this file is the script
+    # -I: as -P, and without PYTHONPATH, which would come before the environment's packages.
+    import onnxstep.errors  # noqa: PLC0415 - not loaded yet if this file is the script
 
     library = str(Path(onnxstep.errors.__file__).parent)
     return [str(python), "-I", __file__, library, module, *arguments]
@@ -54,7 +54,7 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
 def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module to its end, whatever its status, and capture its output.
+    """Run a module to its end and capture its output; a failure raises nothing.
 
     Raises subprocess.TimeoutExpired.
     """
@@ -72,7 +72,7 @@ def run_module(
 def last_words(process: subprocess.CompletedProcess[str]) -> str:
     """The last line that a process wrote to standard error."""
     lines = process.stderr.strip().splitlines()
-    return lines[-1] if lines else "no last words"
+    return lines[-1] if lines else "no output"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Steps over a session with everything bound beforehand, so that only the step is timed.
+"""Steps of a session with everything bound beforehand, so that only the step is timed.
 
-Carried values live in two sets on the device; a step reads one set and writes the other, and the
+Carried values live in two sets on the device. A step reads one set and writes the other, and the
 next step swaps them, so that they never leave the device. Values that a step may write in place are
-the same in both. Owns the reading of a job's arrays, which are checked against the graph, binding,
-and host-to-device copies.
+shared by both sets. Owns reading a job's arrays, checking them against the graph, binding, and
+copies to the device.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
-    """Read the shape and type of a graph input or output; raises JobError unless both are fixed."""
+    """The shape and type of a graph input or output; raises JobError unless both are fixed."""
     if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
             f"graph: expected a static shape and a number type of {info.name!r}, "
@@ -61,9 +61,9 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values of a graph's inputs.
 
-    ``batches``: by input a pool ``[pool, batch, ...]``, of which each step takes the next in turn.
-    ``series``: by input an array ``[steps, ...]``, of which each step takes the next, and the last
-    for ever. ``constants``: a value for every other input, carried ones included.
+    ``batches``: by input a pool ``[pool, batch, ...]``; each step takes the next batch in turn.
+    ``series``: by input an array ``[steps, ...]``; each step takes the next value, and steps after
+    the last value keep it. ``constants``: a value for every other input, carried inputs included.
     """
 
     batches: Mapping[str, Array]
@@ -127,14 +127,14 @@ class Stepper:
         self._feeds = map(operator.add, feeds, self._values)
 
     def __call__(self) -> None:
-        """Take a step; returns when its outputs are there."""
+        """Take a step; returns when its outputs are complete."""
         for update, array in next(self._feeds):
             update(array)
         if self._waits:
             self._bindings[0].synchronize_inputs()
         binding, options = next(self._runs)
         self._run(binding, options)
-        # CUDA's kernels and copies are queued; on the CPU there is nothing to wait for.
+        # Only CUDA queues kernels and copies.
         if self._waits:
             binding.synchronize_outputs()
         for value in self._fetched.values():
@@ -150,13 +150,13 @@ class Stepper:
         """Copy an output of the last step that is not carried to the host; raises JobError."""
         if name not in self._outputs:
             raise JobError(
-                f"graph: no output that is not carried is called {name!r}, "
+                f"graph: expected an output {name!r} that is not carried, "
                 f"got {', '.join(sorted(self._outputs))}"
             )
         return np.asarray(self._outputs[name].numpy())
 
     def _require_replayable(self, changing: Sequence[str]) -> None:
-        """Raise PlacementError for changing inputs on the host, which a replay does not read."""
+        """Raise PlacementError if the host reads changing inputs: a replay would not read them."""
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
@@ -166,7 +166,7 @@ class Stepper:
             )
 
     def _other_outputs(self, mode: Mode, carried: set[str]) -> dict[str, ort.OrtValue]:
-        # A replayed CUDA graph writes to the device alone: outputs are copied after it.
+        # A replayed CUDA graph writes to the device only: outputs are copied after it.
         device = "cpu" if mode == "inference" and not self._captures else self._device
         return {
             info.name: self._empty(*tensor_type(info), device)
@@ -207,11 +207,11 @@ def _graph_options(number: int) -> ort.RunOptions:
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
     """The calls that copy the series' values of each step; none after the last value.
 
-    Made while steps are taken, since a series may be long.
+    Generated as steps are taken, since a series may be long.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
-        raise JobError(f"series: expected one length of at least 1, got {sorted(lengths)}")
+        raise JobError(f"series: expected equal lengths of at least 1, got {sorted(lengths)}")
     return itertools.chain(
         (
             tuple((values[name].update_inplace, array[step, ...]) for name, array in series.items())
@@ -225,7 +225,7 @@ def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> li
     """The calls that copy each batch of the pools to the device."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
-        raise JobError(f"batches: expected pools of one size of at least 1, got {sorted(sizes)}")
+        raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
     return [
         tuple(
             (values[name].update_inplace, np.ascontiguousarray(pool[index]))
@@ -236,7 +236,7 @@ def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> li
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of an .npz; raises JobError when it cannot be read."""
+    """Read the arrays of an .npz; raises JobError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
@@ -245,7 +245,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
-    """Make the parameters' first values: stored ones, else drawn from the model's metadata."""
+    """The first values of the parameters: stored, or drawn by the model's metadata."""
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
@@ -265,7 +265,7 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """Give each graph input its value: batch, series, scalar, parameter, or carried state's fill.
+    """The value of each graph input: batch, series, scalar, parameter, or carried state's fill.
 
     Raises JobError for an input without a value, a pool without an input, or a shape or type that
     is not the graph's.
@@ -286,7 +286,7 @@ def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, A
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:
-        raise JobError(f"{path}: no input of {job.graph} is called {unknown[0]!r}")
+        raise JobError(f"{path}: expected inputs of {job.graph}, got {unknown[0]!r}")
     for name, pool in pools.items():
         require_type(path, name, (pool.shape[1:], pool.dtype), types[name])
     return pools
@@ -315,12 +315,12 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of a single number in memory: moments are twice as large as a model."""
+    """An array of equal numbers that stores only one: optimizer moments are large."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 
 def require_type(path: Path, name: str, got: TensorType, expected: TensorType) -> None:
-    """Raise JobError if an array of a file has not the shape and type of its graph input."""
+    """Raise JobError if an array of a file has another shape or type than its graph input."""
     if got != expected:
         raise JobError(
             f"{path}: {name!r}: expected {expected[1]} {list(expected[0])} for one step, "

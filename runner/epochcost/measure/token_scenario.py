@@ -1,7 +1,7 @@
-"""A trial of a decoder behind an engine: requests at random times, at rates that keep its bounds.
+"""A trial of a decoder in an engine: requests at random times, at rates that keep its bounds.
 
 LoadGen runs its scenario server with latencies of tokens. The trial searches for the highest rate
-whose first and further tokens keep their bounds, proves it in a run that counts, and then measures
+whose first and further tokens keep their bounds, proves it in a longer run, and then measures
 shares of it. Owns counts and rates; ``engine`` owns the engine, ``loadgen`` LoadGen and the search.
 """
 
@@ -28,19 +28,19 @@ from epochcost.plan.work import BOUNDS_LONG, ENGINE_SEQUENCES, Requests
 from epochcost.results.records import Measurement
 from epochcost.results.served import Purpose, ServingRecord, TokenRun
 
-# Batches of the warm-up; the time of the last tells the rate to begin with.
+# Batches of the warm-up; the first rate follows from the time of the last.
 _WARM_UP_BATCHES = 3
 # Share of the budget for the search; about eight tries find the rate.
 _SEARCH_SHARE, _TRIES = 0.25, 8
 _LEAST_UTILISATION = 0.05
-# First rate of the run that counts, as a share of the short runs' rate, and its decrease.
+# First rate of the longer runs, as a share of the short runs' rate, and its decrease.
 _FIRST_SCORED, _LESS = 0.9, 0.95
 
 
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Measure the highest rate and shares of it; LoadGen's files are in ``folder`` meanwhile."""
+    """Measure the highest rate and shares of it; LoadGen's files are written to ``folder``."""
     engine = DecoderEngine(job, decoder, folder)
     progress.enter("warm-up")
     begins = range(0, _WARM_UP_BATCHES * ENGINE_SEQUENCES, ENGINE_SEQUENCES)
@@ -79,7 +79,7 @@ class _Requests(LoadGenTrial):
         self._scored_count = 0
 
     def run(self) -> ServingRecord:
-        """Search, run at the highest rate, and at the shares of it, lowest first."""
+        """Search, run at the highest rate, and at shares of it, lowest first."""
         floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
         if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
             return self._record(self._log, None, start_seconds)
@@ -121,7 +121,7 @@ class _Requests(LoadGenTrial):
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
 
 
-# Both events of a sample have its scheduled time.
+# Both events of a sample carry its scheduled time.
 _FIRST_TOKEN = re.compile(
     rb'"Token_Latency".*?"ts":([\d.]+).*?"issue_delay":(\d+),"issue_to_done":(\d+)'
 )
@@ -136,7 +136,7 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The stored tokens of a run; ``raw`` with the latencies of each request.
+    """The stored tokens of a run; ``raw`` adds the latencies of each request.
 
     ``prompts`` and ``answers`` are tokens by a request's number. Raises TrialFailed if LoadGen's
     trace lacks a request.

@@ -1,13 +1,13 @@
-"""A training's sessions: its steps and its evaluations, from any step on.
+"""A training's sessions: its steps and its evaluations, from any step.
 
-A training continues from any step as if it had never stopped. A session itself counts only the
-masks of Dropout: on the CPU provider a node's generator starts at its seed and advances by one at
-each run, so that a session opened after n steps gets a seed larger by n. ``train.loop`` decides the
-inputs, and when to evaluate and to stop.
+A training continues from any step as if it had never stopped. The only count within a session is
+that of Dropout's masks: on the CPU provider a node's generator starts at its seed and advances by
+one at each run, so that a session opened after n steps gets a seed larger by n. ``train.loop``
+decides the inputs, and when to evaluate and to stop.
 
-While a GPU computes, a thread reads batches ahead, as loaders of frameworks do. If the CPU itself
-computes, batches are read in turn: a thread would take the CPU from the step for longer than the
-gathering needs. The device's waiting is counted.
+While a GPU computes, a thread reads batches ahead, as loaders of frameworks do. On a CPU batches
+are read in turn: a thread would take the CPU from the step for longer than the reading takes. The
+step's waiting for data is counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``evaluations`` are graphs with the outputs
-    ``loss`` and ``scores``, by their number of examples.
+    ``loss`` and ``scores``, by number of examples.
     """
 
     step: onnx.ModelProto
@@ -63,8 +63,8 @@ class Evaluated:
 class TrainingSession:
     """Trains from ``values``, the parameters and all other carried state after ``steps_taken``.
 
-    A carried value that ``values`` lack starts at its fill. ``folder`` takes a profile of the first
-    step on a GPU, which proves its placement. Raises JobError for an input without a value.
+    A carried value that is not in ``values`` starts at its fill. ``folder`` takes a profile of the
+    first step on a GPU, which proves its placement. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class TrainingSession:
                 waited_before = reader.waited_seconds
 
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch, of any size that has a graph."""
+        """Evaluate the current weights on each batch, whose size must have a graph."""
         values = {**self._values, **self.carried_values()}
         for batch in batches:
             session = self._evaluations[len(next(iter(batch.values())))]
@@ -150,13 +150,13 @@ def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
     return later
 
 
-# Most batches that are ready: enough to bridge a slow read, few enough to stay in memory.
+# Most batches read ahead: enough to bridge a slow read, few enough to fit in memory.
 _READ_AHEAD = 4
 _STOPPED_SECONDS = 0.1
 
 
 class Batches(Protocol):
-    """Batches that can be gathered singly, in any order."""
+    """Batches by number, in any order."""
 
     @property
     def steps(self) -> int:
@@ -164,12 +164,12 @@ class Batches(Protocol):
         ...
 
     def gather(self, number: int) -> dict[str, Array]:
-        """A batch by graph input."""
+        """A batch as arrays by graph input."""
         ...
 
 
 class SequentialReader:
-    """Gives batches in order, each gathered on demand."""
+    """Reads batches in order, each on demand."""
 
     def __init__(self, batches: Batches) -> None:
         self.steps = batches.steps
@@ -181,13 +181,13 @@ class SequentialReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release nothing."""
+        """Nothing to release."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
         return self
 
     def __next__(self) -> Mapping[str, Array]:
-        """The next batch by graph input; waiting for it is counted."""
+        """The next batch by graph input; the time of waiting for it is counted."""
         number = next(self._numbers)
         begun = time.perf_counter()
         batch = self._batch(number)
@@ -199,7 +199,7 @@ class SequentialReader:
 
 
 class PrefetchingReader(SequentialReader):
-    """Gives batches in order from a thread that gathers ahead while the context is entered."""
+    """Reads batches in order in a thread, ahead of their use, within the context."""
 
     def __init__(self, batches: Batches) -> None:
         super().__init__(batches)
@@ -225,7 +225,7 @@ class PrefetchingReader(SequentialReader):
         try:
             for number in range(self.steps):
                 self._put(self._batches.gather(number))
-        except Exception as error:  # raised in the thread that waits for the batch
+        except Exception as error:  # raised again in the thread that waits for the batch
             self._put(error)
 
     def _put(self, batch: dict[str, Array] | Exception) -> None:

@@ -1,4 +1,4 @@
-"""A trial in a fresh process: starts the worker, follows it, and reads its measurement.
+"""A trial in a fresh process: start the worker, follow it, and read its measurement.
 
 A crash, a kill or exhausted memory ends the worker and not the run. ``worker`` is the process.
 """
@@ -28,18 +28,18 @@ OnProgress = Callable[[Progress], None]
 Lines = queue.SimpleQueue[str | None]
 
 # A worker reports at each step or four times a second, whichever is rarer. Silence for this long
-# and ten budgets counts as a hang: loading and optimising a large graph takes minutes.
+# plus ten budgets counts as a hang: loading and optimising a large graph takes minutes.
 _SILENCE_SECONDS = 300.0
 _SILENCE_BUDGETS = 10
 _READING_SECONDS = 1.0
-# Longest release of a GPU's context after the last message.
+# A worker may take this long to release a GPU's context after its last message.
 _ENDING_SECONDS = 60
 _LAST_LINES = 8
-# Whether the kernel counted a kill for memory meanwhile; None: it does not tell.
+# Text by whether the kernel counted a kill for memory; None: unknown.
 _KILLERS = {
     True: "by the system because memory ran out",
-    False: "by someone: the system counted no kill for memory",
-    None: "by someone or by the system because memory ran out",
+    False: "by another program: the system counted no kill for memory",
+    None: "by another program, or by the system because memory ran out",
 }
 _WORKER = "epochcost.measure.worker"
 _JOB, _MEASUREMENT, _LOG = "job.json", "measurement.json", "worker.log"
@@ -56,7 +56,7 @@ class Worker:
     """A process that loads its libraries and waits for its job.
 
     ``folder`` takes the job, the worker's log and the measurement; ``kills_before`` is the number
-    of processes that the kernel had ended for memory before.
+    of processes that the kernel had killed for memory before.
     """
 
     process: subprocess.Popen[str]
@@ -67,7 +67,7 @@ class Worker:
         """Hand over the job, follow the worker to its end and read the measurement.
 
         Raises TrialFailed if the worker ends without a measurement, TrialRefused if the input is
-        at fault, CapabilityError if it cannot be pinned.
+        wrong, CapabilityError if the worker cannot be pinned.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
         _release(self.process)
@@ -86,10 +86,10 @@ class Worker:
 def start_worker(
     folder: Path, python: Path | None = None, pinning: Pinning | None = None
 ) -> Iterator[Worker]:
-    """Start a worker, under ``python`` (None: this one) and on the CPUs of ``pinning``.
+    """Start a worker, under ``python`` (None: this interpreter) and on the CPUs of ``pinning``.
 
-    The job may be made meanwhile. The worker ends with the context, and with this process, whatever
-    the cause.
+    The caller may write the job while it starts. The worker ends with the context and with this
+    process, even after a crash.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
@@ -103,7 +103,7 @@ def start_worker(
 
 
 def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is written; if it is gone, ``_follow`` finds out."""
+    """Tell the worker that its job is written; ``_follow`` notices if the worker is gone."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         # Not through the text layer, which would retry a failed write when it closes.
@@ -111,7 +111,7 @@ def _release(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for a worker's end; a kill for a hang is no sign of exhausted memory."""
+    """The error for a worker's end; killing a hanging worker is no sign of exhausted memory."""
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
         return OutOfMemory(reason)
@@ -144,7 +144,7 @@ def _follow(
             line = _next(lines, silence_seconds)
         except queue.Empty:
             process.kill()
-            return f"no sign of life for {silence_seconds:.0f} s: taken for a hang and ended"
+            return f"no output for {silence_seconds:.0f} s: killed as hanging"
         if line is None:
             return failure
         message = _message(line)
@@ -156,8 +156,7 @@ def _follow(
 def _next(lines: Lines, silence_seconds: float) -> str | None:
     """The next line; raises queue.Empty after ``silence_seconds``.
 
-    This process itself may have been stopped meanwhile: unread lines of the worker get a moment to
-    arrive.
+    If this process was suspended, unread lines of the worker get a moment to arrive.
     """
     try:
         return lines.get(timeout=silence_seconds)
@@ -175,15 +174,15 @@ def _wait(process: subprocess.Popen[str]) -> int:
 
 
 def _read_lines(output: IO[str], lines: Lines) -> None:
-    """Hand on each line, then None; a thread, because pipes have no portable timeout."""
-    with contextlib.suppress(ValueError):  # this process gave the worker up and closed the pipe
+    """Queue each line, then None; in a thread, because pipes have no portable timeout."""
+    with contextlib.suppress(ValueError):  # this process killed the worker and closed the pipe
         for line in output:
             lines.put(line)
     lines.put(None)
 
 
 def _message(line: str) -> Message:
-    """Parse a line; an empty message for any other line, written by a library."""
+    """Parse a line; other lines, which libraries write, give an empty message."""
     try:
         return Message.model_validate_json(line)
     except ValidationError:
@@ -204,7 +203,7 @@ def _failure_words(
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
-    ending = f"; its last words:{last}" if last else "; it left no last words"
+    ending = f"; its last lines:{last}" if last else "; it wrote no lines"
     return f"worker: {_ending_words(status, for_memory)}{ending}"
 
 

@@ -1,7 +1,7 @@
-"""Watches the machine while a worker takes its samples, from the parent's process.
+"""Watch the machine while a worker takes its samples, from the parent's process.
 
 Nothing is added to the timed steps: the parent reads a few counters ten times a second if a GPU
-works, else once a second. This module finds the devices and the meters, and knows from the worker's
+works, else once a second. This module finds the devices and meters, and sees from the worker's
 progress when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
@@ -46,8 +46,9 @@ NO_DEVICE = "NVML shows no device in use by the worker"
 class PhaseWatch:
     """Watches the machine from ``start`` to ``stop``; ``processes`` are those of the trial.
 
-    ``device`` is None if no GPU is in use; ``silent`` has the reason of each meter without a
-    reading by its name; ``cpus`` are those on which others would disturb the trial, None for all.
+    ``device`` is None if no GPU is in use. ``silent`` is the reason for each meter without a
+    reading, by its name. ``cpus`` are those on which other programs would disturb the trial, None
+    for all.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class PhaseWatch:
         return self._thread is not None
 
     def start(self, period_seconds: float) -> None:
-        """Take the first reading, and others from a thread."""
+        """Take the first reading, and start a thread that takes others."""
         self._before = self._counters()
         self._read()
         self._thread = threading.Thread(target=self._repeat, args=(period_seconds,), daemon=True)
@@ -128,7 +129,7 @@ class PhaseWatch:
         self, throttles: tuple[Throttle, ...] | None, memory: int | None
     ) -> Iterator[tuple[str, str]]:
         if throttles is None:
-            yield "throttles", "neither the kernel nor a driver tells"
+            yield "throttles", "neither the kernel nor a driver reports them"
         if memory is None and (self._device is not None or "NVML" in self._silent):
             yield "device_memory_bytes", self._silent.get("NVML", NO_DEVICE)
 
@@ -136,7 +137,7 @@ class PhaseWatch:
 def _throttles(
     cpu_throttled: bool | None, device: DeviceWatch | None
 ) -> tuple[Throttle, ...] | None:
-    """Throttles of the CPU and of the GPU; None if neither tells."""
+    """Throttles of the CPU and of the GPU; None if both are unknown."""
     gpu = device.throttles if device else None
     if cpu_throttled is None:
         return gpu
@@ -152,9 +153,9 @@ _PARTIAL = "a part of a GPU (MIG) has no energy meter"
 class Watch:
     """Watches the sampling phase of a trial; entered before its job is handed over.
 
-    ``follow`` passes progress on and learns from it when sampling begins and ends; ``completed``
-    adds conditions and energy to the measurement. ``pinning``: the CPUs of the worker; ``device``:
-    its GPU by CUDA's number.
+    ``follow`` passes progress on and sees when sampling begins and ends; ``completed`` adds
+    conditions and energy to the measurement. ``pinning``: the CPUs of the worker; ``device``: its
+    GPU by CUDA's number.
     """
 
     def __init__(
@@ -205,14 +206,14 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """The measurement with conditions and energy, if all of the sampling was watched."""
+        """The measurement with conditions and energy, if the whole sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _heed(self, progress: Progress) -> None:
-        """Follow the phases; prepares during the warm-up, when it disturbs no sample."""
+        """Follow the phases; prepares during the warm-up, when that disturbs no sample."""
         if progress.phase in ("warm-up", "sampling") and self._phase is None:
             self._phase = self._prepared()
         if self._phase is None or self._seen is not None:

@@ -1,9 +1,9 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
 It loads its libraries, waits for a byte on standard input, which means that the job is written,
-reads the job, times it and writes the measurement whole or not at all. Its standard output has
-``job.Message`` lines only; output of libraries goes to standard error. It ends when its standard
-input does: a worker never outlives its parent.
+reads the job, times it and writes the measurement. Standard output has only lines of
+``job.Message``; output of libraries goes to standard error. The worker ends when its standard input
+does, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _prove(
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """A stepper, the proof of its placement and precision, and the outputs of its first step.
 
-    A step for a CUDA graph is proved in an earlier session without one, since a replayed graph
-    leaves no profile.
+    A step for a CUDA graph is proved in an earlier session without a CUDA graph, since a replayed
+    graph leaves no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -129,10 +129,10 @@ def _prove(
 
 
 def main(job_file: str, measurement_file: str) -> int:
-    """Do the job of one file and write the measurement to another; returns the exit status."""
+    """Do the job of a file and write the measurement to another; returns the exit status."""
     emit = _claim_standard_output()
     if not os.read(0, 1):
-        return 1  # the parent is gone, or there is nothing to measure
+        return 1  # the parent ended before it wrote the job
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     try:
         prefer_oom_kill()
@@ -150,7 +150,7 @@ def main(job_file: str, measurement_file: str) -> int:
     except EpochcostError as error:
         emit(Message(failure=str(error)))
         return error.exit_code
-    except Exception as error:  # the last line of defence: the parent gets the reason as a text
+    except Exception as error:  # the parent gets the reason of any failure as a text
         traceback.print_exc()
         emit(Message(failure=_unexpected(error, Path(measurement_file).parent)))
         return CapabilityError.exit_code
@@ -173,7 +173,7 @@ def _unexpected(error: Exception, folder: Path) -> str:
 
 
 def _claim_standard_output() -> Emit:
-    """Keep standard output for messages and send all other output to standard error."""
+    """Reserve standard output for messages and send all other output to standard error."""
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
 
@@ -192,10 +192,10 @@ def _end_with_standard_input() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """End this process; after a success at once, since the measurement is in its file.
+    """End this process; at once after a success, since the measurement is in its file.
 
-    Ending sessions, threads and libraries in order would take a tenth of a second and more. After a
-    failure the last lines may still be in a library's buffer.
+    Ending sessions, threads and libraries in order would take a tenth of a second or more. After a
+    failure, last lines may still be in a library's buffer, so that it ends in order.
     """
     if status == 0:
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Fitting a graph to a trial: its dimensions get their sizes, its carried state is looked up."""
+"""Fit a graph to a trial: give its dimensions their sizes and look up its carried state."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def bind_model(
 ) -> onnx.ModelProto:
     """The graph with the trial's batch, a decoder's phase and the spec's ``[dimensions]``.
 
-    Tensors that an exporter merged are taken apart, see ``exported.separated``.
-    A lone dimension that the spec does not size is the batch, whatever its name. Raises ModelError
-    for a dimension that has no size, that the graph does not have, or whose size does not fit.
+    Tensors that an exporter merged are split, see ``exported.separated``. A single dimension that
+    the spec does not size is the batch, whatever its name. Raises ModelError for a dimension that
+    has no size, that the graph does not have, or whose size does not fit.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -57,7 +57,7 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 
 
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
-    """The spec's carried state; raises ModelError for what the graph has not, or not alike."""
+    """The spec's carried state; raises ModelError if the graph lacks it or its types differ."""
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
     for state in model.states:
@@ -70,8 +70,8 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
         after = (tuple(dim.dim_value for dim in kind.shape.dim), kind.elem_type)
         if inputs[state.input] != after:
             raise ModelError(
-                f"{where}: expected one shape and type of {state.input!r} and {state.output!r}, "
-                f"got {list(inputs[state.input][0])} and {list(after[0])}"
+                f"{where}: expected equal shapes and types of {state.input!r} and "
+                f"{state.output!r}, got {list(inputs[state.input][0])} and {list(after[0])}"
             )
     carried = [state.output for state in model.states]
     for name in carried:

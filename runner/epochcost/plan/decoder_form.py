@@ -1,7 +1,7 @@
-"""Whether a graph has the form that a spec's ``[decoder]`` says, and how large a phase makes it.
+"""Check whether a graph has the form of its spec's ``[decoder]``, and size it for a phase.
 
-Form and names are those of onnxruntime-genai's model builder. Weights are not looked at, so that a
-file can be judged without its external data.
+Form and names are those of onnxruntime-genai's model builder. Weights are not read, so that a file
+can be checked without its external data.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from onnxstep.graphs.initial import listed_parameters, listed_state
 from onnxstep.graphs.nodes import node_attributes
 
-_REMEDY = 'docs/how-to/price-a-language-model.md, "A decoder of your own", says how it is exported'
+_REMEDY = 'see docs/how-to/price-a-language-model.md, "A decoder of your own", on how to export it'
 
-# The table of cosines, by the position of a token, among the inputs of GroupQueryAttention.
+# The index of the table of cosines among the inputs of GroupQueryAttention.
 _COSINES = 7
 _CACHE_AXES = 4
 _LEFT_OUT = [""] * (_COSINES + 1)
-# Of these a spec may ask for less than the graph has.
+# Keys for which a spec may state less than the graph has.
 _AT_MOST = ("vocabulary", "context")
 
 
 class Misfit(NamedTuple):
-    """A key of the spec that its graph contradicts, and how."""
+    """A key of the spec that its graph contradicts, and a message."""
 
     key: tuple[str, ...]
     message: str
@@ -50,9 +50,9 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Misfits of a file and a table ``[decoder]``; none if the table itself is faulty.
+    """Differences of a readable file from a table ``[decoder]``; none if the table is faulty.
 
-    Raises ModelError for a malformed list of parameters. The file can be read.
+    Raises ModelError for a malformed list of parameters.
     """
     try:
         decoder = Decoder.model_validate(table)
@@ -64,9 +64,9 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 def phase_sizes(
     graph: onnx.ModelProto, decoder: Decoder, batch_size: int, phase: Phase
 ) -> dict[str, int]:
-    """Sizes of the symbolic dimensions; the cache is as long as what the run leaves in it.
+    """Sizes of the symbolic dimensions; the cache has exactly the length after the run.
 
-    A longer one slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
+    A longer cache slows ONNX Runtime's decoding down (microsoft/onnxruntime#29686).
     """
     cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
     new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)
@@ -134,7 +134,7 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
 
 
 class _Size(NamedTuple):
-    """The size that a graph gives to a key of its decoder, and where."""
+    """The size that a graph gives to a key of its decoder, and the tensor that shows it."""
 
     key: str
     size: int
@@ -160,7 +160,7 @@ def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
 
 
 def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
-    """The heads of attention, the reach of its angles, and from its readers a head's size."""
+    """The attention's heads, the length of its table of angles, and the size of a head."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
         value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
     }

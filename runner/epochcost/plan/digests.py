@@ -1,6 +1,6 @@
-"""Digests that identify a trial's work: of the ONNX file, of the working part of a model's spec.
+"""Digests that identify a trial's work: of the ONNX file, and of a part of the model's spec.
 
-Reading the files is kept here, at the edge, so that planning itself is pure.
+Only this module reads the files, so that planning is pure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import plain
 
-# All else in [training] is work: a key added later counts until it is named here.
+# Keys of [training] that do not change a step; all others, new ones too, are part of the work.
 _NOT_OF_A_STEP = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
 def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
-    """SHA-256 of each model's ONNX file, by model id; raises ModelError where one is unreadable."""
+    """SHA-256 of each model's ONNX file, by model id; raises ModelError if one is unreadable."""
     chosen = [catalogue.models[name] for name in sorted(models)]
     return {model.id: _graph_sha256(catalogue, model) for model in chosen if model.graph}
 
@@ -38,11 +38,11 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 
 
 def work_sha256(model: Model, mode: Mode) -> str:
-    """SHA-256 of what the spec says about the work itself.
+    """SHA-256 of the part of a spec that defines the work.
 
-    Names, notes, sources, the list of batch sizes, the length of epoch and training and what only
-    real data see are left out, as is the order of what has none, and 1 is 1.0: editing them leaves
-    stored measurements valid.
+    Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data are
+    left out, so that editing them leaves stored measurements valid. Neither the order of unordered
+    entries nor 1 instead of 1.0 changes the digest.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

@@ -1,7 +1,7 @@
-"""Ordered trials of studies, and the reasons of what is left out.
+"""Trials of studies in their order, and the reasons for work that is left out.
 
-A study asks for every combination of its models, modes, providers, batch sizes and variants. Pure:
-the digests of the files and the abilities of the machine are passed in.
+A study names every combination of its models, modes, providers, batch sizes and variants. Pure: the
+digests of the files and the abilities of the machine are arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND, MOST_BATCH, AskedBatchSizes, Mode, Provider, Study
 from epochcost.units import memory
 
-# A quick run answers "does it work, and roughly how fast": seconds per trial, a wider interval.
+# A quick run shows whether all works, and roughly how fast: seconds a trial, a wider interval.
 QUICK_RELATIVE_HALF_WIDTH = Decimal("0.05")
 QUICK_MINIMUM_SAMPLES = 10
 QUICK_BUDGET_SECONDS = Decimal(3)
@@ -32,13 +32,12 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 @dataclass(frozen=True)
 class HostCapabilities:
-    """The machine that would run the trials: its spec's id, its software, what it cannot do.
+    """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed one; ``missing_engines`` maps engines of studies that are not
-    prepared to the reason; ``no_cuda`` is why this machine cannot run CUDA, None where it can;
-    ``no_loadgen`` is why it cannot run LoadGen, None where it can; ``cpus`` is how many CPUs a
-    trial may use, None where that is not known; ``no_pinning`` is why it cannot pin a trial to some
-    of them; ``gpus`` is how many CUDA shows, None where that is not known.
+    ``runtime`` is the installed one. ``missing_engines`` gives the reason for each engine of a
+    study that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why
+    this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is
+    the number of CPUs that a trial may use, ``gpus`` the number that CUDA shows; None if unknown.
     """
 
     hardware: str
@@ -57,8 +56,8 @@ class RunRequest:
     """The names that a user gives; an empty tuple is everything.
 
     ``as_is``: measure although this machine contradicts the spec of ``hardware``. ``device``: the
-    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` take
-    the place of theirs.
+    GPU for all studies, None for each study's own. ``vcpus``, ``batch_size`` and ``rounds`` replace
+    those of the studies.
     """
 
     studies: tuple[str, ...] = ()
@@ -75,7 +74,7 @@ class RunRequest:
 
 @dataclass(frozen=True, order=True)
 class LeftOut:
-    """Work that a study names and this plan does not do."""
+    """Work of a study that is left out of the plan, with the reason."""
 
     what: str
     reason: str
@@ -83,9 +82,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """Trials and sweeps, cheapest first, and what is left out.
+    """Trials and sweeps, cheapest first, and work that is left out.
 
-    ``rounds`` by trial's id where above one; a sweep knows its own.
+    ``rounds`` is by trial's id, without an entry for one round; a sweep has its own.
     """
 
     trials: tuple[Trial, ...]
@@ -104,7 +103,7 @@ def plan_study(
 ) -> Plan:
     """The trials of one study on one machine.
 
-    ``graphs`` holds the SHA-256 of the ONNX file of every requested model that has one.
+    ``graphs`` is the SHA-256 of the ONNX file of every requested model that has a file.
     """
     if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
@@ -120,9 +119,9 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge plans: work that several studies name is done once; cheapest first.
+    """Merge plans, cheapest work first; work of several studies is done once.
 
-    It takes as many rounds as the study that asks for the most.
+    Its rounds are the most that a study demands.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
@@ -136,7 +135,7 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """Each sweep once: the one that begins lowest, in the most rounds."""
+    """Each sweep once, with the smallest first size and the most rounds."""
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
         first = sweeps.setdefault(sweep.id, sweep)
@@ -162,8 +161,8 @@ def leave_out_oversized(
 ) -> Plan:
     """The plan without the trials that need more memory than the machine has.
 
-    ``needed_bytes`` is by trial's id; a trial without an entry stays, as do those of a provider
-    whose memory is not known.
+    ``needed_bytes`` is by trial's id. A trial stays if its need or the memory of its provider is
+    unknown.
     """
 
     def reason(trial: Trial) -> LeftOut | None:
@@ -193,7 +192,7 @@ def _drafts(
     graphs: Mapping[str, str],
     request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
-    """A trial or a sweep for every combination that the study names, or why there is none."""
+    """A trial or a sweep for every combination that the study names, or the reason without one."""
     models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
@@ -252,7 +251,7 @@ def _trials(
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
     """The study's sizes, else the model's; of a sweep the smallest.
 
-    None for a decoder, which is timed by its phases, or if inference is under LoadGen only.
+    Empty for a decoder, which is timed by its phases, or if inference is under LoadGen only.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):
@@ -270,7 +269,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """No batch is larger than an epoch, and none larger than a result may name."""
+    """A sweep up to an epoch's examples, or to the largest batch that a result may have."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")
@@ -278,7 +277,7 @@ def _sweep(model: Model, smallest: Trial) -> Sweep:
 
 
 def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """Reasons why this machine does not do a trial, the most general first; None is no reason."""
+    """Reasons why this machine cannot run a trial, the most general first; None is no reason."""
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"
@@ -302,13 +301,13 @@ def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[s
 def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
     work, decoder = trial.work, model.decoder
     if isinstance(work, Requests) and trial.precision not in _ENGINE_PRECISIONS:
-        yield f"requests to an engine are answered in {', '.join(_ENGINE_PRECISIONS)}"
+        yield f"an engine answers requests in {', '.join(_ENGINE_PRECISIONS)} only"
     if decoder and isinstance(work, Phase | Requests) and work.length > decoder.context:
         yield f"{work.length} tokens are more than its context of {decoder.context}"
 
 
 def _quick(trial: Trial) -> Trial:
-    """The trial with the sampling of a quick run, if it asks for more."""
+    """The trial with the sampling of a quick run, unless its own is shorter."""
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

@@ -1,9 +1,8 @@
-"""Rounds: how often a run comes back to each trial, and in which order.
+"""Rounds: the order in which a run visits each trial several times. Pure.
 
-A machine drifts: it warms up, neighbours come and go, a governor changes its mind. Measured one
-after the other, trials would meet different machines; visited in several rounds, each in an order
-of its own, all of them meet all of it. With one round the order is the plan's. Pure. The number of
-rounds is no part of a trial's identity.
+A machine's speed drifts: it warms up, other programs come and go, clocks change. In several rounds,
+each in another random order, all trials meet all of these conditions. A single round keeps the
+plan's order. The number of rounds is no part of a trial's identity.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from decimal import Decimal
 
 from epochcost.plan.trial import Trial
 
-# Fewer samples do not show how one step depends on the last.
+# Fewer samples do not show the correlation between steps.
 _FEWEST_SAMPLES = 10
-# A wider interval is none; also the bound of a study's own demand.
+# A wider interval says nothing; a study may not demand more either.
 _WIDEST = Decimal("0.5")
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A round of a trial: the ``number``th of ``rounds``, counted from 1.
+    """A round of a trial: number ``number`` of ``rounds``, from 1.
 
-    ``extra`` of them are beyond the plan, whose budget the others share.
+    ``extra`` of the rounds are beyond the plan; the planned rounds share the budget.
     """
 
     trial: Trial
@@ -36,34 +35,34 @@ class Visit:
 
     @property
     def last(self) -> bool:
-        """Whether the trial is finished after it."""
+        """Whether this is the trial's last round."""
         return self.number >= self.rounds
 
     @property
     def expected_seconds(self) -> Decimal:
-        """About how long the timing takes."""
+        """Expected seconds of the timing."""
         return self.trial.expected_seconds / (self.rounds - self.extra)
 
     @property
     def minimum_samples(self) -> int:
-        """Its part of the trial's minimum of samples, at least ten."""
+        """The round's share of the trial's minimum of samples, at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
     @property
     def relative_half_width(self) -> Decimal:
-        """How narrow this round's interval must be for that of all to be as the trial demands.
+        """The half width of this round with which all rounds together reach the trial's.
 
-        The half width of the mean of n equal rounds is that of one over √n, if they agree.
+        The half width of n equal rounds together is that of one over √n, if they agree.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
 
 
 def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
-    """How often a trial is visited: as ``rounds`` says by id, once by default and under LoadGen.
+    """The number of rounds of a trial: by its id in ``rounds``, else 1, and 1 under LoadGen.
 
-    LoadGen judges a run by its own length, which must not be divided.
+    LoadGen judges a run by its length, which must not be divided.
     """
     return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
 
@@ -73,9 +72,9 @@ def visits(
 ) -> Iterator[Visit]:
     """All visits of a run in their order.
 
-    ``rounds_asked`` holds the rounds by trial's id. ``rounds_stored`` counts the stored rounds of a
-    trial, when its first turn comes: those are not visited again. A trial with all of them has one
-    visit, its last, in the first round, so that the run can say so.
+    ``rounds_asked`` holds the rounds by trial's id. ``rounds_stored`` counts a trial's stored
+    rounds, which are not visited again; it is called at the trial's first turn. A trial whose
+    rounds are all stored has a visit, its last, in the first round, so that the run reports it.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)
@@ -93,7 +92,7 @@ def visits(
 
 
 def _order(trials: Sequence[Trial], number: int) -> list[Trial]:
-    """A random order for one round, by lots drawn from the seed, the round and the trial's id."""
+    """A random order for one round, by a hash of the seed, the round and the trial's id."""
     return sorted(
         trials,
         key=lambda trial: hashlib.sha256(f"{trial.seed} {number} {trial.id}".encode()).digest(),

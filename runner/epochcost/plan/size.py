@@ -1,6 +1,6 @@
-"""Sizes of models: arithmetic, and memory by place, of a run at each batch size.
+"""Sizes of models: arithmetic and memory of a run at each batch size.
 
-``execute.sizing`` counts the figures; ``make`` knows the memory of a machine.
+``execute.sizing`` counts the figures; ``make`` compares them with the memory of a machine.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ PROCESS_BYTES = 104 * 2**20
 
 @dataclass(frozen=True)
 class Footprint:
-    """A run of a graph at a batch size; bytes are of tensors, for each a single copy.
+    """A run of a graph at a batch size; bytes count each tensor once.
 
     ``forward_flops`` are of the model in inference form, ``step_flops`` of the whole training step
-    as it is run, None in inference. ``weight_bytes`` are parameters and running statistics.
+    as it runs, None in inference. ``weight_bytes`` are parameters and running statistics.
     ``carried_bytes`` are changed by a step: trained parameters, statistics, optimizer and
     recurrent states; ``in_place_bytes`` of them are overwritten, ``fixed_bytes`` are the unchanged
     weights. ``activation_bytes`` are intermediate tensors in the arena, gradients included.
@@ -43,7 +43,7 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Carried values that a step does not overwrite in place but writes anew."""
+        """Carried values that a step writes to new memory instead of overwriting."""
         return self.carried_bytes - self.in_place_bytes
 
     @property
@@ -58,13 +58,13 @@ class Footprint:
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:
-        """An estimate of the memory that a trial needs: of the host, or of the GPU for CUDA."""
+        """Estimate the memory that a trial needs: of the host, or of the GPU for CUDA."""
         return self.device_bytes + (self.host_bytes if provider == "cpu" else 0)
 
 
 @dataclass(frozen=True)
 class Uncounted:
-    """A mode whose graph cannot be built or counted, and why."""
+    """A mode whose graph cannot be built or counted, and the reason."""
 
     mode: Mode
     reason: str
@@ -87,13 +87,13 @@ class ModelSize:
 
     @property
     def forward_flops_per_example(self) -> float | None:
-        """FLOPs at the largest batch, where work that no example causes weighs least."""
+        """FLOPs at the largest batch, where work that does not depend on the batch counts least."""
         largest = max(self.footprints, key=lambda f: f.batch_size, default=None)
         return None if largest is None else largest.forward_flops / largest.batch_size
 
     @property
     def step_flops_per_example(self) -> float | None:
-        """FLOPs of the whole training step as it is run, at its largest batch."""
+        """FLOPs of the whole training step as it runs, at its largest batch."""
         steps = [f for f in self.footprints if f.step_flops is not None]
         largest = max(steps, key=lambda f: f.batch_size, default=None)
         if largest is None or largest.step_flops is None:

@@ -1,8 +1,8 @@
-"""A sweep of batch sizes: which size to try next, or why there is none. Pure.
+"""A sweep of batch sizes: the next size to try, or the reason to stop. Pure.
 
-From the smallest size upward by doubling, until memory ends, throughput falls for good, a step
-takes too long, or there is no larger batch. Where memory ends is found by bisection. What becomes
-of a size is learned in ``execute.sweep``.
+Sizes double from the smallest until memory ends, throughput falls, a step takes too long, or no
+larger batch exists. The limit of memory is then found by bisection. ``execute.sweep`` reports the
+outcome of each size.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from epochcost.units import seconds
 
 Cause = Literal["memory", "throughput", "maximum", "time", "failure"]
 
-# The limit is known once the smallest size that failed is within a sixteenth of the largest that
-# ran: what a process holds differs by more from one start to the next.
+# Bisection ends when the smallest size that failed is within a sixteenth of the largest that ran: a
+# process's memory differs by more from start to start.
 _RESOLUTION = 16
-# Two sizes in a row: one may have met a busy machine.
+# Two sizes in a row, because the machine may have been busy during one.
 _FALLEN_SIZES = 2
-# A change that an interval proves may still be too small to matter to a bill.
+# A significant change may still be too small to matter to a bill.
 _FALLEN_SHARE = 0.05
-# A step that is not over within its trial's whole budget gives a figure of two or three samples.
+# A step longer than its trial's whole budget gives only two or three samples.
 _LONGEST_STEP_BUDGETS = 3
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A trial at every batch size that is worth it.
+    """A trial at every batch size worth measuring.
 
-    ``trial`` is that of the smallest size, ``largest`` the size beyond which none is tried, and
-    ``bound`` says why; ``rounds`` as in ``plan.rounds``.
+    ``trial`` has the smallest size, ``largest`` is the largest size to try, ``bound`` the reason
+    for it; ``rounds`` as in ``plan.rounds``.
     """
 
     trial: Trial
@@ -43,7 +43,7 @@ class Sweep:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits: the work, whatever its batch sizes."""
+        """Sixteen hexadecimal digits that identify the work without its batch sizes."""
         return self.at(0).id
 
     @property
@@ -56,13 +56,13 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The trial of one size: the ordinary one, with the ordinary id."""
+        """The trial of a size, as if it were planned without a sweep."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
 @dataclass(frozen=True)
 class MeasuredSize:
-    """A size that ran; times of a step are the 95 % interval of the mean and the mean."""
+    """A size that ran, with a step's mean time and its 95 % interval."""
 
     batch_size: int
     low_seconds: float
@@ -82,7 +82,7 @@ class MeasuredSize:
 
 @dataclass(frozen=True)
 class SizeFailure:
-    """A size that did not run: its memory did not suffice, or something else was wrong."""
+    """A size that did not run, for lack of memory or another reason."""
 
     batch_size: int
     reason: str
@@ -91,7 +91,7 @@ class SizeFailure:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """The sweep is over; ``reason`` says why."""
+    """The end of a sweep, with the reason."""
 
     cause: Cause
     reason: str
@@ -101,10 +101,10 @@ Point = MeasuredSize | SizeFailure
 
 
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
-    """The batch size to try after what is known so far, or the end with its reason.
+    """The next batch size to try, or the end with its reason.
 
-    A size that memory did not suffice for bounds all sizes above it, unless one of them ran; of
-    ``points`` each size occurs once.
+    A size that ran out of memory bounds all sizes above it, unless one of them ran. ``points`` has
+    each size once.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
@@ -114,7 +114,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     largest = ran[-1].batch_size if ran else 0
     broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
     failed = min((size for size in broken if size > largest), default=None)
-    # Once memory is known to end, only where is open: sizes in between are no doublings.
+    # Bisection does not double sizes, so that throughput is compared before it only.
     if failed is None and (fallen := _fallen(ran)):
         return fallen
     if failed is None and largest >= sweep.largest:
@@ -127,7 +127,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """The sizes of an undisturbed sweep: doubled, and the largest last."""
+    """The sizes of a sweep that nothing ends early: doubled, and the largest last."""
     size = sweep.trial.batch_size
     while size < sweep.largest:
         yield size
@@ -136,7 +136,7 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 
 
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
-    """The end where the largest sizes all lie below the best rate by interval and by share."""
+    """The end if the largest sizes all lie below the best rate, by interval and by share."""
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]
     if best is None or len(last) < _FALLEN_SIZES or best.batch_size >= last[0].batch_size:

@@ -1,6 +1,6 @@
-"""A trial: one piece of work to be timed, and the identity that says when two are the same. Pure.
+"""A trial: work to be timed, and the identity by which equal work is recognised. Pure.
 
-What the work may be is in ``plan.work``.
+``plan.work`` owns the kinds of work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import (
 from epochcost.plan.work import STEPS, STORED_KEYS, CanonicalDecimal, Work, tagged
 from epochcost.specs.study import Mode, Precision, Provider
 
-# What a trial's JSON says, in this order, of which its identity is a digest.
+# Keys of a trial's JSON, in this order; its identity is their digest.
 _ALWAYS = (
     "model",
     "mode",
@@ -42,7 +42,7 @@ _ALWAYS = (
     "minimum_samples",
     "budget_seconds",
 )
-# Named here once a field is added: left out of the identity where it says what was always so.
+# Fields added later, with the value of older trials, at which they are left out of the identity.
 _ADDED: Mapping[str, object] = {
     "load": None,
     "vcpus": None,
@@ -59,7 +59,7 @@ _ADDED: Mapping[str, object] = {
     "phase": None,
     "requests": None,
 }
-# Settings that trials once varied; a stored trial with another value is still told apart.
+# Settings of older versions; a stored trial with another value remains a different trial.
 _FORMER = (
     "quantization",
     "graph_optimization",
@@ -74,10 +74,10 @@ Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class SessionSettings(BaseModel):
-    """How ONNX Runtime is set up, see ``specs.study.Cuda``; 0 threads: all cores.
+    """Settings of ONNX Runtime, see ``specs.study.Cuda``; 0 threads: all cores.
 
     ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
-    ``device_memory_limit_bytes`` are of the CUDA provider.
+    ``device_memory_limit_bytes`` are for the CUDA provider.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,23 +89,22 @@ class SessionSettings(BaseModel):
     device_memory_limit_bytes: Count | None = None
 
 
-# A trial's JSON has them beside its own fields; of TF32 its precision tells.
+# A trial's JSON has these among its own fields; TF32 is in the precision.
 _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf32")
 
 
 class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the work.
 
-    ``graph_sha256`` is of the ONNX file, ``spec_sha256`` of what the model's spec says about the
-    work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it,
-    ``producer`` the version of epochcost (its gradients are part of the work). ``batch_size`` is
-    that of a step, the most that one run of the model takes under LoadGen, or the sequences of a
-    decoder's phase; an engine that answers requests is the ``runtime``. ``vcpus`` is how many CPUs
-    the worker is pinned to, None for all.
-    ``stored_weights``: parameters are constants of the graph, as a server has them; training feeds
-    them, and so did inference before. As JSON it is flat: the settings of the ``session`` and the
-    parts of the ``work`` stand beside the rest, and so do those in which a trial of an earlier
-    version differs from all that are measured now.
+    ``graph_sha256`` is the digest of the ONNX file, ``spec_sha256`` that of the spec's part about
+    the work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it
+    (an engine if the work is requests), ``producer`` the version of epochcost, whose gradients are
+    part of the work. ``batch_size`` is that of a step, the most examples of a run under LoadGen, or
+    the sequences of a decoder's phase. ``vcpus`` is the number of CPUs that the worker is pinned
+    to, None for all. ``stored_weights``: parameters are constants of the graph, as in a server;
+    training feeds them, and so did inference in older versions. ``former`` has the settings of
+    older versions in which the trial differs from today's. As JSON it is flat: the settings of
+    ``session``, ``work`` and ``former`` are keys of the trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -161,12 +160,12 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """About how long the timing takes: the budget, or what such work usually takes."""
+        """Expected seconds of the timing: the budget, or the usual time of such work."""
         return max(self.budget_seconds, self.work.usual_seconds)
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits: the same for the same work on any machine, on any day."""
+        """Sixteen hexadecimal digits, equal for equal work on any machine and day."""
         fields = self.model_dump(mode="json")
         usual = {name for name, default in _ADDED.items() if fields.get(name) == default}
         counted = {name: value for name, value in fields.items() if name not in usual}
@@ -175,9 +174,9 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """Differences from the plain trial of the work, in words; empty for that trial.
+        """Differences from the default trial of the work, in words; empty for that trial.
 
-        The installed runtime is plain whatever its version: a newer one replaces it.
+        The installed runtime is the default in every version, since a newer one replaces it.
         """
         session = self.session
         parts = {

@@ -1,9 +1,9 @@
-"""The variants of one piece of work that a study asks for: CPUs and precision. Pure.
+"""The variants of work that a study names: CPUs and precision. Pure.
 
-Each is a trial of its own. Which of them a provider, a mode or a GPU does not know is said here,
-with the reason; what a machine lacks is left to ``make``. Which GPUs a package of onnxruntime-gpu
-has kernels for, by NVIDIA's compute capability, was read from the kernels' headers in the wheels
-for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release since):
+Each is a separate trial. This module excludes variants that a provider, a mode or a GPU does not
+support, with the reason; ``make`` excludes those that the machine does not. The GPUs that each
+onnxruntime-gpu package supports, by NVIDIA's compute capability, were read from the kernels'
+headers in the wheels for Linux on x86-64 (1.19.2, 1.23.2, 1.26.0 and every minor release since):
 docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
@@ -26,9 +26,9 @@ NO_BF16_ON_CPUS = (
 
 
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
-    """The numbers of CPUs that trials are pinned to; None: all. Pinning is of the CPU provider.
+    """The numbers of CPUs that trials are pinned to, on the CPU provider only; None: all.
 
-    All of the machine's ``cpus`` (None: not known) are no emulation of anything: that is None.
+    All of the machine's ``cpus`` (None: unknown) emulate no smaller machine: that is None.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)
@@ -36,7 +36,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """Why its mode, provider or precision rules a trial out; ``gpus`` are those shown."""
+    """Reason why mode, provider or precision exclude a trial; ``gpus`` is the number of GPUs."""
     precision, work = trial.precision, trial.work
     on_cpu, device = trial.provider == "cpu", trial.session.device
     trained = ", ".join(_TRAINED_IN)
@@ -45,19 +45,17 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
             precision == "tf32" and on_cpu
         ),
         NO_BF16_ON_CPUS: precision == "bf16" and on_cpu,
-        f"training steps are in {trained}; {precision} is of inference": (
+        f"training steps are in {trained}; {precision} is for inference only": (
             trial.mode == "training" and precision not in _TRAINED_IN
         ),
-        "CUDA's attention with a cache is of half precision: fp16, bf16 or int4": (
+        "CUDA's attention with a cache needs half precision: fp16, bf16 or int4": (
             work.decodes and not on_cpu and precision in ("fp32", "tf32")
         ),
-        "int4 is of decoders, whose weights alone have 4 bits": (
-            precision == "int4" and not work.decodes
-        ),
-        "requests to an engine are answered on the CPU; no GPU was tried": (
+        "int4 is for decoders only": (precision == "int4" and not work.decodes),
+        "an engine answers requests on the CPU only; no GPU was tried": (
             isinstance(work, Requests) and not on_cpu
         ),
-        "a CUDA graph is of one batch size; under LoadGen batches are of many": (
+        "a CUDA graph has one batch size, but batches under LoadGen vary": (
             work.scenario != "batch" and trial.session.cuda_graph
         ),
         f"needs GPU {device}; CUDA shows {gpus} here, counted from 0": (
@@ -70,9 +68,9 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """The settings of ONNX Runtime that a study asks for; on a CPU none is of GPUs.
+    """The settings of ONNX Runtime that a study states; a CPU gets no settings of GPUs.
 
-    Threads that the study leaves open are as many as the CPUs that a trial is pinned to.
+    The default number of threads is the number of CPUs that a trial is pinned to.
     """
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib
@@ -85,12 +83,12 @@ def session_settings(
     )
 
 
-# The newest package that stands on CUDA 12, for GPUs that CUDA 13 has left behind.
+# The newest package for CUDA 12, for GPUs that CUDA 13 no longer supports.
 CUDA_12_RUNTIME = "onnxruntime-gpu==1.26.0"
 
 _PACKAGE = "onnxruntime-gpu=="
-# By the first release: ranges of capabilities, ends included. Without an end, the last kernels are
-# also there as PTX, which the driver compiles for whatever comes later.
+# By the first release: ranges of capabilities, ends included. A range without an end has kernels as
+# PTX, which the driver compiles for later GPUs.
 _Ranges = tuple[tuple[float, float], ...]
 _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
     ((1, 29), ((7.5, 9.0), (12.0, 12.0))),
@@ -101,7 +99,7 @@ _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
-    """Why a package cannot compute on a GPU of this capability; None: it can, or nobody knows."""
+    """Why a package cannot compute on a GPU of this capability; None if it can or it is unknown."""
     ranges = _ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):
         return None
@@ -117,7 +115,7 @@ def missing_kernels(runtime: str, capability: str | None) -> str | None:
 
 def _remedy(capability: str) -> str:
     if not _serves(_ranges(CUDA_12_RUNTIME), capability):
-        return "no package that a worker runs under has them"
+        return "no package that epochcost supports has them"
     return (
         f"install epochcost with {CUDA_12_RUNTIME}, which has them, in a new environment: "
         'docs/how-to/measure-a-rented-gpu.md, "On older GPUs"'
@@ -125,7 +123,7 @@ def _remedy(capability: str) -> str:
 
 
 def _ranges(runtime: str) -> _Ranges:
-    """The ranges of a package; empty for one that knows no CUDA or that nobody has read."""
+    """The ranges of a package; empty if it has no CUDA or its kernels are unknown."""
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:
         return ()

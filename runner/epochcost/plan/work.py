@@ -1,7 +1,7 @@
-"""The kinds of work that a trial may be: steps, a load by LoadGen, a decoder's phase, requests.
+"""The kinds of work of a trial: steps, a load by LoadGen, a decoder's phase, requests.
 
-Each kind says what a study plans of it, how it is called and how a trial stores it. Its files and
-its memory are in ``execute``, its measurement is in ``measure``.
+Each kind owns its plan from a study, its title and its stored form. ``execute`` owns its files and
+its memory, ``measure`` its measurement.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LoadScenario = Literal["offline", "server"]
 
 
 def _decimal(value: Any) -> Any:
-    """JSON has decimals as texts."""
+    """Decimals are texts in JSON."""
     try:
         return Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:
         raise ValueError("should be a decimal number") from None
 
 
-# 12 and 12.0 are the same budget and give the same id; more digits nobody writes.
+# 12 and 12.0 are the same budget and give the same id.
 CanonicalDecimal = Annotated[
     Decimal,
     BeforeValidator(_decimal),
@@ -47,7 +47,7 @@ class _Kind(BaseModel):
 
 
 class Steps(_Kind):
-    """Full batches, one after the other: training steps or calls of inference."""
+    """Full batches, one after the other: training steps or runs of inference."""
 
     scenario: ClassVar[Scenario] = "batch"
     title: ClassVar[str] = ""
@@ -87,12 +87,12 @@ class Load(_Kind):
 
     @property
     def bound_seconds(self) -> float | None:
-        """The latency that a server has to keep; None in other scenarios, or if nobody said."""
+        """The bound of a server's latency; None in other scenarios or if undeclared."""
         return None if self.server_latency_ms is None else float(self.server_latency_ms) / 1e3
 
 
 class Phase(_Kind):
-    """A run of a decoder: read prompts of ``tokens``, or continue a cache of as many."""
+    """A run of a decoder: read prompts of ``tokens`` tokens, or continue a cache of that length."""
 
     scenario: ClassVar[Scenario] = "batch"
     decodes: ClassVar[bool] = True
@@ -103,7 +103,7 @@ class Phase(_Kind):
 
     @property
     def title(self) -> str:
-        """The phase in words."""
+        """The phase for people."""
         return f"prefill of {self.tokens}" if self.name == "prefill" else f"decode at {self.tokens}"
 
     @property
@@ -113,7 +113,7 @@ class Phase(_Kind):
 
     @property
     def new_tokens(self) -> int:
-        """Tokens of each sequence that one run takes in."""
+        """Tokens of each sequence that one run adds."""
         return self.tokens if self.name == "prefill" else 1
 
     @property
@@ -122,20 +122,19 @@ class Phase(_Kind):
         return self.tokens if self.name == "prefill" else self.tokens + 1
 
 
-# As many as onnxruntime-genai's engine takes together where sequences share one block of cache
+# The batch of onnxruntime-genai's engine if sequences share one block of cache
 # (src/engine/scheduler.cpp at 00e588f5): it answers all of them before it takes the next.
 ENGINE_SEQUENCES = 4
-# How many times the bound of first tokens a run of requests lasts. A rate that is too high by a
-# tenth is seen once the waiting has grown to the bound, which takes about ten times as long; near
-# its capacity an engine's waiting goes on growing: one kept 4.5 requests a second for 20 s, and of
-# 100 s no more than 3.9.
+# Length of a run of requests, as a multiple of the bound of first tokens. At a rate that is a tenth
+# too high, waiting reaches the bound after about ten times the bound. Near capacity it keeps on
+# growing: an engine kept 4.5 requests a second for 20 s, but only 3.9 for 100 s.
 BOUNDS_LONG: Mapping[str, int] = MappingProxyType({"search": 10, "scored": 50, "share": 10})
-# How many runs the committed results took until their rate was proved.
+# Usual number of runs until a rate is proved, from the committed results.
 _USUAL_RUNS: Mapping[str, int] = MappingProxyType({"search": 6, "scored": 3})
 
 
 class Requests(spec.Requests):
-    """Requests to a decoder behind an engine, as a study describes them."""
+    """Requests to a decoder in an engine, as a study describes them."""
 
     scenario: ClassVar[Scenario] = "server"
     decodes: ClassVar[bool] = True
@@ -159,19 +158,19 @@ class Requests(spec.Requests):
 
     @property
     def usual_seconds(self) -> Decimal:
-        """How long all runs usually take; longer where few requests come a second."""
+        """The usual time of all runs; longer if requests are rare."""
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
         return (bounds + BOUNDS_LONG["share"] * shares) * Decimal(self.first_token_ms) / 1000
 
 
 Work = Steps | Load | Phase | Requests
-# The keys of a stored trial that say its kind, the most telling first; steps have none.
+# The keys of a stored trial that decide its kind, by precedence; steps have none.
 STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in the keys of a stored trial, with its kind as a tag."""
+    """The work from the keys of a stored trial, with its kind as a tag."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -180,7 +179,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The work that a study asks of a model in a mode, other than steps, with its batch sizes."""
+    """The work other than steps that a study names for a model in a mode, with batch sizes."""
     if mode == "training":
         return
     if model.decoder is not None:
@@ -204,7 +203,7 @@ def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
 
 
 def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
-    """The study's scenarios of LoadGen, each with the most samples of one run of the model."""
+    """The study's scenarios of LoadGen, each with the most examples of a run."""
     serving, sizes = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
     most = serving.maximum_batch or largest

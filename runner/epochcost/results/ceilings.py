@@ -1,8 +1,8 @@
-"""The measured peak rates of a machine: of a product of matrices and of a copy of memory.
+"""The measured peak rates of a machine: multiplying matrices and copying memory.
 
-The record, its versioned JSON form, and where it is stored: one file for a host and a provider,
-``<hardware>/ceilings/<provider>-<host>.json``, replaced when it is measured again. Raw times are
-stored; rates are derived by readers.
+The record, its versioned JSON form and its file: one for a host and a provider,
+``<hardware>/ceilings/<provider>-<host>.json``, replaced by the next measurement. Raw times are
+stored; readers derive the rates.
 
 History of CEILINGS_VERSION:
 1  first form.
@@ -30,7 +30,7 @@ _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
 class MeasuredRate(Record):
-    """Operations or bytes a second: the median of the times, and the slowest and the fastest."""
+    """Operations or bytes a second of the slowest, the median and the fastest time."""
 
     low: float
     median: float
@@ -40,8 +40,8 @@ class MeasuredRate(Record):
 class Ceiling(Record):
     """The peak rates of a number of threads in a precision; a GPU has one thread, its host's.
 
-    ``product_seconds`` are times of the product of two square matrices of ``matrix_side``, and
-    ``copy_seconds`` of one pass that reads ``copied_bytes`` and writes as many elsewhere.
+    ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``;
+    ``copy_seconds`` are times of copying ``copied_bytes`` in memory.
     """
 
     threads: Count
@@ -53,19 +53,19 @@ class Ceiling(Record):
 
     @property
     def flops(self) -> MeasuredRate:
-        """Operations a second of the product: two for each of its side cubed."""
+        """FLOP/s of the product of matrices, which takes twice the cube of their side."""
         return _rate(2 * self.matrix_side**3, self.product_seconds)
 
     @property
     def copy_bytes(self) -> MeasuredRate:
-        """Bytes a second of the copy, both read and written."""
+        """Bytes a second of the copy, reads plus writes."""
         return _rate(2 * self.copied_bytes, self.copy_seconds)
 
 
 class Ceilings(HostSidecar):
-    """The ceilings of one host, fewest threads first; ``environment`` is where they were taken.
+    """The ceilings of one host, measured in ``environment``, with ascending threads.
 
-    ``contradictions`` are what the machine has that ``hardware`` has not, as of a result.
+    ``contradictions`` are differences of the host from the spec of ``hardware``.
     """
 
     folder: ClassVar[str] = "ceilings"
@@ -79,18 +79,18 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The provider."""
+        """The provider, which names the file."""
         return self.provider
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 with the number of threads that does most."""
+        """FLOP/s in fp32 with the number of threads that is fastest."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes a second with the number of threads that does most."""
+        """Bytes a second of the copy with the number of threads that is fastest."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
@@ -99,11 +99,11 @@ class Ceilings(HostSidecar):
             got = f"from 1 to {CEILINGS_VERSION}, not {self.ceilings_version}"
             raise ValueError(f"ceilings_version should be {got}")
         if self.provider == "cpu" and not self.ceilings:
-            raise ValueError("ceilings of a CPU should be there")
+            raise ValueError("ceilings of a CPU should not be empty")
         for precision in {ceiling.precision for ceiling in self.ceilings} | {"fp32"}:
             threads = [each.threads for each in self.ceilings if each.precision == precision]
             if self.ceilings and not threads:
-                raise ValueError("ceilings should have one of fp32")
+                raise ValueError("ceilings should include fp32")
             if threads != sorted(set(threads)):
                 raise ValueError("ceilings should be of ascending numbers of threads")
         return self

@@ -1,8 +1,8 @@
-"""The table of checks that refuse a result: each names what it catches and says so in one line.
+"""The table of checks that refuse a result, each with the mistake it catches and its message.
 
-They are for honest mistakes: a file under another machine's name, an edited number, a unit taken
-for another, a clock that is not set. A careful forgery passes; only measuring again tells. The
-form of a file is judged by ``format`` and ``submissions``, sidecars by ``sidecar_faults``.
+They catch honest mistakes: a file under another machine's name, an edited number, a wrong unit, a
+wrong clock. A careful forgery passes; only measuring again reveals it. ``format`` and
+``submissions`` check the form of a file, ``sidecar_faults`` other records.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from epochcost.specs.hardware import Hardware
 from epochcost.statistics import relative_half_width
 from epochcost.units import scientific, seconds
 
-# No earlier version of epochcost stored results: an older date is of a clock that is not set.
+# The first version that stored results is of this month: an older date is of a wrong clock.
 _FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
-# Clocks of machines that nobody keeps in step may be ahead by this much.
+# A clock that is not synchronised may be ahead by this much.
 _MOST_AHEAD = dt.timedelta(hours=1)
-# Sums of floats, and clocks that are read one after the other.
+# Tolerance for sums of floats and for clocks that are read one after the other.
 _ROUNDING = 1.01
-# A sampling phase has its watch besides the samples, and in earlier versions readings: in 641
-# rounds at most 6.2 % and 0.14 s, with readings at most 5 % and 0.06 s more.
+# Watching the machine takes a part of the sampling phase: at most 6.2 % and 0.14 s in 641 rounds.
+# Earlier versions also read the machine's pace, in at most 5 % and 0.06 s more.
 _LEAST_SAMPLED_SHARE, _MOST_BESIDES_SECONDS = 0.8, 0.3
-# What stopped as precise was so by the statistics of its day; later ones may differ by this much.
+# Statistics have changed since some results stopped as precise, by at most this factor.
 _MOST_WIDER = 1.5
 _FEWEST_TO_DIFFER = 5
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A result, and the project that it is held against; ``counted`` keeps FLOPs by model."""
+    """A result and the project that it is checked against; ``counted`` caches FLOPs by model."""
 
     result: Result
     catalogue: Catalogue
@@ -66,7 +66,7 @@ def _model(claim: Claim) -> str | None:
     model = claim.catalogue.models.get(trial.model)
     if model is not None and (trial.mode == "inference" or model.training is not None):
         return None
-    return f"model: expected one whose spec has {trial.mode}, got {trial.model!r:.80}"
+    return f"model: expected a model whose spec has {trial.mode}, got {trial.model!r:.80}"
 
 
 def _hardware(claim: Claim) -> str | None:
@@ -74,7 +74,7 @@ def _hardware(claim: Claim) -> str | None:
 
 
 def unknown_machine(catalogue: Catalogue, hardware: str) -> str | None:
-    """Why a record is of no machine of the project; None if it is of one."""
+    """The fault of a machine without a spec; None if it has one."""
     if hardware in catalogue.hardware:
         return None
     return f"hardware: expected a machine with a spec, got {hardware!r:.80}"
@@ -89,7 +89,7 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """How a host contradicts the declared machine, beyond the record's own contradictions."""
+    """Differences of a host from the declared machine, except those in ``stated``, or None."""
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 
@@ -99,10 +99,10 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """Why a host's fingerprint is not that of its parts; None if it is."""
+    """The fault of a fingerprint that does not follow from the machine; None if it does."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
-        return "memory_bytes: expected the machine's, which its fingerprint is made of, found none"
+        return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
     derived = fingerprint(
         environment.cpu,
         environment.physical_cores,
@@ -124,9 +124,9 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """Why a time, at ``key``, is of a clock that is not set; None if it may be true."""
+    """The fault of the time at ``key`` if a wrong clock must have given it; else None."""
     if begun < _FIRST_RESULT:
-        return f"{key}: expected a date from {_FIRST_RESULT:%Y-%m-%d} on, got {begun:%Y-%m-%d}"
+        return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
         return f"{key}: expected an end in the past, got {ended:%Y-%m-%d %H:%M} UTC"
     return None
@@ -135,7 +135,7 @@ def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.dateti
 def _turns(claim: Claim) -> str | None:
     for turn, following in pairwise(claim.result.measurement.rounds):
         if following.started_at < turn.started_at + dt.timedelta(seconds=turn.wall_seconds):
-            return f"rounds: expected one after the other, got one at {following.started_at}"
+            return f"rounds: expected no overlap, got one that began at {following.started_at}"
     return None
 
 
@@ -156,7 +156,7 @@ def _duration(claim: Claim) -> str | None:
 def _phase(claim: Claim) -> str | None:
     measurement = claim.result.measurement
     watched = measurement.conditions
-    # Between the steps of a former trial the copy of a batch may lie, whose time nobody took.
+    # Trials of former versions may have copied batches between the samples, untimed.
     if watched is None or measurement.served is not None or claim.result.trial.former:
         return None
     turns, total = max(1, len(measurement.rounds)), sum(measurement.samples_seconds)
@@ -217,7 +217,7 @@ def _gpu(claim: Claim) -> str | None:
 def _placement(claim: Claim) -> str | None:
     if any(claim.result.measurement.placement.nodes_by_provider.values()):
         return None
-    return "placement: expected the nodes that ran, found none"
+    return "placement: expected the nodes that ran, got none"
 
 
 def _peak(claim: Claim) -> str | None:
@@ -260,22 +260,22 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """Why samples cannot be held against the clock of their phase; None where they can."""
+    """Why the samples cannot be compared with the duration of their phase; None if they can."""
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(turn.conditions for turn in turns):
         return None
-    return "conditions: expected how long the sampling phase of each round took, found none"
+    return "conditions: expected the duration of each round's sampling phase, got none"
 
 
 def review_remarks(result: Result) -> Iterator[str]:
-    """Remarks for a reviewer on facts that may well be true."""
+    """Remarks for a reviewer on unusual facts that may be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
     for instability in instabilities(measurement, environment):
         yield f"unstable: {instability.phrase}"
     if environment.modified:
-        yield "measured by a checkout with changes that no commit has"
+        yield "measured by a checkout with uncommitted changes"
     samples = measurement.samples_seconds
     if len(samples) >= _FEWEST_TO_DIFFER and samples.count(samples[0]) == len(samples):
         yield f"all {len(samples)} samples are the same: {seconds(samples[0])}"
@@ -283,4 +283,4 @@ def review_remarks(result: Result) -> Iterator[str]:
         demanded = float(result.trial.relative_half_width)
         width = relative_half_width(samples, measurement.samples_by_round)
         if width > _MOST_WIDER * demanded:
-            yield f"it stopped as precise to {demanded:.1%}, and its samples give {width:.1%}"
+            yield f"stopped as precise to {demanded:.1%}, but the samples give {width:.1%}"

@@ -1,4 +1,4 @@
-"""Conditions on the machine while a trial was sampled: others, clocks, energy. Frozen.
+"""Conditions on the machine during sampling: other programs, clocks, energy. Frozen.
 
 ``measure.watch`` and ``measure.power`` record them; ``results.stability`` warns of them.
 """
@@ -25,14 +25,13 @@ Throttle = Literal["cpu-heat", "gpu-heat", "gpu-power-cap", "gpu-power-brake", "
 class Conditions(Record):
     """Conditions on the machine during the sampling phase, and the trial's device memory.
 
-    ``others_cpus``: how many CPUs' worth of time other programs took; ``steal_share``: the
-    part of all CPU time that the hypervisor gave to other machines; ``frozen_seconds``: how long a
-    CPU quota stopped this control group; the first two of a pinned trial are of its CPUs and of
-    their siblings alone. ``throttles``: the reasons for which the CPU or the GPU lowered its
-    clocks, empty where they were watched and there was none.
-    ``devices`` are the GPUs that the trial used, by their addresses on the PCI bus.
-    ``device_memory_bytes`` is the most that the worker held of its devices, by
-    ``device_memory_meter``. ``unknown`` says by a field's name why it is None.
+    ``others_cpus``: the number of CPUs that other programs kept busy on average. ``steal_share``:
+    the part of all CPU time that the hypervisor gave to other machines. For a pinned trial both
+    cover only its CPUs and their hardware siblings. ``frozen_seconds``: the time for which a CPU
+    quota stopped this control group. ``throttles``: the reasons for which the CPU or the GPU
+    lowered its clocks; empty if watched without any. ``devices``: PCI bus addresses of the GPUs
+    used. ``device_memory_bytes``: the worker's peak memory on them, read by
+    ``device_memory_meter``. ``unknown`` gives the reason for each field that is None.
     """
 
     seconds: FiniteSeconds
@@ -49,9 +48,9 @@ class Conditions(Record):
 
 
 class MeteredEnergy(Record):
-    """A meter's reading over ``seconds`` of the sampling phase; ``meter`` names it.
+    """The reading of a meter over ``seconds`` of the sampling phase.
 
-    ``of`` is the part of the machine that it covers: the CPU's package (its cores and what is on
+    ``of`` is the part of the machine that it covers: the CPU's package (its cores and the rest of
     the die), the memory, or one GPU with its memory.
     """
 
@@ -67,17 +66,17 @@ class MeteredEnergy(Record):
 
 
 class Energy(Record):
-    """The readings of all meters, and by the name of each that gave none the reason."""
+    """The readings of all meters; ``unknown`` gives the reason for each meter without one."""
 
     readings: tuple[MeteredEnergy, ...] = ()
     unknown: dict[str, str] = Field(default_factory=dict)
 
     @property
     def watts(self) -> float | None:
-        """The mean power in watts that all meters read together; None where none could."""
+        """The mean power in watts of all meters together; None without a reading."""
         return sum(reading.watts for reading in self.readings) if self.readings else None
 
     @property
     def meter(self) -> str:
-        """The names of the meters that read."""
+        """The names of the meters that gave a reading."""
         return " + ".join(reading.meter for reading in self.readings)

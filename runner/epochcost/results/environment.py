@@ -13,10 +13,10 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 
 
 class Gpu(Record):
-    """An accelerator as its driver describes it; what it does not tell is None.
+    """An accelerator as its driver describes it; None for values that the driver does not give.
 
-    ``mig``: whether the device is partitioned. ``Conditions.devices`` has its ``pci_address``;
-    ``compute_capability`` is NVIDIA's major.minor.
+    ``mig``: whether the device is partitioned. ``pci_address`` is the address in
+    ``Conditions.devices``; ``compute_capability`` is NVIDIA's major.minor.
     """
 
     name: str | None
@@ -32,7 +32,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The kernel's governors of the CPU's clock."""
+    """The kernel's governor of the CPU's clock."""
 
     governor: str | None = None
     sockets: Former = None
@@ -43,7 +43,7 @@ class Processor(Record):
 
 
 class Instance(Record):
-    """A machine rented from a cloud, as its metadata service names it."""
+    """A rented machine, as the cloud's metadata service names it."""
 
     provider: CloudProvider
     type: str
@@ -55,12 +55,11 @@ class Instance(Record):
 class Environment(Record):
     """The machine and its software; unknown values are None, never zero.
 
-    ``fingerprint`` is a hash of what makes two hosts alike (CPU, cores, memory, GPUs): figures of
-    different fingerprints are never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are
-    what control groups leave of the machine, None where they set no limit.
-    ``revision`` is the commit of the measuring code's checkout, ``modified`` whether files of it
-    differ from that commit. ``timer_step_seconds`` is the smallest step that the timer was seen to
-    take. ``unknown`` says by a field's name why it is None.
+    ``fingerprint`` is a hash of CPU, cores, memory and GPUs: figures of different fingerprints are
+    never pooled. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits of the control
+    groups, None without a limit. ``revision`` is the commit of the measuring checkout, ``modified``
+    whether it had uncommitted changes. ``timer_step_seconds`` is the smallest step of the timer
+    that was observed. ``unknown`` gives the reason for each field that is None.
     """
 
     fingerprint: HexDigits
@@ -90,7 +89,7 @@ class Environment(Record):
 class Software(Record):
     """A worker's software: the runtime as ``package==version``, Python, and other packages.
 
-    The names are those of ``Environment``, which is where a result keeps them.
+    The fields are those of ``Environment``, where a result stores them.
     """
 
     runtime: str
@@ -108,10 +107,10 @@ def fingerprint(
     memory_bytes: int,
     gpus: tuple[Gpu, ...],
 ) -> str:
-    """Hash what makes two hosts alike: CPU, cores, memory to the GiB, GPUs; 16 hex digits.
+    """Hash the CPU, cores, memory in GiB and GPUs of a host to 16 hex digits.
 
-    Drivers and kernels may differ: they are versions, not machines. Memory is rounded because
-    what a kernel keeps for itself varies from boot to boot.
+    Drivers and kernels are left out: another version is the same machine. Memory is rounded because
+    the part that a kernel reserves varies from boot to boot.
     """
     parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
     parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]

@@ -1,7 +1,7 @@
 """Types of the values of stored records, with bounds that every machine and clock keeps.
 
-They let no number through that a sum, a product or a date further on could not hold. Whether the
-figures of one record fit each other is left to ``checks``.
+The bounds keep later sums, products and dates from overflowing. ``checks`` compares the figures of
+a record with each other.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pydantic import (
 
 from epochcost.specs.wording import printable
 
-# A nanosecond is the finest clock, and a trial of thirty years nobody waited for.
+# From the step of the finest clock, a nanosecond, to thirty years.
 FiniteSeconds = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 NonNegativeInt = Annotated[int, Field(ge=0, lt=2**63)]
 Count = Annotated[int, Field(gt=0, lt=2**63)]
 PositiveNumber = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-# Of fp32, in which the largest losses overflow.
+# The range of fp32.
 FiniteLoss = Annotated[float, Field(ge=-4e38, le=4e38, allow_inf_nan=False)]
-# What a process or a group of them holds: a mebibyte is less than any interpreter needs.
+# The memory of a process or a group of processes: any interpreter needs more than a mebibyte.
 ProcessBytes = Annotated[int, Field(ge=2**20, lt=2**63)]
 Timestamp = Annotated[
     AwareDatetime,
@@ -48,9 +48,9 @@ def _of_a_commit(digits: str) -> str:
 Revision = Annotated[
     str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$"), AfterValidator(_of_a_commit)
 ]
-# Of a trial, a sweep or a host.
+# The id of a trial or a sweep, or the fingerprint of a host.
 HexDigits = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-# What ONNX Runtime calls a node's type, or an execution provider.
+# ONNX Runtime's name of an operator or an execution provider.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
 
@@ -60,15 +60,15 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-# A key that earlier versions wrote: whatever it holds is read, and neither kept nor written.
+# A key that only earlier versions wrote: its value is read and dropped.
 Former = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True, repr=False)]
 RecordT = TypeVar("RecordT", bound=Record)
-# Tables of a trial whose keys stand in its own table in a file.
+# Tables of a trial whose keys a file has in the trial's own table.
 _FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
-    """The record in a file's bytes, with no value taken for another kind: 2 is no "2" and no 2.0.
+    """Parse the bytes of a file strictly: 2 is neither "2" nor 2.0.
 
     Raises pydantic's ValidationError.
     """
@@ -76,7 +76,7 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first error and the key of the file with it, in one line."""
+    """The first error and its key in the file, in one line."""
     first = error.errors(include_url=False)[0]
     parts = pairwise(("", *map(str, first["loc"])))
     key = ".".join(part for table, part in parts if (table, part) not in _FLAT) or "document"

@@ -1,6 +1,6 @@
 """Files and folders that are written whole or not at all, by one writer at a time.
 
-Whoever reads sees the old bytes or the new, never half. What stands in them is left to ``store``.
+A reader sees the old bytes or the new bytes, never a part. ``store`` owns the contents.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def write_atomically(
 ) -> None:
     """Write ``data`` to ``path`` through a synced temporary file in the same folder.
 
-    A file that stands there gives its mode to the new one. Raises CapabilityError where the disk is
-    full or the folder cannot be written, in the words of ``refusal`` where it is no result; a file
-    that stood at ``path`` is then unchanged.
+    The new file takes the mode of the file that it replaces. If the disk is full or the folder
+    cannot be written, raises CapabilityError, or the error of ``refusal``, and leaves an existing
+    file unchanged.
     """
     try:
         _write_and_replace(path, data)
@@ -37,7 +37,7 @@ def write_atomically(
 
 
 def require_writable(folder: Path) -> None:
-    """Make ``folder`` and prove that a file can be written there; raises CapabilityError."""
+    """Make ``folder`` and check that a file can be written there; raises CapabilityError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
@@ -47,19 +47,19 @@ def require_writable(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed writer left; only for who holds the folder's lock."""
+    """Remove temporary files of a killed writer; only for the holder of the folder's lock."""
     for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
             leftover.unlink()
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the disk, or what a quota leaves of it, has no room."""
+    """Whether the error says that the disk or the quota is full."""
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The words for a folder that does not take a file, and what to do about it."""
+    """The error for a folder that does not take a file, with a remedy."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -85,7 +85,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(OSError):  # there is none yet
+        with contextlib.suppress(OSError):  # there is no file yet
             shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:
@@ -96,7 +96,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut, where the file system can."""
+    """Make the new name survive a power cut, if the file system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -107,10 +107,10 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Hold ``folder``, which must exist, for one process; the kernel releases it at its death.
+    """Lock ``folder``, which must exist, for one process; the kernel unlocks it at process end.
 
-    The folder itself is locked, so nothing is left behind. Raises CapabilityError where another
-    process holds it or the file system has no locks.
+    The folder itself is locked, so no lock file stays behind. Raises CapabilityError if another
+    process has the lock or the file system has no locks.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -125,9 +125,9 @@ def _lock(folder: Path, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise CapabilityError(
-            f"{folder}: expected to be the only run that writes here, got another one in progress: "
-            "wait for it, or name another folder with --results (two runs at once on one machine "
-            "also spoil each other's times)"
+            f"{folder}: expected to be the only run that writes here, but another run is in "
+            "progress: wait for it, or name another folder with --results (two runs at once on one "
+            "machine also slow each other)"
         ) from None
     except OSError as error:
         raise CapabilityError(
@@ -138,13 +138,13 @@ def _lock(folder: Path, descriptor: int) -> None:
 
 @contextlib.contextmanager
 def workplace(root: Path, prefix: str) -> Iterator[Path]:
-    """Give an empty folder of this process below ``root``, and remove it at the end.
+    """Make an empty folder for this process below ``root``, and remove it at the end.
 
-    ``prefix`` begins the folder's name; folders of this prefix whose processes died are removed.
+    Its name begins with ``prefix``; folders with this prefix whose process died are removed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as resources:
-        # Between the making of a folder and its lock it would be taken for a dead process's.
+        # Without this lock a new, unlocked folder would be removed as a dead process's.
         with locked(root):
             _remove_remains(root, prefix)
             making = tempfile.TemporaryDirectory(
@@ -164,7 +164,7 @@ def _remove_remains(root: Path, prefix: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold a folder for this process; the kernel releases it at its death."""
+    """Lock a folder for this process; the kernel unlocks it when the process ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, how)

@@ -16,8 +16,8 @@ History of FORMAT_VERSION:
    optimisation, spinning, denormals and input copies; a trial that varied one is kept apart. No
    int8: its files are no longer read.
 
-Whoever changes a record raises the version and adds a line above. What is new is optional and what
-goes is ``Former``, so that files of all versions are read alike; stored files are never edited.
+A change of a record raises the version and adds a line above. New fields are optional and removed
+fields are ``Former``, so that files of all versions are read alike; stored files are never edited.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]
 
 
 class DamagedResultError(ResultError):
-    """A file that is not a result; ``fault`` says where and why."""
+    """A file is not a result; ``fault`` says where and why."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -46,11 +46,11 @@ class DamagedResultError(ResultError):
 
 
 class NewerResultError(DamagedResultError):
-    """A result of a version that this one does not know: whole, and not ours to replace."""
+    """A newer version wrote the file: it is intact and must not be replaced."""
 
 
 def serialise_result(result: Result) -> bytes:
-    """The file's bytes: one key a line, so that changes can be reviewed; samples on one line."""
+    """The file's bytes: a key a line, so that changes can be reviewed; samples on one line."""
     text = json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS_ON_LINES.sub(_on_one_line, text) + "\n").encode()
 
@@ -60,9 +60,9 @@ def _on_one_line(numbers: re.Match[str]) -> str:
 
 
 def parse_result(data: bytes, path: Path) -> Result:
-    """The result in a file's bytes, in the form of this version; ``path`` is for messages only.
+    """Parse a file's bytes of any version; ``path`` is for messages only.
 
-    Raises DamagedResultError where the bytes are not a whole and consistent result.
+    Raises DamagedResultError if the bytes are not a complete and consistent result.
     """
     try:
         result = read_record(Result, data)
@@ -80,9 +80,9 @@ def _decoded(data: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise _damaged(path, f"expected UTF-8 text, got byte {error.start} that is not") from None
+        raise _damaged(path, f"expected UTF-8 text, got another byte at {error.start}") from None
     except json.JSONDecodeError as error:
-        message = f"expected a whole JSON document, got a fault here: {error.msg}"
+        message = f"expected a complete JSON document, got an error here: {error.msg}"
         raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
     except (RecursionError, ValueError) as error:
         raise _damaged(path, f"expected a JSON document of a result, got {error}") from None

@@ -1,8 +1,8 @@
-"""Values that take long to compute, kept in files under all that they follow from.
+"""A cache of computed values in files.
 
-A file's name is a digest of what the value was computed of, the code that did, and the versions of
-NumPy and onnx: no edit finds an old value. Damaged and foreign files are ignored, a folder that
-cannot be written keeps nothing, and the whole folder may be deleted at any time.
+A file's name is a digest of the inputs, of the code that computes the value, and of the versions of
+NumPy and onnx, so that no edit leads to an old value. Damaged files are ignored, a folder that
+cannot be written stores nothing, and the whole folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ import epochcost
 import onnxstep.errors
 
 ValueT = TypeVar("ValueT")
-# Kept to the last bit, and read without parsing numbers.
+# Exact to the last bit, and read without parsing numbers.
 KeptArray = Annotated[
     NDArray[np.float64],
     PlainValidator(lambda text: np.frombuffer(b64decode(text))),
     PlainSerializer(lambda array: b64encode(array.tobytes()).decode()),
 ]
-# A value takes from a few hundred bytes to a megabyte; beyond so many the oldest half is forgotten.
+# A value takes from a few hundred bytes to a megabyte; of more values the oldest half is deleted.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
-# The folder of the library's code: by a module, for on some paths the package is a namespace.
+# The folder of onnxstep, by a module: on some paths the package is a namespace without a file.
 LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 
 @dataclass(frozen=True)
 class Keep(Generic[ValueT]):
-    """Values of one kind.
+    """A cache of one kind of value.
 
-    ``form`` is of the digest and the value; ``code`` names the modules and folders, relative to
-    this package or absolute, that compute it.
+    ``form`` is the type of digest and value; ``code`` names the modules and folders, relative to
+    this package or absolute, that compute the value.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """The value kept in ``folder`` under ``repr(key)``, else the computed one, kept now."""
+        """Read the value of ``repr(key)`` from ``folder``, else compute and store it."""
         value = self.read(folder, key)
         if value is None:
             value = compute()
@@ -61,7 +61,7 @@ class Keep(Generic[ValueT]):
         return value
 
     def read(self, folder: Path | None, key: object) -> ValueT | None:
-        """The value kept under ``repr(key)``; None where there is none, or no folder."""
+        """The stored value of ``repr(key)``; None without a value or a folder."""
         if folder is None:
             return None
         digest = self._digest(key)
@@ -72,7 +72,7 @@ class Keep(Generic[ValueT]):
         return None
 
     def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Keep a value, where there is a folder and it takes one."""
+        """Store a value if the folder exists and is writable."""
         if folder is not None:
             digest = self._digest(key)
             data = json.dumps(self.form.dump_python((digest, value), mode="json"))
@@ -87,7 +87,7 @@ class Keep(Generic[ValueT]):
 
 
 def _write(file: Path, data: str) -> None:
-    """Write a file whole or not at all; it need not survive a power cut."""
+    """Write a file atomically; it need not survive a power cut."""
     file.parent.mkdir(parents=True, exist_ok=True)
     _make_room(file.parent)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
@@ -100,7 +100,7 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Forget the oldest half of too many values, once in a process."""
+    """Delete the oldest half of too many values, once in a process."""
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:
         for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:

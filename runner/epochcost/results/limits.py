@@ -1,9 +1,8 @@
 """The end of a sweep of batch sizes: the record, its versioned JSON form, and its file.
 
-The sizes that ran are ordinary results, each with its times and its memory. A limit is
-``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``: a folder of its own, into which
-readers of results never look.
-
+The sizes that ran are ordinary results with times and memory. A limit is stored in
+``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``, a folder that readers of
+results skip.
 History of LIMIT_VERSION:
 1  first form.
 """
@@ -20,12 +19,12 @@ from epochcost.results.fields import Count, Former, HexDigits, Record, Timestamp
 from epochcost.results.store import HostSidecar
 
 LIMIT_VERSION = 1
-# The digits of a sweep's id in a file's name, as results have of a trial's.
+# Digits of the sweep's id in the name of the file.
 _SWEEP_DIGITS = 8
 
 
 class FailedSize(Record):
-    """A batch size without a result, and its worker's last words."""
+    """A batch size without a result, and the last output of its worker."""
 
     batch_size: Count
     words: str
@@ -33,9 +32,9 @@ class FailedSize(Record):
 
 
 class BatchLimit(HostSidecar):
-    """How a sweep ended on one machine; ``trial`` is that of its smallest size.
+    """The end of a sweep on one machine; ``trial`` is the trial of its smallest size.
 
-    ``sizes`` ran, in ascending order; ``reason`` is for people, and says the memory that ended.
+    ``sizes`` ran, in ascending order; ``reason`` is for people and names the memory that was full.
     """
 
     folder: ClassVar[str] = "limits"
@@ -59,7 +58,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def largest_that_ran(self) -> int | None:
-        """The largest size that ran; None where none did."""
+        """The largest size that ran; None if no size ran."""
         return self.sizes[-1] if self.sizes else None
 
     @model_validator(mode="after")

@@ -1,8 +1,8 @@
-"""The most arithmetic a second that a machine can do, to catch times that nothing can reach.
+"""An upper bound of the FLOP/s of a machine, to catch times that cannot be true.
 
-The work is counted from the model's graph, never from the result. Only what surely has to be
-computed counts: in training too, the forward pass alone. The bound comes from the machine's spec,
-else from the fastest chip there is; what a result says of its host can lower it, never raise it.
+The operations are counted from the model's graph, never taken from the result. Only operations that
+cannot be avoided count: for training too, the forward pass alone. The bound follows from the
+machine's spec, else from the fastest chip on the market; a result's host can only lower it.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from epochcost.specs.study import Precision
 from onnxstep.graphs.counting import flops
 from onnxstep.graphs.loading import load_model
 
-# A multiply and an add in two units of 16 numbers, at a clock above that of any chip sold.
+# A multiply and an add in two units of 16 numbers, at a clock above that of any chip on the market.
 _FLOPS_A_CYCLE, MOST_HERTZ = 64, 6.5e9
-# AMX does 2048 operations of int8 a cycle, to which int4 rounds its activations.
+# AMX does 2048 operations of int8 a cycle; models in int4 may round activations to int8.
 _HALF_OVER_SINGLE_CPU = 32
-# No host shows more to one kernel: sixteen sockets of 60 cores with two threads are 1,920.
+# Above the CPUs of the largest host: sixteen sockets of 60 cores with two threads have 1,920.
 _MOST_CPUS = 2048
-# Clocks rise above those that makers compute peaks from, those of CPUs to twice the base.
+# Clocks rise above those from which makers compute peaks.
 _BOOST = 1.2
 _CPU_BOOST = 2.0
-# FLOP/s of the fastest GPU there is, on its cores and on its tensor cores (RTX PRO 6000, B300), and
-# bytes/s of its memory (B300).
+# The fastest GPU on the market: FLOP/s of its cores (RTX PRO 6000) and of its tensor cores (B300),
+# and bytes/s of its memory (B300).
 _ANY_GPU_SINGLE, _ANY_GPU_HALF, _ANY_GPU_COPY = 1.3e14, 2.6e15, 8e12
 # Winograd's F(4x4, 3x3) needs a quarter of a 3x3 convolution's products (Lavin & Gray 2016).
 _FEWER_PRODUCTS = 4
 
-# FLOPs of one example by model, as far as they were counted; None where they cannot be.
+# FLOPs of one example by model; None if they cannot be counted.
 FlopsByModel = dict[str, float | None]
 
 
 def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> float | None:
-    """The forward pass of one example; None for a graph that cannot be read or counted.
+    """FLOPs of the forward pass of one example; None if the graph cannot be read or counted.
 
-    ``counted`` is filled, so that each model is counted once.
+    ``counted`` caches the result by model.
     """
     if model.id not in counted:
         counted[model.id] = None
@@ -69,7 +69,7 @@ def peak_flops(catalogue: Catalogue, result: Result) -> float:
 
 
 def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
-    """The most fp32 operations a second that so many CPUs of this machine do together."""
+    """The most fp32 FLOP/s of ``cpus`` CPUs of this machine together."""
     count = min(cpus, environment.logical_cpus, hardware.vcpus or _MOST_CPUS)
     most = _FLOPS_A_CYCLE * MOST_HERTZ * count
     spec = hardware.peak_fp32_tflops
@@ -77,21 +77,21 @@ def cpu_flops(hardware: Hardware, environment: Environment, cpus: int) -> float:
 
 
 def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
-    """The most FLOP/s of a product of matrices on the fastest of these GPUs."""
+    """The most FLOP/s of a matrix product on the fastest of these GPUs."""
     single = precision == "fp32"
     peaks = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
     return _fastest(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
-    """The most bytes a second that the fastest of these GPUs reads and writes together."""
+    """The most bytes a second, reads plus writes, of the fastest of these GPUs."""
     return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The spec's accelerators, else the catalogue's of the name that the driver gives."""
+    """The spec's accelerators, else those of the catalogue with the name that the driver gives."""
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
     every = (chip for machine in catalogue.hardware.values() for chip in machine.accelerators)
@@ -100,6 +100,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest peak; that of the fastest GPU there is where one of them is unknown."""
+    """The highest peak; that of the fastest GPU on the market if a peak is unknown."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

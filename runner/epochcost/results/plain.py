@@ -1,4 +1,4 @@
-"""Files of others below the results: regular, not too large, with text that harms no terminal."""
+"""Read other people's result files: regular, small, with text that is safe to print."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST_BYTES = 5_000_000
 
 
 def read_plain(path: Path, root: Path) -> bytes:
-    """The bytes of a file below ``root``; raises DamagedResultError for one that may do harm."""
+    """The bytes of a file below ``root``; raises DamagedResultError if it may do harm."""
     data = _bytes(path, root)
     try:
         hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
     except (ValueError, RecursionError):
-        # Whoever parses the file says what is wrong, and where.
+        # The parser reports what is wrong, and where.
         return data
     if hostile is not None:
         raise _refused(path, f"expected printable text, got control characters: {hostile!r:.80}")
@@ -45,7 +45,7 @@ def _bytes(path: Path, root: Path) -> bytes:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a JSON document, keys among them."""
+    """Every text in a JSON document, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

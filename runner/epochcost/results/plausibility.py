@@ -1,8 +1,8 @@
-"""Whether the machine at hand can be the declared one.
+"""Whether this machine can be the declared one.
 
-A figure stored under another machine's name would be priced wrongly for ever; what a kernel, a
-driver and a metadata service can tell is therefore compared with the spec before anything is
-measured. Only what both sides state is compared.
+A result under another machine's name would be priced wrongly for ever. So facts from the kernel,
+drivers and the metadata service are compared with the spec before measuring. A fact is compared
+only if both sides state it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.units import plain
 
 _GIB = 2**30
-# A kernel, a crash kernel and a hypervisor keep up to a tenth for themselves, as error correction
-# does of a GPU, and some lists print GB for GiB (7 %); the next size has a sixth more at least.
+# Kernel and hypervisor reserve up to a tenth of the memory, as error correction does on a GPU, and
+# some lists print GB for GiB (7 %); the next larger size has at least a sixth more.
 _LEAST_MEMORY_SHARE = 0.85
 _MOST_MEMORY_SHARE = 1.08
 _MAKERS = {"amd", "intel"}
-# What tells generations apart where a hypervisor hides the model's name.
+# Distinguishes generations if a hypervisor hides the model's name.
 _KIND = re.compile(r"\(family \d+, model \d+\)")
 _PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
-# Ids of machines that no catalogue of instance types lists begin so.
+# Begins the ids of machines that are no instance type of a cloud's list.
 _MADE_UP = "gcp-"
 
 
 def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bool = False) -> None:
-    """Raise InputError where spec and machine contradict each other, unless taken ``as_is``."""
+    """Raise InputError if spec and machine contradict each other, unless ``as_is``."""
     differences = contradictions(hardware, environment)
     if differences and not as_is:
         raise InputError(
@@ -40,7 +40,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences of this machine from the spec, in words; ``detected`` fits any machine."""
+    """Differences of this machine from the spec, in words; none for ``detected`` hardware."""
     if hardware.detected:
         return ()
     return (
@@ -68,7 +68,7 @@ def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
     if hardware.vcpus is not None and quota is not None and quota < hardware.vcpus:
         yield f"a quota of {quota:.3g} CPUs, not {hardware.vcpus}"
     cores = environment.physical_cores
-    # A hypervisor that hides threads shows each as a core: equal counts tell nothing.
+    # A hypervisor may show each thread as a core: equal counts say nothing.
     tells_threads = cores is not None and cores < logical
     if hardware.cores is not None and tells_threads and cores != hardware.cores:
         yield f"{cores} cores, not {hardware.cores}"
@@ -89,7 +89,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """A line for the count, or for each kind of device that differs."""
+    """A difference in the number of GPUs, else one for each different kind."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -101,7 +101,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Compare the name, and the memory, in which namesakes differ."""
+    """Compare the name, and the memory, which differs between variants of a name."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -113,7 +113,7 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 def same_chip(driver_name: str, spec_name: str) -> bool:
     """Whether a driver's name can be of a chip: the model number occurs in it as a word.
 
-    Form factors and memory sizes are spelled in too many ways to be held against a name: ``NVIDIA
+    Form factors and memory sizes are spelled in too many ways to compare: ``NVIDIA
     A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
@@ -135,6 +135,6 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _of_type(identifier: str, instance_type: str) -> bool:
-    """Ids are types in lower case; Azure's without ``Standard_``, GCE's with GPUs appended."""
+    """Ids are types in lower case; Azure's lack ``Standard_``, GCE's have the GPUs appended."""
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")

@@ -1,7 +1,7 @@
-"""Records of a measurement: raw samples, why it stopped, what happened meanwhile. Frozen.
+"""Records of a measurement: raw samples, the reason for stopping, conditions. Frozen.
 
-Statistics are derived from the samples by readers and never stored. The machine is described in
-``environment``, what LoadGen leaves in ``served``.
+Readers derive statistics from the samples; they are never stored. ``environment`` describes the
+machine, ``served`` the records of LoadGen.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from epochcost.results.fields import (
 from epochcost.results.served import ServingRecord
 from epochcost.specs.study import Provider
 
-# "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, all
+# "loadgen": LoadGen decides when a scenario ends. "rounds": each round was precise enough, but all
 # together are not (yet).
 StopReason = Literal["precise", "budget", "loadgen", "rounds"]
-# What ONNX Runtime calls the providers.
+# ONNX Runtime's names of the providers.
 EXECUTION_PROVIDERS: Mapping[Provider, str] = MappingProxyType(
     {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 )
@@ -44,7 +44,7 @@ Emulated = Literal["a smaller instance of the same family"]
 
 
 class Placement(Record):
-    """Proof of where the graph ran: nodes executed per execution provider, by operator type."""
+    """Proof of where the graph ran: nodes executed by execution provider and operator type."""
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
@@ -53,10 +53,10 @@ class Placement(Record):
 class Pinning(Record):
     """The logical CPUs, by the kernel's numbers, that all threads of the worker ran on.
 
-    ``siblings`` are other hardware threads of the same cores, which the worker left alone;
-    ``cores`` and ``numa_nodes`` say how many the CPUs spread over. What the kernel does not tell is
-    None, or empty. ``threads`` is how many threads ONNX Runtime computed with. Memory, caches and
-    clock stay those of the whole machine.
+    ``siblings`` are the other hardware threads of the same cores, which the worker did not use;
+    ``cores`` and ``numa_nodes`` count those of the CPUs. Values that the kernel does not give are
+    None or empty. ``threads`` is the number of ONNX Runtime's threads. Memory, caches and clock
+    stay those of the whole machine.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -68,17 +68,17 @@ class Pinning(Record):
 
     @property
     def affected_cpus(self) -> frozenset[int]:
-        """The CPUs on which other programs slow the trial: its own and their siblings."""
+        """The CPUs on which other programs slow the trial: its CPUs and their siblings."""
         return frozenset((*self.cpus, *self.siblings))
 
 
 class OutputDifference(Record):
-    """How far one output of a trial is from the same one in fp32.
+    """Difference of one output of a trial from the same output in fp32.
 
-    ``maximum_absolute``: the largest difference of an element; ``relative_to_norm``: the Euclidean
-    norm of all differences over that of the output in fp32, None where that is zero.
-    ``largest_changed``: of the rows of the last axis, the share whose largest element is another
-    one; None where a row has but one element.
+    ``maximum_absolute``: the largest difference of an element. ``relative_to_norm``: the Euclidean
+    norm of the differences over that of the output in fp32, None if that is zero.
+    ``largest_changed``: the share of rows along the last axis whose largest element is at another
+    position; None for rows of one element.
     """
 
     output: str
@@ -88,10 +88,10 @@ class OutputDifference(Record):
 
 
 class Agreement(Record):
-    """A batch computed in the trial's precision and in fp32, from the same parameters and inputs.
+    """Outputs in the trial's precision and in fp32, from the same parameters and inputs.
 
-    ``examples`` is the size of that batch, the first of the trial's. It is about arithmetic:
-    parameters drawn at random have no accuracy that could be lost.
+    ``examples`` is the number of examples compared, from the trial's first batch. It is about
+    arithmetic: parameters drawn at random have no accuracy.
     """
 
     examples: Count
@@ -99,8 +99,8 @@ class Agreement(Record):
     quantization: Former = None
 
     @property
-    def words(self) -> str:
-        """The output that is farthest off, in a line for people."""
+    def summary(self) -> str:
+        """The output that differs most, in a line for people."""
         worst = max(self.outputs, key=lambda output: output.relative_to_norm or 0.0)
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
@@ -112,10 +112,10 @@ class Agreement(Record):
 
 
 class Round(Record):
-    """A turn of a trial that takes several, each in a new process.
+    """One of several rounds of a trial, each in a new process.
 
-    Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; everything else
-    is as in a measurement, of this round alone.
+    Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; all other fields
+    are as in a measurement, for this round alone.
     """
 
     started_at: Timestamp
@@ -134,15 +134,13 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of one trial in order, warm-up apart.
 
-    ``software`` is what the worker reports; a result keeps it in its environment.
-    At least two samples, for one has no spread to bound its mean by; none where LoadGen measured
-    (``served``), whose times are latencies. For training,
-    ``held_out_loss_before`` and ``_after`` frame the steps taken. ``peak_memory_bytes`` is the
-    worker's own. ``conditions`` and ``energy`` are of the sampling phase alone, and None where
-    nothing watched it. ``agreement`` is with fp32, for trials in another precision. ``rounds``:
-    none where one process took all samples; else the times and sums here are of all rounds, the
-    losses and the placement of the last. ``pinning`` is None where the worker might run on every
-    CPU.
+    At least two samples, because one has no spread; none if LoadGen measured (``served``), whose
+    times are latencies. ``held_out_loss_before`` and ``_after`` are the losses before and after the
+    steps of a training. ``peak_memory_bytes`` is the worker's own. ``conditions`` and ``energy``
+    cover the sampling phase alone, None if it was not watched. ``agreement`` compares with fp32 if
+    the trial has another precision. ``rounds`` is empty if one process took all samples; else times
+    and sums are of all rounds, losses and placement of the last. ``pinning`` is None if the worker
+    could run on every CPU. ``software`` is the worker's; a result stores it in its environment.
     """
 
     started_at: Timestamp
@@ -167,12 +165,12 @@ class Measurement(Record):
 
     @property
     def samples_by_round(self) -> tuple[int, ...]:
-        """How many of the samples, in order, each round took."""
+        """The number of samples of each round, in order."""
         return tuple(turn.samples for turn in self.rounds) or (len(self.samples_seconds),)
 
     @model_validator(mode="after")
     def _rounds_add_up(self) -> Measurement:
-        """No sample without a round, none counted twice."""
+        """Check that each sample and warm-up step belongs to exactly one round."""
         samples, warmup = sum(self.samples_by_round), sum(turn.warmup_steps for turn in self.rounds)
         if samples != len(self.samples_seconds):
             demanded = len(self.samples_seconds)
@@ -196,9 +194,9 @@ class Measurement(Record):
 class Result(Record):
     """A trial measured on a machine; ``trial_id`` and ``hardware`` name both.
 
-    ``contradictions`` are what the machine has that ``hardware`` has not, measured all the same
-    because the user asked for it. ``spec_files`` are the SHA-256 of the TOML files of model and
-    machine as they stood, by ``kind/id``; the trial holds that of the ONNX file.
+    ``contradictions`` are differences of the machine from the spec of ``hardware`` that the user
+    accepted. ``spec_files`` are the SHA-256 of the TOML files of model and machine at that time, by
+    ``kind/id``; the trial holds that of the ONNX file.
     """
 
     format_version: Count
@@ -212,7 +210,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_where_asked(self) -> Result:
-        """A figure of one provider can be neither stored nor read under the name of another."""
+        """Refuse a result of one provider under the name of another."""
         demanded = EXECUTION_PROVIDERS[self.trial.provider]
         ran = self.measurement.placement.provider
         if demanded != ran:
@@ -221,7 +219,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _ran_under_the_runtime_asked(self) -> Result:
-        """No figure of one runtime is stored or read under the name of another."""
+        """Refuse a result of one runtime under the name of another."""
         if self.trial.runtime != self.environment.runtime:
             demanded, ran = self.trial.runtime, self.environment.runtime
             raise ValueError(f"a trial of {demanded} should have run under it, not under {ran}")
@@ -229,7 +227,7 @@ class Result(Record):
 
     @model_validator(mode="after")
     def _loaded_as_asked(self) -> Result:
-        """Latencies under load are never read as times of full batches, nor the reverse."""
+        """Refuse latencies under load as times of full batches, and the reverse."""
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")

@@ -1,7 +1,7 @@
-"""Runs that a person measured with another tool and reports: the record, and its file.
+"""Runs that a person measured with another tool: the record, and its file.
 
-``<hardware>/reported/<model>-<digest>-<position>.json``, a file for each run, under the digest of
-the tool's file: importing it again, with another price, replaces them.
+``<hardware>/reported/<model>-<digest>-<position>.json``, a file for each run. The digest is that of
+the tool's file, so that importing it again, with another price, replaces the runs.
 
 History of ``reported_version``:
 1  first form.
@@ -30,7 +30,7 @@ _DIGITS = 8
 
 
 class Terms(Record):
-    """A reporter's words on a run: ``gpus`` of so many machines served it, and what they cost.
+    """A reporter's statements on a run: ``gpus`` on ``machines`` machines served it at this price.
 
     ``price`` is the id of a plan of the machine, ``gpu_hour`` dollars for an hour of one GPU; with
     neither the machine's usual price holds.
@@ -46,12 +46,12 @@ class Terms(Record):
     @model_validator(mode="after")
     def _one_price(self) -> Terms:
         if self.gpu_hour is not None and self.price is not None:
-            raise ValueError("gpu_hour should be there without price only")
+            raise ValueError("gpu_hour and price should not both be there")
         return self
 
 
 class ReportedRun(Sidecar):
-    """A run of a model on its reporter's terms, from the tool's file of a digest."""
+    """A run of a model on its reporter's terms, from the tool's file with this digest."""
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -64,7 +64,7 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The model and the first digits of the file's digest, with the run's position in it."""
+        """The model, the first digits of the file's digest, and the run's position in the file."""
         return f"{self.model}-{self.source_digest[:_DIGITS]}-{self.position}"
 
 
@@ -97,10 +97,10 @@ def reported_runs(
 
 
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """The terms with the GPUs and the machines that hold them; InputError where both cannot be.
+    """Fill the numbers of GPUs and machines; raises InputError if they contradict each other.
 
-    The reporter counts the GPUs, else the file, else its name (InferenceX: ``…_gpus_16_…``); else
-    all of the machines served.
+    The GPUs are the reporter's, else the file's, else those in its name (InferenceX:
+    ``…_gpus_16_…``), else all of the machines.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:
@@ -122,10 +122,10 @@ def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
 
 
 def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
-    """Messages on specs that a record names and the catalogue lacks."""
+    """Messages on models, machines and prices that a record names and the catalogue lacks."""
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
-        yield f"model: expected one whose spec has [decoder], got {record.model!r:.80}"
+        yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"
     if record.hardware not in catalogue.hardware:
         yield f"hardware: expected a machine with a spec, got {record.hardware!r:.80}"
     if plan is not None and plan not in {

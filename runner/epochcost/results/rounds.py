@@ -1,9 +1,8 @@
-"""Rounds of a measurement: joined into one, and summarised with what they tell. Pure.
+"""Join the rounds of a measurement into one, and summarise it. Pure.
 
-What stands flat in a measurement is of all its rounds together, so that readers need not know
-of them; ``Round`` keeps what would be lost in a sum. Cost, report and command line take mean,
-interval and percentiles from ``summary_of``, so that every interval that is shown knows of the
-rounds in which the samples were taken.
+The top-level fields of a measurement cover all its rounds, so that readers need not know of rounds;
+``Round`` keeps the details of each. Every page takes mean, interval and percentiles from
+``summary_of``, so that every interval covers the variance between rounds.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ def round_count(measurement: Measurement) -> int:
 
 
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
-    """The measurement of all rounds so far, the new one last; ``earlier`` None: it is the first.
+    """The measurement of all rounds with ``new`` as the last; ``earlier`` None: the only one.
 
-    ``demanded`` is the relative half width by which the stop is called precise. How far outputs are
-    from fp32 is the first round's to tell; losses, placement and whatever else does not add up are
+    ``demanded`` is the relative half width at which the measurement counts as precise. Differences
+    from fp32 are those of the first round; losses, placement and other fields that have no sum are
     those of the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
@@ -53,7 +52,7 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
 
 
 def _rounds(measurement: Measurement) -> tuple[Round, ...]:
-    """Its rounds; a measurement without any was one."""
+    """The rounds of a measurement; a measurement without rounds is one."""
     if measurement.rounds:
         return measurement.rounds
     same = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
@@ -68,7 +67,7 @@ _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
 def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
-    """Precise as a whole; else that time was short in a round, else that rounds differ or lack."""
+    """Whether all rounds together are precise, else whether the budget of a round was short."""
     if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
         return "precise"
     short = any(turn.stop_reason == "budget" for turn in joined.rounds)
@@ -76,7 +75,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """Shares as means over time, stops as sums, memory as the most of any round."""
+    """Shares as means over time, frozen time as a sum, memory as the most of any round."""
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
@@ -95,7 +94,7 @@ def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
 
 
 def _devices(watched: Sequence[Conditions]) -> tuple[str, ...] | None:
-    """The devices of any round; None if a round does not know."""
+    """The devices of all rounds; None if those of a round are unknown."""
     devices = [conditions.devices for conditions in watched]
     return None if None in devices else _distinct(devices)
 
@@ -105,7 +104,7 @@ def _distinct(lists: Iterable[Iterable[ValueT] | None]) -> tuple[ValueT, ...]:
 
 
 def _mean(watched: Sequence[Conditions], name: str) -> float | None:
-    """The mean over time; None where a round does not know."""
+    """The mean over time of a field; None if it is unknown in a round."""
     values = [getattr(conditions, name) for conditions in watched]
     if None in values:
         return None
@@ -122,7 +121,7 @@ def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | Non
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """Sums of each meter over the rounds; meters that never read are silent."""
+    """The sum of each meter over the rounds; meters without a reading are left out."""
     if not metered:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
@@ -140,13 +139,13 @@ def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
     return first.model_copy(update={"joules": joules, "seconds": seconds})
 
 
-# Of the measurements that are alive, by their ids: many pages show one, and each takes
-# milliseconds. A measurement never changes, and a copy of it is another.
+# By the id() of a living measurement, which never changes: a summary takes milliseconds, and many
+# pages show it.
 _summaries: dict[int, Summary] = {}
 
 
 def summary_of(measurement: Measurement) -> Summary:
-    """Summarise the samples, of which there must be some: none under LoadGen."""
+    """Summarise the samples, of which there must be some: LoadGen's measurements have none."""
     summary = _summaries.get(id(measurement))
     if summary is None:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)

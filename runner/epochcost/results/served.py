@@ -16,13 +16,13 @@ from epochcost.specs.requests import Requests
 
 _NANOSECONDS_A_MS = 1_000_000
 
-# How fast it can be at all, whether a rate keeps the bound, the run that counts, and a share of its
-# rate.
+# A run for the highest possible rate, for whether a rate keeps the bound of latency, for the score,
+# or at a share of the scored rate.
 Purpose = Literal["capacity", "search", "scored", "share"]
 
 
 class Latency(Record):
-    """LoadGen's statistics of the latencies of one run's samples, as it logs them."""
+    """LoadGen's statistics of the latencies of a run's samples."""
 
     minimum_nanoseconds: NonNegativeInt
     mean_nanoseconds: NonNegativeInt
@@ -37,7 +37,7 @@ class Latency(Record):
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError where raw latencies, if there are any, have other percentiles."""
+        """Raise ValueError if raw latencies have other percentiles; none are accepted."""
         if not latencies:
             return
         stated = (self.p50_nanoseconds, self.p90_nanoseconds, self.p99_nanoseconds)
@@ -50,9 +50,9 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of the tokens of a run whose requests a decoder answers.
 
-    ``first`` is from a request's arrival to its first token, ``further`` the mean time of each
-    other token of an answer. ``read`` and ``written`` count tokens. Raw, in the order of arrival,
-    where the run counts.
+    ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
+    each later token of an answer. ``read`` and ``written`` count tokens. The scored run also has
+    raw times, in the order of arrival.
     """
 
     first: Latency
@@ -73,7 +73,7 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of requests that kept both bounds; None if only statistics were kept."""
+        """The share of requests that kept both bounds; None without raw times."""
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:
             return None
@@ -92,11 +92,11 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """A run of LoadGen; a run for the capacity sends all samples at once, as offline does.
+    """A run of LoadGen; a run for the capacity sends all samples at once, as offline.
 
-    ``asked_samples_per_second`` is the rate of arrivals of the scenario server and None elsewhere,
-    as is ``kept_bound``. ``samples_per_second`` are those completed. ``valid`` is LoadGen's verdict
-    on the run, ``summary`` its own words.
+    ``asked_samples_per_second`` is the rate of arrivals and ``kept_bound`` the verdict on latency;
+    both are None outside the scenario server. ``samples_per_second`` counts completed samples.
+    ``valid`` is LoadGen's verdict on the run, ``summary`` its text.
     """
 
     purpose: Purpose
@@ -115,11 +115,10 @@ class LoadGenRun(Record):
 class ServingRecord(Record):
     """All runs of one trial under LoadGen, in order.
 
-    ``reported`` is the index of the run whose figures count; None: no rate kept the bound.
-    ``latencies_nanoseconds`` are that run's, in LoadGen's order, empty where there are more than a
-    result file holds: LoadGen's statistics then stand alone. ``detail_log`` is LoadGen's log of
-    that run (else of the last), gzip in base64. ``start_seconds`` is what an engine took from its
-    model's files to the first request that it could take.
+    ``reported`` is the index of the scored run; None: no rate kept the bound.
+    ``latencies_nanoseconds`` are those of that run in LoadGen's order, empty if there are more than
+    a result file holds. ``detail_log`` is LoadGen's log of that run (else of the last), gzip in
+    base64. ``start_seconds`` is the time in which an engine loaded its model and became ready.
     """
 
     loadgen: str
@@ -131,12 +130,12 @@ class ServingRecord(Record):
 
     @property
     def run(self) -> LoadGenRun | None:
-        """The run whose figures count."""
+        """The scored run; None if no rate kept the bound."""
         return None if self.reported is None else self.runs[self.reported]
 
     @model_validator(mode="after")
     def _latencies_are_of_the_run(self) -> ServingRecord:
-        """Raw latencies give the percentiles that LoadGen computed from them."""
+        """Check that raw latencies give the percentiles that LoadGen computed."""
         if self.reported is not None and self.reported >= len(self.runs):
             raise ValueError(f"reported should be the index of one of {len(self.runs)} runs")
         if self.run is not None:
@@ -145,5 +144,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """The percentile of ascending latencies as LoadGen takes it; ``share`` is below 1."""
+    """A percentile of ascending latencies by LoadGen's definition; ``share`` is below 1."""
     return ordered[int(len(ordered) * share)]

@@ -1,7 +1,7 @@
-"""Checks of the records beside results: sweeps, ceilings, trainings and reported runs.
+"""Checks of the records besides results: sweeps, ceilings, trainings and reported runs.
 
-A ceiling that is too high makes every figure below it look poor. The checks of results are in
-``results.checks``.
+A ceiling that is too high would make every result of its machine look slow. The checks of results
+are in ``results.checks``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
 
 KINDS: tuple[type[Sidecar], ...] = (BatchLimit, Ceilings, Trainings, ReportedRun)
-# A core reads 128 bytes and writes 64 a cycle at most, from the nearest of its caches.
+# A core reads at most 128 and writes at most 64 bytes a cycle, in its nearest cache.
 _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """The first fault of each record beside the results below ``root``."""
+    """The first fault of each sidecar (a record that is no result) below ``root``."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}
@@ -53,9 +53,9 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer of ceilings, from which predictions of their machine follow.
+    """Remarks for a reviewer on ceilings, from which their machine's predictions follow.
 
-    ``hosts`` are the machines, and their fingerprints, that have results.
+    ``hosts`` are the pairs of machine and fingerprint that have results.
     """
     for path, record in load_sidecars(root, Ceilings).records.items():
         yield from ((f"differs from the spec: {each}", path) for each in record.contradictions)
@@ -67,9 +67,9 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
     if isinstance(record, Trainings):
         model = catalogue.models.get(record.model)
         if model is None or model.training is None:
-            yield f"model: expected one whose spec has training, got {record.model!r:.80}"
+            yield f"model: expected a model whose spec has training, got {record.model!r:.80}"
         if record.dataset not in catalogue.datasets:
-            yield f"dataset: expected one with a spec, got {record.dataset!r:.80}"
+            yield f"dataset: expected a data set with a spec, got {record.dataset!r:.80}"
     if isinstance(record, ReportedRun):
         yield from spec_faults(catalogue, record)
     if isinstance(record, Ceilings | Trainings):
@@ -82,7 +82,7 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages on a record of another machine, or of a clock that is not set."""
+    """Messages on a record of another machine, or with a wrong clock."""
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault
@@ -95,7 +95,7 @@ def _of_another_machine(
     )
     yield from filter(None, faults)
     if record.provider == "cuda" and not environment.gpus:
-        yield "gpus: expected the GPU that was measured, found none"
+        yield "gpus: expected the GPU that was measured, got none"
 
 
 def _beyond_the_device(catalogue: Catalogue, ceilings: Ceilings, ceiling: Ceiling) -> Iterator[str]:

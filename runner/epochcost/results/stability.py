@@ -1,7 +1,7 @@
-"""Why a measurement may not repeat, and what to do about it: typed warnings with a remedy each.
+"""Reasons why a measurement may not repeat: typed warnings, each with a remedy.
 
-Pure: from a measurement and the environment it ran in. A condition that nobody could watch gives
-no warning; why it is unknown stands in the record. Nothing here changes a figure.
+Pure: from a measurement and its environment. A condition that was not watched gives no warning; the
+record says why it is unknown. Warnings change no figure.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Cause = Literal[
     "rounds",
 ]
 
-# CPUs in other hands, or taken by the hypervisor, lengthen steps that use all of them by as much.
+# CPU time taken by other programs or the hypervisor lengthens steps on all CPUs by as much.
 MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
-# No quota stops a trial by chance.
+# A quota never stops a trial by chance, so that the limit is low.
 _MOST_FROZEN_SHARE = 0.01
 # Below this count an interval of dependent samples is too narrow (docs/explanation/measurement.md).
 _FEWEST_SAMPLES = 30
-# Rounds of a few dependent samples are often closer than this.
+# The means of short rounds often differ by less than this.
 _MOST_BETWEEN_ROUNDS = 0.1
-# With fewer steps of the timer in a step, its grain is above one percent.
+# In shorter steps the resolution of the timer is above one percent.
 _FEWEST_TIMER_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """A symptom, in a phrase with its figure, and what would remedy it."""
+    """A symptom with its figure, and its remedy, both as phrases."""
 
     cause: Cause
     phrase: str
@@ -52,7 +52,7 @@ class Instability:
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
-    """Every reason to distrust a measurement; none is good news, as far as was watched."""
+    """All reasons to distrust a measurement, as far as conditions were watched."""
     watched, pinned = measurement.conditions, measurement.pinning
     cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (
@@ -64,18 +64,18 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 
 def _alone(measurement: Measurement) -> Iterator[Instability]:
-    """Samples of one process cannot tell how it was placed."""
+    """Samples of one process do not show the variance between processes."""
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
             "measured in one process only",
-            "measure in several, whose spread then counts: `--rounds 3`, or `rounds = 3` in the "
+            "measure in several, so that their spread counts: `--rounds 3`, or `rounds = 3` in the "
             "study",
         )
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Threads that wait for one another in a loop keep those that would work from their CPU."""
+    """Threads that wait in a busy loop keep the CPU from those that would work."""
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",
@@ -140,7 +140,7 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
             "raise budget_seconds in the study's [sampling], and measure without --quick",
         )
     grain = environment.timer_step_seconds
-    # The shortest tells of nearly all measurements that the median need not be looked for.
+    # The shortest sample is cheaper than the median and clears nearly all measurements.
     if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
         step = median(samples)
         if step < _FEWEST_TIMER_STEPS * grain:

@@ -1,9 +1,9 @@
 """The folder of results: ``<hardware>/<model>-<mode>-<provider>-b<batch>-<trial>-<host>.json``.
 
-``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint, so a
-repeated measurement replaces its predecessor, in one step when it is complete, and that of
-another host stays. Other records of a machine are sidecars: ``ceilings``, ``limits``,
-``trainings`` and ``reported``, each kind in a subfolder. Writers hold the lock of ``files``.
+``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So a
+repeated measurement atomically replaces its predecessor, and results of other hosts stay. Other
+records of a machine are sidecars in subfolders: ``ceilings``, ``limits``, ``trainings`` and
+``reported``. Writers lock the folder by ``files``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from epochcost.results.format import (
 )
 from epochcost.results.records import Result
 
-# A million samples take about 20 MB; a longer file is not ours, and would fill the memory.
+# A million samples take about 20 MB; a longer file is no result, and might fill the memory.
 MAX_FILE_BYTES = 64 * 2**20
 _MOST_SIDECAR_BYTES = 2**20
 _TRIAL_DIGITS = 8
@@ -39,10 +39,7 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """The contents of a folder: its results, and a fault for each file that is not one.
-
-    ``files`` are those of the results, in their order.
-    """
+    """The results of a folder, a fault for each other file, and the results' ``files`` in order."""
 
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]
@@ -60,15 +57,15 @@ class ResultStore:
         return self.folder / hardware / file_name(trial, trial.id, fingerprint)
 
     def write(self, result: Result) -> Path:
-        """Store a result and return its file; raises CapabilityError where the disk refuses."""
+        """Store a result and return its file; raises CapabilityError if the disk refuses."""
         path = self.path_of(result.trial, result.hardware, result.environment.fingerprint)
         write_atomically(path, serialise_result(result))
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
-        """The stored result of a trial on a host; None where there is none, or a damaged one.
+        """The stored result of a trial on a host; None if missing or damaged.
 
-        Raises NewerResultError where a newer version's stands in its place.
+        Raises NewerResultError for a result of a newer version.
         """
         path = self.path_of(trial, hardware, fingerprint)
         try:
@@ -82,7 +79,7 @@ class ResultStore:
 
 
 def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
-    """The name of the file of a trial's result on a host, given the trial's id."""
+    """The name of the file of a trial's result on a host."""
     work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
     return f"{work}-{trial_id[:_TRIAL_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
@@ -111,7 +108,7 @@ def _read(path: Path, root: Path) -> Result:
 
 
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """A file's bytes; raises DamagedResultError where it is not to be opened, or cannot be read."""
+    """A file's bytes; raises DamagedResultError if it cannot or must not be read."""
     try:
         for message in _refusals(path, root, most_bytes):
             raise _damaged(path, message)
@@ -124,7 +121,7 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
     """Reasons not to open a file at all."""
     if _leaves(path, root):
-        yield "expected a file inside the results folder, got a link that leaves it"
+        yield "expected a file inside the results folder, got a link to a file outside"
     elif path.exists():
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -134,7 +131,7 @@ def _refusals(path: Path, root: Path, most_bytes: int) -> Iterator[str]:
 
 
 def _leaves(path: Path, root: Path) -> bool:
-    """Whether links lead out of the folder; where nothing is a link nothing is resolved."""
+    """Whether links lead out of the folder; skips resolving if nothing is a link."""
     if not any(place.is_symlink() for place in (path, *path.parents[:2])):
         return False
     return not path.resolve().is_relative_to(root.resolve())
@@ -153,7 +150,7 @@ def _damaged(path: Path, message: str) -> DamagedResultError:
 class Sidecar(Record):
     """A record of a kind of machine, stored as ``<hardware>/<folder>/<work>.json``.
 
-    Each kind has its own ``folder``, which readers of results ignore; ``described`` names the kind.
+    Each kind has its own ``folder``, which readers of results skip; ``described`` names the kind.
     """
 
     folder: ClassVar[str]
@@ -162,7 +159,7 @@ class Sidecar(Record):
 
     @property
     def work(self) -> str:
-        """The work that the record is of, as its file's name has it."""
+        """The work of the record, as in its file's name."""
         raise NotImplementedError
 
     @property
@@ -176,7 +173,7 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A record of one host, whose fingerprint ends the name of its file."""
+    """A record of one host; the name of its file ends with the host's fingerprint."""
 
     environment: Environment
 

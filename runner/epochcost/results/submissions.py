@@ -1,7 +1,7 @@
-"""Result files against the project: read as strangers', then held to the table of checks.
+"""Read and check result files of other people against the project.
 
-The checks are in ``results.checks``, those of records beside results in ``results.sidecar_faults``.
-Nothing is run, and no package that measures is needed.
+The checks are in ``results.checks``, those of sidecars in ``results.sidecar_faults``. Nothing is
+run, and no package for measuring is needed.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary
 
-# A machine, and the fingerprint of a host of it; and the trial that ran there.
+# A machine and the fingerprint of a host; then also the trial that ran there.
 _Host = tuple[str, str]
 _Identity = tuple[str, str, str]
-# Fewer times may agree by chance where the timer is coarse.
+# Fewer times may be equal by chance under a coarse timer.
 _FEWEST_TO_COPY = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A sound result: its statistics recomputed from the samples, and what to look at.
+    """A sound result: its statistics recomputed from the samples, and remarks for a reviewer.
 
-    ``summary`` is None under LoadGen, and where none was asked for.
+    ``summary`` is None under LoadGen, and if it was not requested.
     """
 
     path: Path
@@ -51,33 +51,32 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """The outcome of a check: how many files, the sound ones, and a fault for each other.
+    """The outcome of a check: the number of files, the sound ones, and a fault for each other.
 
-    ``beside``: remarks on sidecars.
+    ``sidecar_remarks`` pair a remark with its file.
     """
 
     files: int
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
-    beside: tuple[tuple[str, Path], ...] = ()
+    sidecar_remarks: tuple[tuple[str, Path], ...] = ()
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
-        """The files by what is to be looked at, so that one reason is read once."""
+        """The files by remark, so that a reviewer reads each remark once."""
         files: dict[str, list[Path]] = {}
         of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
-        for remark, path in (*of_results, *self.beside):
+        for remark, path in (*of_results, *self.sidecar_remarks):
             files.setdefault(remark, []).append(path)
         return files
 
 
 @dataclass(frozen=True)
 class _Project:
-    """The project that results are checked against; ``named``: the files were named one by one.
+    """The project that results are checked against, and the results so far.
 
-    ``summarised``: the statistics of all are asked for, which takes as long as all else.
-
-    Of a hundred thousand results only this is kept: whose samples were met first, by their digest,
-    and how many results each host has.
+    ``named``: the user named the files one by one. ``summarised``: statistics of every result are
+    requested, which doubles the time. ``first`` maps a digest of samples to the first result with
+    them, ``hosts`` counts results, so that memory stays small for a hundred thousand results.
     """
 
     catalogue: Catalogue
@@ -90,7 +89,7 @@ class _Project:
     hosts: Counter[_Host] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """Whose samples a result has, to the last digit; its own are known from now on."""
+        """The earlier result with exactly these samples, None without one; remembers the result."""
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
             return None
@@ -109,11 +108,11 @@ def check_results(
     *,
     summarised: bool = False,
 ) -> ResultsCheck:
-    """Check result files below ``root``: those named, else all, one after the other.
+    """Check the result files in ``paths``, else all below ``root``.
 
-    A named file is a submission and has to be of the model as it stands; in a whole folder older
-    results are welcome and remarked on. Those have their statistics only where ``summarised`` asks
-    for them. Raises InputError for a path without a result file.
+    A named file is a submission and must be of the current model; in a whole folder older results
+    only get a remark, and statistics only if ``summarised``. Raises InputError for a path without a
+    result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)
@@ -158,7 +157,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 
 
 def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
-    """The hosts, and the machines by their ids, that have so many results."""
+    """Hosts, and machines by their ids, that have at least ``results`` results."""
     machines = Counter[str]()
     for (machine, _), count in hosts.items():
         machines[machine] += count
@@ -167,7 +166,7 @@ def _met(hosts: Mapping[_Host, int], results: int) -> frozenset[_Host | str]:
 
 
 def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]) -> Submission:
-    """Add a remark if no other result is of its machine, or of its host."""
+    """Add a remark if this is the only result of its machine or host."""
     if host in met:
         return submission
     machine, fingerprint = host
@@ -177,7 +176,7 @@ def _introduced(submission: Submission, host: _Host, met: frozenset[_Host | str]
 
 
 def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Every result file, whether or not it can be read."""
+    """Every result file, readable or not."""
     if not paths:
         return tuple(sorted(root.glob("*/*.json")))
     files: list[Path] = []
@@ -187,7 +186,7 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
         inside = [file for file in inside if file.parent.name not in folders]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
-            raise InputError(f"{display_path(path)}: {expected}, found nothing there")
+            raise InputError(f"{display_path(path)}: {expected}, got nothing")
         files += inside
     return tuple(dict.fromkeys(files))
 
@@ -221,20 +220,20 @@ def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[s
         yield fault
         return
     if copied is not None:
-        yield f"samples_seconds: expected times of its own, got those of {copied}"
+        yield f"samples_seconds: expected new times, got those of {copied}"
     if project.named:
         yield from filter(None, [why_unwatched(result)])
         yield from _of_other_work(result, project)
 
 
 def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
-    """Whether the ONNX file and the spec are those that stand here."""
+    """Faults if the ONNX file or the spec has changed since the measurement."""
     trial = result.trial
     graph, work = _works(result, project)
     if trial.graph_sha256 != graph:
-        yield f"graph_sha256: expected that of the model's ONNX file, {graph:.12}…, got another"
+        yield f"graph_sha256: expected {graph:.12}… of the model's ONNX file, got another"
     elif trial.spec_sha256 != work:
-        yield f"spec_sha256: expected that of the model's spec, {work:.12}…, got another"
+        yield f"spec_sha256: expected {work:.12}… of the model's spec, got another"
 
 
 def _works(result: Result, project: _Project) -> tuple[str, str]:

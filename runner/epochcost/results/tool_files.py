@@ -1,9 +1,8 @@
-"""Readers of the JSON files that serving benchmarks write: one function a tool.
+"""Readers of the JSON files that serving benchmarks write: a function for each tool.
 
-vLLM's ``bench serve --save-result`` (and what has its form, such as SGLang's and InferenceX's own
-client), GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's
-aggregate ``agg_….json``, as these tools write them today. A file is told by its keys, whatever its
-name.
+vLLM's ``bench serve --save-result`` (also SGLang's and InferenceX's own clients), GuideLLM's
+``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and InferenceX's aggregate
+``agg_….json``, in today's formats. The keys of a file, not its name, decide the tool.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ _EXPECTED = (
 )
 _NOT_SPACE = re.compile(r"\S")
 _MOST_KEYS = 5
-# A whole number of hundreds of digits is no float.
+# Larger integers may not fit into a float.
 _MOST = 1e18
 _MILLISECONDS, _SECONDS = 1000, 1
 _LATENCIES = ("first", "token", "whole")
-# As files of one level name latencies and their statistics.
+# Names of latencies and of their statistics in flat files.
 _SHORT, _FLAT = ("ttft", "tpot", "e2el"), ("mean", "median", "p90", "p95", "p99", "p99.9")
 _MEDIAN = 50.0
 _PERCENTS = {"mean": 0.0, "p50": _MEDIAN, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
-# The figures of a run by field of ``ToolRun``, not yet checked.
+# Unchecked figures of a run by field of ``ToolRun``.
 _Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """A JSON object of a tool's file; a path of keys is written with slashes."""
+    """A JSON object of a tool's file; paths of keys are written with slashes."""
 
     values: Any
     path: Path
 
     def at(self, place: str) -> Any:
-        """The value at a path; None without one."""
+        """The value at a path; None if missing."""
         value = self.values
         for key in place.split("/"):
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def number(self, place: str) -> float | None:
-        """A number; None where it is missing, null, NaN or zero, which stand for unknown."""
+        """A number; None if missing, null, NaN or zero, which all mean unknown."""
         value = self.at(place)
         if not value or (isinstance(value, float) and math.isnan(value)):
             return None
@@ -68,7 +67,7 @@ class _Export:
         return float(value)
 
     def text(self, place: str) -> str:
-        """A text, cut and made printable; empty where there is none."""
+        """A text, shortened and made printable; empty if missing."""
         value = self.at(place)
         return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
 
@@ -85,10 +84,10 @@ class _Export:
         units: Sequence[int],
         requests: float | None,
     ) -> _Figures:
-        """Seconds to the first token, of each more and of a request; tails of too few are withheld.
+        """Seconds to the first token, between tokens and of a request, without rare percentiles.
 
-        ``form`` is the path of a statistic of a latency, by their names; so many ``units`` are a
-        second. Without a number of requests the median holds.
+        ``form`` is the path, with placeholders for latency and statistic; a second has ``units`` of
+        each latency's unit. If ``requests`` is None, percentiles above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -99,7 +98,7 @@ class _Export:
                 else:
                     holds = percent == 0 or percentile_holds(int(requests), percent)
                 if value and holds:
-                    # By decimals, so that 1553.91 ms are 1.55391 s.
+                    # Decimal, so that 1553.91 ms are exactly 1.55391 s.
                     figures[latency][field] = float(Decimal(repr(value)) / Decimal(unit))
         return figures
 
@@ -107,7 +106,7 @@ class _Export:
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
     """The runs in a tool's file, at least one; raises ResultError, which says what was expected.
 
-    Runs of GuideLLM in which no request was answered are left out where there are others.
+    GuideLLM's runs without an answered request are left out if there are others.
     """
     exports = [_Export(document, path) for document in _read(path)]
     try:
@@ -143,7 +142,7 @@ def _read(path: Path) -> list[Any]:
 
 
 def _documents(text: str) -> list[Any]:
-    """The objects of a file: one, an array of them, or one after the other as vLLM appends them."""
+    """The objects of a file: a single one, an array, or a sequence as vLLM appends them."""
     decoder, documents, position = json.JSONDecoder(), [], 0
     while match := _NOT_SPACE.search(text, position):
         document, position = decoder.raw_decode(text, match.start())
@@ -152,7 +151,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The reader of a file's tool; raises ResultError where no tool writes such keys."""
+    """The reader of a file's tool; raises ResultError for the keys of no tool."""
     keys = list(export.values) if isinstance(export.values, dict) else []
     for reader, needed in _KEYS.items():
         if needed <= set(keys):
@@ -167,7 +166,7 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
     yield {
         "tool": "vLLM bench serve",
         "served_model": export.text("model_id"),
-        # A request then waits for a free place and nothing else.
+        # At an infinite rate a request waits only for a free place.
         "offered_per_second": None if rate in ("inf", math.inf) else export.number("request_rate"),
         "at_once": export.number("max_concurrency"),
         "requests": requests,
@@ -182,7 +181,7 @@ def _vllm(export: _Export) -> Iterator[_Figures]:
 
 
 def _inferencex(export: _Export) -> Iterator[_Figures]:
-    """Rates a GPU, which reading and writing may share or have for themselves; times in seconds."""
+    """Rates are per GPU, which prefill and decoding share or have apart; times are in seconds."""
     several = export.at("disagg") is True or export.at("is_multinode") is True
     reading, writing = export.number("num_prefill_gpu"), export.number("num_decode_gpu")
     if several and reading and writing:

@@ -1,7 +1,7 @@
-"""Runs of a serving benchmark as the tool that measured them reports them, and doubts about them.
+"""Runs of a serving benchmark as the measuring tool reports them, and doubts about them.
 
-Owns the record that the readers of ``tool_files`` fill, whatever the tool. Its figures are the
-tool's own; what contradicts itself is doubted and kept.
+Owns the record that the readers of ``tool_files`` fill. Figures stay the tool's own;
+contradictions become doubts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pydantic import Field, model_validator
 
 from epochcost.results.fields import Count, NonNegativeInt, PositiveNumber, Record
 
-# Two figures of a file that follow from each other agree to so much.
+# Tolerance between two figures of a file of which one follows from the other.
 AGREEING = 0.02
 LONGEST_TEXT = 200
-# A closed loop holds more requests than its limit by no more than what its ends blur.
+# Begin and end of a closed loop may blur its number of concurrent requests by this much.
 _MOST_OVERLAP = 1.1
-# Answers differ in length, so that means do not multiply; a wrong unit is off by a thousand.
+# Answers differ in length, so that a product of means is inexact; a wrong unit is off by 1,000.
 _OTHER_UNIT = 3
 _LEAST_OF_RATE = 0.9
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
@@ -27,7 +27,7 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 class Latency(Record):
     """Seconds of one latency over the requests of a run.
 
-    None where the tool states none, or of too few requests for the percentile.
+    None if the tool does not state it, or for a percentile of too few requests.
     """
 
     mean: PositiveNumber | None = None
@@ -41,10 +41,10 @@ class Latency(Record):
 class ToolRun(Record):
     """Load on a server and its figures. Tokens and rates are those of all devices together.
 
-    ``requests`` are the answered ones. ``offered_per_second`` None: a closed loop, which keeps
-    ``at_once`` requests in work and sends the next when one is answered; without ``at_once`` all
-    come at the start. ``seconds`` and tokens are None in a file that has only rates. ``first`` is
-    the time to the first token, ``token`` that between two, ``whole`` that of a request.
+    ``requests`` were answered. Without ``offered_per_second`` the loop is closed: ``at_once``
+    requests are in work and each answer sends the next; without ``at_once`` all come at the start.
+    ``seconds`` and tokens are None in a file that has only rates. ``first`` is the time to the
+    first token, ``token`` that between two tokens, ``whole`` that of a request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]
@@ -76,7 +76,7 @@ class ToolRun(Record):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Contradictions of the run's figures, failed requests, and what its reader remarked."""
+        """The reader's remarks, failed requests, and contradictions between figures."""
         return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")
@@ -111,13 +111,13 @@ def _rate_doubts(run: ToolRun) -> Iterator[str]:
     offered, reached = run.offered_per_second, (run.requests or 0) / run.seconds
     if offered and reached < offered * _LEAST_OF_RATE:
         yield (
-            f"of {offered:.3g} requests a second {reached:.3g} were answered: the server was "
+            f"of {offered:.3g} requests a second only {reached:.3g} were answered: the server was "
             "overloaded, and latencies grow with the length of the run"
         )
 
 
 def _latency_doubts(run: ToolRun) -> Iterator[str]:
-    """Doubts about latencies that fit neither the duration nor each other."""
+    """Doubts about latencies that contradict the duration or each other."""
     whole, first, token = run.whole.mean, run.first.mean, run.token.mean
     if run.requests is None or run.seconds is None or whole is None:
         return

@@ -1,8 +1,8 @@
 """Records of real trainings to an accuracy: learning curves and times, by repeat.
 
-The record, its versioned JSON form, and where it is stored: one file for a model, data set, batch
-size and aim on a host, in ``<hardware>/trainings/``, whose repeats grow. Times are stored; costs
-are computed by readers, as of results.
+The record, its versioned JSON form, and its file in ``<hardware>/trainings/``: one for a model,
+data set, batch size and aim on a host, to which repeats are added. Times are stored; readers
+compute costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -33,16 +33,16 @@ from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
 TRAININGS_VERSION = 1
-# Why a training ended: its aim was met, or its recipe's epochs were over.
+# The end of a training: it met its aim, or its recipe's epochs were over.
 Ending = Literal["reached", "epochs"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Point(Record):
-    """An evaluation on all held-out examples after so many steps.
+    """An evaluation on all held-out examples after ``step`` steps.
 
-    ``seconds`` are of the steps until then, with the waiting for their data. ``training_loss`` is
-    the mean over the steps since the evaluation before; None before the first step.
+    ``seconds`` is the time of all steps so far, including waiting for data. ``training_loss`` is
+    the mean over the steps since the last evaluation; None before the first step.
     """
 
     step: NonNegativeInt
@@ -54,11 +54,10 @@ class Point(Record):
 
 
 class Repeat(Record):
-    """A training from its seed: its curve and where its time went.
+    """A training from its seed: its curve and its times.
 
-    ``reached_step`` is that of the evaluation that met the aim. ``sessions`` counts how often it
-    was begun and gone on with; steps that an end without warning lost were taken again, and count
-    once.
+    ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts starts and
+    resumptions; steps that a crash lost were taken again, and count once.
     """
 
     seed: NonNegativeInt
@@ -94,7 +93,7 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of one training on one host; ``aim`` is as a person wrote it.
 
-    ``id`` is of everything that decides what is trained and until when, the seed apart.
+    ``id`` covers everything that decides the training and its end, except the seed.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -141,7 +140,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The spread of a value for each repeat; there is at least one."""
+    """The spread of at least one value, each of a repeat."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

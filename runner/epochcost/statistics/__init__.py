@@ -1,7 +1,7 @@
 """Pure statistics of step times: mean with its interval, median, percentiles. NumPy only.
 
-Money follows the mean; runs of slow steps, slow wander and differences between rounds widen its
-interval as they should. ``measure.sampling`` decides when to stop.
+Costs follow the mean. Runs of slow steps, slow drift and differences between rounds widen its
+interval. ``measure.sampling`` decides when to stop.
 """
 
 from epochcost.statistics.interval import (

@@ -1,17 +1,16 @@
-"""Half width of a mean's interval when the process wanders slowly.
+"""Half width of a mean's interval when step times drift slowly.
 
-Resampling a series shows only the wander within it. A clock that wanders for seconds and a process
-that was placed well or badly move the mean by more than its samples tell; how much more depends on
-a memory that a short series cannot estimate. So nothing is estimated: all memories are tried, each
-counts by how well it explains the series, and the half width is that of the mixture.
+Resampling a series shows only the drift within it. A clock that drifts for seconds, or a process
+that was placed well or badly, moves the mean by more than the samples show. How much more depends
+on a memory that a short series cannot estimate. So every memory is tried, weighted by how well it
+explains the series, and the half width is that of the mixture.
 
-Means y of equal blocks are taken as normal, with the covariance s² (R + between · S):
-R = (1 - share) I + share exp(-lag / memory) within a round, and S, which is 1 within a round and 0
-across, the part that a fresh process draws anew. With a flat prior of the mean and 1/s of the
-scale, a choice of (share, memory, between) has the marginal likelihood
-|V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, Q the residual sum of squares, and the error of the plain mean
-is Student's t with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in
-Econometrics, chapter 4).
+Means y of equal blocks are taken as normal, with the covariance s² (R + between · S). Within a
+round R = (1 - share) I + share exp(-lag / memory) and S = 1; across rounds both are 0. S is the
+part that a fresh process draws anew. With a flat prior of the mean and 1/s of the scale, a choice
+of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where Q
+is the residual sum of squares. The error of the plain mean is Student's t with K - 1 degrees of
+freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from epochcost.statistics.quantiles import student_quantile
 
 Series = NDArray[np.float64]
 
-# Enough blocks to tell a wander of a tenth of the series from noise; more change nothing.
+# Enough blocks to tell a drift of a tenth of the series from noise; more change nothing.
 _BLOCKS = 48
-# The prior: no wander has probability one half; else its memory is between half a block and twice
-# the series, and its share of a block's variance is any of these.
+# The prior: no drift has probability one half. Otherwise its memory is between half a block and
+# twice the series, and its share of a block's variance is one of these.
 _PLAIN = 0.5
 _SHARES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _MEMORIES = 6
 _SHORTEST_MEMORY, _LONGEST_MEMORY = 0.5, 2.0
 # The same prior for the variance between rounds, in variances of a block.
 _BETWEEN = tuple(4.0**power for power in range(-3, 6))
-# Choices this much less likely than the best one move no digit.
+# Choices whose likelihood relative to the best is below this change no digit.
 _NEGLIGIBLE = 1e-6
 # Newton's steps square the error: after a step this small it is below 1e-9.
 _SMALLEST_STEP = 1e-5
@@ -49,15 +48,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of the parameters for blocks of rounds, by position in each array.
+    """All choices of the parameters for given blocks, by position in each array.
 
-    The variance between rounds adds nothing across them, so V consists of a square for each round,
-    and so does the inverse of its Cholesky factor: ``whitening`` holds those squares, each
-    (choices, b, b) for the b blocks of its round. A product of all choices at once would be large
-    enough for BLAS to wake a second thread, whose waiting takes longer than the product. ``unit``
-    (choices, K) is the whitened vector of ones, scaled to length 1; the square of a single round
-    has its part along ``unit`` removed. ``weight`` is the logarithm of prior and determinants,
-    ``variance`` that of the plain mean for s = 1, both (choices,).
+    The variance between rounds adds nothing across rounds, so V and the inverse of its Cholesky
+    factor consist of one square a round: ``whitening`` holds the squares of the inverse, each
+    (choices, b, b) for a round of b blocks. One product of all choices would be large enough for
+    BLAS to wake a second thread, which costs more than it saves. ``unit`` (choices, K) is the
+    whitened vector of ones, scaled to length 1; with a single round, ``whitening`` has its part
+    along ``unit`` removed. ``weight`` is the logarithm of prior and determinants, ``variance`` the
+    variance of the plain mean for s = 1, both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -66,7 +65,7 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """The residual sum of squares of the blocks' means about their best mean, by choice."""
+        """Residual sum of squares of the blocks' means about their best mean, (choices,)."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:
@@ -87,7 +86,7 @@ def _squares(rows: Series) -> Series:
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     """Half the width of the interval of the mean of at least two times.
 
-    ``rounds`` are the counts of consecutive samples that each came from a separate process.
+    ``rounds`` are the numbers of consecutive samples that each process took.
     """
     choices = _choices(_blocks(tuple(rounds)))
     weights, residual = _weights(times, tuple(rounds))
@@ -98,7 +97,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 
 def _weights(times: Series, rounds: tuple[int, ...]) -> tuple[Series, Series]:
-    """Likelihood of each choice over that of the best, and residual sums of squares."""
+    """Likelihood of each choice relative to the best, and residual sums of squares."""
     begins, counts = _cuts(rounds)
     choices = _choices(_blocks(rounds))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
@@ -117,7 +116,7 @@ def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
-    """Begin of each block, and its number of samples."""
+    """First sample of each block, and its number of samples."""
     bounds, begin = [0], 0
     for count, number in zip(rounds, _blocks(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
@@ -125,10 +124,10 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-# Some hundred kilobytes each, without the squares; a round has that many numbers of blocks.
+# An entry takes some hundred kilobytes, without the squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Everything that does not depend on the times, for rounds of these numbers of blocks."""
+    """The choices for rounds with these numbers of blocks; independent of the times."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -151,10 +150,10 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
 
 @dataclass(frozen=True)
 class _Square:
-    """The part of a round of b blocks, by choice.
+    """All choices for one round of b blocks.
 
     ``whitening`` is (choices, b, b), ``whitened_ones`` its row sums (choices, b), ``determinant``
-    half the log-determinant of the round's part of V, and ``total`` that part's sum, both
+    half the log-determinant of the round's part of V, and ``total`` the sum of that part, both
     (choices,).
     """
 
@@ -165,17 +164,17 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """A square less its part along ``unit``, subtracted once instead of for each series."""
+    """Remove a square's part along ``unit``, once for all series."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
     return np.asarray(rest, np.float64)
 
 
-# A square takes from some kilobytes to six megabytes, of several rounds.
+# A square takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """A round of ``number`` of the ``total`` blocks of all rounds."""
+    """The square of a round of ``number`` blocks, of ``total`` in ``rounds`` rounds."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -202,7 +201,7 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _betweens(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds with their prior probability; a single round shows none."""
+    """Variances between rounds with their prior probability; zero for a single round."""
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]
@@ -211,10 +210,9 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    Each tail is taken as a normal tail, stretched to meet Student's at the level. The root of minus
-    the logarithm of the whole tail is almost straight, and bends so that no step from below goes
-    too far; only the first step, from the quantile of a normal distribution as wide as the mixture,
-    may come from above.
+    Each tail is approximated by a normal tail, stretched to equal Student's at the level. The root
+    of minus the logarithm of the whole tail is almost straight and bends so that no step from below
+    overshoots; only the first step, from a normal quantile, may come from above.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

@@ -1,7 +1,7 @@
 """Intervals of the mean of dependent step times, and of the ratio of two means.
 
 A circular block bootstrap gives the interval of the mean its shape: runs of slow steps and rare
-long steps make it uneven about the mean. ``correlated_noise`` gives its width, with wander that no
+long steps make it asymmetric. ``correlated_noise`` gives its width, including drift that no
 resampling can see. Two measurements of the same work on a host differ if the interval of their
 ratio excludes 1 and the change is large enough to matter.
 """
@@ -24,16 +24,16 @@ Series = NDArray[np.float64]
 # Blocks of three autocorrelation times: shorter ones lose too much of the dependence between
 # blocks, longer ones leave too few blocks (simulated coverage: docs/explanation/measurement.md).
 _BLOCK_PER_AUTOCORRELATION_TIME = 3
-# Fewer than four blocks leave Student's t no degrees of freedom worth having.
+# Fewer than four blocks leave Student's t too few degrees of freedom.
 _FEWEST_BLOCKS = 4
 # More blocks than this add nothing.
 _MOST_BLOCKS = 1000
-# Pairs of lags that are computed singly, before a transform computes all: most series forget within
-# a few steps, and the transform takes ten times as long.
+# Pairs of lags that are computed one by one before a Fourier transform computes all: most series
+# are uncorrelated after a few steps, and the transform takes ten times as long.
 _FIRST_PAIRS = 6
-# One deviation, as a share of the mean, of what another process or hour of the same machine takes:
-# few rounds show it by chance only. The smallest of two digits with which the interval of 2, 3 and
-# 4 rounds keeps its level (`benchmarks/coverage_rounds.py --rounds 2 3 4`, 26 November 2026).
+# Standard deviation, as a share of the mean, between processes and hours of one machine; few rounds
+# do not show it. The smallest value of two digits with which the interval of 2, 3 and 4 rounds
+# keeps its level (`benchmarks/coverage_rounds.py --rounds 2 3 4`, 26 November 2026).
 _BETWEEN_ROUNDS = 0.08
 
 
@@ -51,12 +51,11 @@ def mean_interval(
     """Bound the mean of an ordered series of positive numbers.
 
     The percentile interval of the block bootstrap's means (Politis & Romano 1992), scaled to the
-    width of ``correlated_noise.half_width``. ``rounds`` are the counts of consecutive samples from
-    a process each; empty is one round. A single sample has no spread: its interval is all positive
-    numbers, [0, inf].
+    width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples that
+    each process took; empty: one process took all. A single sample gives [0, inf].
 
-    No resample is drawn. The quantiles of the means of all resamples are z + s (z² - 1) / 6 of
-    their deviations from the mean (Cornish & Fisher 1938), where their skewness s is known.
+    Nothing is resampled. The quantiles of the resamples' means are z + s (z² - 1) / 6 of their
+    deviations from the mean (Cornish & Fisher 1938), and their skewness s follows from the blocks.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -72,9 +71,9 @@ def mean_interval(
 
 
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
-    """Half the width that the samples alone give the interval at ``LEVEL``, over the mean; cheap.
+    """Half the width of the samples' own interval at ``LEVEL``, over the mean.
 
-    More samples narrow it as far as a study demands, whatever another hour would add.
+    Without the variance between hours of a machine, so that more samples always narrow it.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -87,7 +86,7 @@ def autocorrelation_time(times: Series) -> float:
 
     One plus twice the sum of autocorrelations, cut where the sums of adjacent pairs turn negative
     and made monotone: the initial monotone sequence estimator of Geyer (1992), which needs no
-    tuning and errs to the long side.
+    tuning and errs on the long side.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -134,9 +133,9 @@ def _autocorrelations(times: Series) -> Series:
 
 
 def _skewness_of_means(times: Series, length: int) -> float:
-    """The skewness of the means of all series joined from blocks that start anywhere and wrap.
+    """Skewness of the means of all resamples, -1 to 1; 0 for equal times.
 
-    The skewness of a block over the root of the number of blocks; -1 to 1, and 0 for equal times.
+    It is the skewness of the sums of all circular blocks over the root of the number of blocks.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -145,7 +144,7 @@ def _skewness_of_means(times: Series, length: int) -> float:
     deviations = sums - sums.sum() / count
     squares = deviations * deviations
     variance = float(squares.sum()) / count
-    # Rounding alone leaves this much of a series of equal times.
+    # Rounding alone gives a series of equal times this variance.
     if variance <= (np.finfo(np.float64).eps * float(totals[-1])) ** 2:
         return 0.0
     third = float(squares @ deviations) / count
@@ -154,7 +153,7 @@ def _skewness_of_means(times: Series, length: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A positive estimate between the ends of its interval in its unit; the low end may be 0."""
+    """A positive estimate and the ends of its interval, in its unit; the low end may be 0."""
 
     low: float
     mean: float
@@ -165,8 +164,8 @@ def ratio(above: Bounded, below: Bounded) -> Bounded:
     """``above`` over ``below``, which were measured independently.
 
     The ends recover each side's variance from its own interval (MOVER, Zou & Donner 2008), on the
-    logarithmic scale, where a ratio is a difference and no end is negative. With an end at 0 the
-    ratio is unbounded: 0, or infinity.
+    logarithmic scale, so that no end is negative. An interval that starts at 0 gives an end at 0 or
+    infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))
@@ -178,9 +177,9 @@ def _log(larger: float, smaller: float) -> float:
     return math.log(larger / smaller) if smaller > 0 else math.inf
 
 
-# Smaller changes matter for no bill, and repeated measurements drift by a few percent.
+# Smaller changes hardly change a bill, and repeated measurements drift by a few percent.
 LEAST_EFFECT = 0.05
-# A process does not show how another would have been placed: its interval covers itself alone.
+# The interval of one process does not cover how another process would have been placed.
 FEWEST_ROUNDS = 2
 
 
@@ -193,7 +192,7 @@ class TimeChange:
 
 
 def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
-    """Compare two means with their intervals; ``rounds`` are those of the side with fewer.
+    """Compare two means with their intervals; ``rounds`` is the smaller number of rounds.
 
     A change is significant if its interval excludes 1, it is at least ``LEAST_EFFECT``, and both
     sides have at least ``FEWEST_ROUNDS`` rounds.

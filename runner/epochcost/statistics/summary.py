@@ -29,7 +29,7 @@ class Summary:
 
 
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
-    """Summarise at least one positive sample; ``rounds`` as ``mean_interval`` takes them."""
+    """Summarise at least one positive sample; ``rounds`` as in ``mean_interval``."""
     times = np.asarray(samples, dtype=np.float64)
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))
     return Summary(
@@ -44,18 +44,18 @@ def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
 
 # Tukey's outer fences (Exploratory Data Analysis, 1977): one in 400,000 of a normal distribution.
 _FENCE = 3.0
-# Quartiles of fewer samples than these fence nothing.
+# Quartiles of fewer samples are too uncertain.
 _FEWEST_FOR_FENCES = 10
-# Closer to the median than this no sample is an outlier.
+# An outlier exceeds the median by at least this share.
 _LEAST_GAP = 0.1
 
 
 @dataclass(frozen=True)
 class Outliers:
-    """Samples beyond the upper fence: ``count`` of ``of`` samples, the longest over the median.
+    """The slow outliers: ``count`` of ``of`` samples, the longest in multiples of the median.
 
-    ``time_share`` is the part of all time by which they exceed the median: without it the mean
-    would be smaller by that share.
+    ``time_share`` is the share of all time by which the outliers exceed the median: without it the
+    mean would be smaller by that share.
     """
 
     count: int
@@ -67,8 +67,8 @@ class Outliers:
 def outliers(samples: Sequence[float]) -> Outliers | None:
     """The slow outliers, None if there are none; they stay in every figure.
 
-    Outliers exceed the third quartile by three times the distance of the quartiles, and the median
-    by a tenth, so that steps as regular as the timer have none.
+    An outlier exceeds the third quartile by three interquartile ranges, and the median by a tenth,
+    so that very regular steps have none.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None
