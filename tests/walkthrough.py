@@ -34,18 +34,20 @@ class File:
     text: str
 
 
-def steps(page: Path, heading: str) -> list[Command | File]:
-    """The steps under one heading of a page, in its order.
+def steps(page: Path, heading: str = "") -> list[Command | File]:
+    """The steps of a page in its order, or only those under one heading.
 
     Raises:
         ValueError: The page has no such heading.
 
     """
-    _, found, rest = page.read_text("utf-8").partition(f"\n## {heading}\n")
-    if not found:
-        raise ValueError(f"{page} has no heading '{heading}'")
-    section = rest.partition("\n## ")[0]
-    return [step for block in _BLOCK.finditer(section) for step in _of_block(block)]
+    text = page.read_text("utf-8")
+    if heading:
+        _, title, rest = text.partition(f"\n## {heading}\n")
+        if not title:
+            raise ValueError(f"{page} has no heading '{heading}'")
+        text = rest.partition("\n## ")[0]
+    return [step for block in _BLOCK.finditer(text) for step in _of_block(block)]
 
 
 def _of_block(block: re.Match[str]) -> list[Command | File]:

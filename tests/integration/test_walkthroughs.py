@@ -1,9 +1,11 @@
-"""The contributors' pages walked through literally: files written and commands typed."""
+"""The tutorial and the how-to pages done literally: files written and commands typed."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,19 +13,36 @@ import pytest
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
-PAGES = {
-    "add-a-price.md": "In two minutes",
-    "add-a-machine.md": "In five minutes",
-    "add-a-model.md": "In ten minutes",
-    "add-a-result.md": "In fifteen minutes",
-    "measure-a-machine.md": "Steps",
-    "train-to-an-accuracy.md": "Steps",
-    "replay-spot-machines.md": "Steps",
-    "price-fine-tuning.md": "Steps",
-}
+PAGES = (
+    "add-a-price.md",
+    "add-a-machine.md",
+    "add-a-model.md",
+    "add-a-result.md",
+    "measure-a-machine.md",
+    "train-to-an-accuracy.md",
+    "replay-spot-machines.md",
+    "price-fine-tuning.md",
+)
 # The pages whose steps take seconds.
 _QUICK = ("add-a-machine.md", "replay-spot-machines.md")
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
+
+
+@pytest.fixture(name="checkout")
+def checkout_fixture(tmp_path: Path) -> Path:
+    """The whole project, with an environment that is installed already."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    (tmp_path / ".venv/report.installed").touch()
+    return tmp_path
 
 
 @pytest.fixture(name="clone")
@@ -51,8 +70,43 @@ def clone_fixture(tmp_path: Path) -> Path:
 )
 def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
     """Each step does and prints what the page says, in its order, on a fresh clone."""
-    found = steps(ROOT / "docs/how-to" / page, PAGES[page])
-    assert len(found) >= 2
-    assert any(isinstance(step, Command) for step in found)
-    for step in found:
+    page_steps = steps(ROOT / "docs/how-to" / page, "Steps")
+    assert len(page_steps) >= 2
+    assert any(isinstance(step, Command) for step in page_steps)
+    for step in page_steps:
         do(step, clone)
+
+
+def test_an_exported_model_is_looked_at_and_made_weightless(clone: Path) -> None:
+    """The commands of the page on exports, with the graph that the page on models makes."""
+    do(steps(ROOT / "docs/how-to/add-a-model.md", "Steps")[0], clone)
+    commands = steps(ROOT / "docs/how-to/export-a-model.md")
+    for command in commands:
+        do(command, clone)
+    assert len(commands) == 2
+    assert (clone / "models/tagger.onnx").stat().st_size < (clone / "tagger.onnx").stat().st_size
+
+
+def test_the_operator_of_the_page_is_the_one_in_the_code() -> None:
+    """The rule and the case that the page shows stand in the library as shown."""
+    page = (ROOT / "docs/how-to/add-an-operator.md").read_text("utf-8")
+    rule, case = re.findall(r"```py\n(.*?)```", page, re.S)
+    library = ROOT / "runner/onnxstep"
+    assert rule in (library / "onnxstep/rules/activation.py").read_text("utf-8")
+    assert case.replace('"Tanh"', "op").strip(",\n") in (
+        library / "tests/gradient_cases/activation.py"
+    ).read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_the_tutorial_ends_on_the_page_of_its_model_at_its_price(checkout: Path) -> None:
+    """The tutorial from its first command to its last; the page has the machine and its price."""
+    for step in steps(ROOT / "docs/start.md"):
+        do(step, checkout)
+    page = (checkout / "site/models/churn.html").read_text("utf-8")
+    training = page.partition('id="machines-for-training"')[2].partition('id="machines-for-')[0]
+    row = next(row for row in training.split("<tr") if "My machine" in row)
+    assert "my desk, on-demand" in re.sub(r"<[^>]+>", "", row)
+    assert "$0.10" in row
+    assert "measured" in row

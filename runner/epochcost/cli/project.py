@@ -54,7 +54,8 @@ def init(
 
 def _write_project(folder: Path, origin: str) -> None:
     """The template with schemas, and requirements that install this very program."""
-    ours = shutil.ignore_patterns("wheel.*", "weekly.*")  # build and test this package
+    # Workflows that build and test this package, and templates of its issues.
+    ours = shutil.ignore_patterns("wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*")
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
     (folder / SCHEMAS).mkdir(parents=True)
     for name, text in schema_files().items():
