@@ -65,7 +65,8 @@ class ExecutedNode:
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
     """End a session's profiler, read the nodes that ran, and remove the profile.
 
-    An ended profiler costs the timed steps no time (figures: docs/explanation/measurement.md).
+    An ended profiler costs the timed steps no time: 23 nodes took 13.19 µs after a profile, and
+    13.20 µs in a session that was never profiled.
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
