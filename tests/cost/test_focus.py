@@ -1,0 +1,147 @@
+"""Commitments against the scenarios of FOCUS, the FinOps Open Cost and Usage Specification.
+
+`focus_commitments.csv` has the figures of all 53 scenarios of commitment discounts that its
+repository has had (FinOps-Open-Cost-and-Usage-Spec/FOCUS_Spec, specification/data and
+specification/appendix, read on 2026-11-26). Copyright Joint Development Foundation Projects, LLC,
+FinOps Open Cost and Usage Specification (FOCUS) Series and its contributors, CC BY 4.0. Most plans
+are there under two or three names of providers, the first of them in round thousands.
+
+Purchases are what a plan is made of; used, unused and standard costs are what the bill must give.
+Published costs are sums of hours that were rounded to cents. ``read`` says where the figures stand:
+in the rows, in the page, or in the table at its head, whose rows were not counted; a twin has the
+figures of the same plan under another name. FOCUS disagrees with itself in three places:
+
+- recurring purchases are those of the 672 hours of February, but a twelfth of the year, 730 hours,
+  in Crestnode's reservation and in all first versions;
+- first versions call an upfront payment and one month of a partial plan the year's commitment, and
+  divide it by 24 hours where their rows divide by 8,760;
+- charge periods of the second and third generic purchase end in the 30th hour of a day.
+
+Scenario 4 of generic usage has no list price; it is that of all others, half more than committed.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import price_plans as plans
+from epochcost.cost import Quote, Usage, quote
+from epochcost.cost.break_even import Rent, monthly_rented
+from epochcost.specs.price import Price
+from epochcost.specs.terms import Commitment
+
+ZERO, CENT = Decimal(0), Decimal("0.01")
+HOURS_OF_YEAR, HOURS_OF_MONTH = Decimal(8760), Decimal(730)
+PAID = ("upfront, by the hour", "commitment")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A plan and the costs of its rows; of ``recurring_hours`` is the recurring purchase."""
+
+    name: str
+    upfront: Decimal
+    recurring: Decimal
+    recurring_hours: Decimal
+    hour: Decimal
+    list_hour: Decimal
+    used_hours: Decimal
+    used: Decimal
+    unused_hours: Decimal
+    unused: Decimal
+    above_hours: Decimal
+    above: Decimal
+
+    @property
+    def price(self) -> Price:
+        """The plan, whose utilisation is the used share of its hours."""
+        hourly = self.recurring / self.recurring_hours if self.recurring else ZERO
+        payment = "partial-upfront" if self.upfront and hourly else "all-upfront"
+        hours = self.used_hours + self.unused_hours
+        terms = Commitment(
+            term_months=Decimal(12),
+            payment=payment if self.upfront else "no-upfront",
+            upfront=self.upfront,
+            hourly=hourly,
+            utilisation=self.used_hours / hours if self.used_hours else Decimal(1),
+            on_demand_hourly=self.list_hour or None,
+        )
+        return plans.plan(plan="savings-plan", commitment=terms, billing="prorated")
+
+    def bill(self, hours: Decimal, count: int = 1) -> Quote:
+        """The bill of some hours of machines at once."""
+        return quote(self.price, Usage(hours * 3600, count=count))
+
+
+def scenarios() -> list[Scenario]:
+    """All scenarios of the table; an empty cell is 0."""
+    text = Path(__file__).with_name("focus_commitments.csv").read_text("utf-8")
+    _, *rows = csv.reader(text.splitlines())
+    return [Scenario(name, *(Decimal(cell or 0) for cell in cells)) for name, _, *cells in rows]
+
+
+SCENARIOS = scenarios()
+
+
+def amount(bill: Quote, *labels: str) -> Decimal:
+    """The sum of the lines with some labels."""
+    return sum((line.amount for line in bill.lines if line.label in labels), ZERO)
+
+
+def agrees(ours: Decimal, theirs: Decimal, hours: Decimal) -> bool:
+    """Whether a sum is that of so many rounded hours."""
+    return abs(ours - theirs) <= CENT / 2 * max(hours, Decimal(1))
+
+
+def test_all_scenarios_are_there() -> None:
+    """The repository has had 53 of them, all under different names."""
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) == 53
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_an_hour_costs_its_published_cent(scenario: Scenario) -> None:
+    """Both purchases by the hour are the effective cost that each row has."""
+    hour = amount(scenario.bill(Decimal(1)), *PAID)
+    assert round(hour, 2) == scenario.hour
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_used_and_unused_hours_cost_as_published(scenario: Scenario) -> None:
+    """Used hours carry the unused ones; a plan that is never used costs its month."""
+    used, unused = scenario.used_hours, scenario.unused_hours
+    if used:
+        bill = scenario.bill(used)
+        assert agrees(amount(bill, *PAID), scenario.used, used)
+        assert agrees(amount(bill, "commitment, idle hours"), scenario.unused, unused)
+    else:
+        month = monthly_rented(Rent(scenario.price)).at(ZERO)
+        assert agrees(month / HOURS_OF_MONTH * unused, scenario.unused, unused)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in SCENARIOS if scenario.above_hours],
+    ids=lambda scenario: scenario.name,
+)
+def test_usage_above_costs_the_list_price(scenario: Scenario) -> None:
+    """The second of two machines at once is above the commitment, and pays nothing of it."""
+    bill = scenario.bill(scenario.above_hours, count=2)
+    assert round(amount(bill, "on demand, above the commitment"), 2) == scenario.above
+    assert amount(bill, *PAID) == amount(scenario.bill(scenario.above_hours), *PAID)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_term_costs_its_purchases(scenario: Scenario) -> None:
+    """What is billed for a term that is used throughout is what was paid, line by line."""
+    terms = scenario.price.commitment
+    assert terms is not None
+    year = scenario.bill(HOURS_OF_YEAR)
+    assert round(amount(year, "upfront, by the hour"), 2) == scenario.upfront
+    assert agrees(amount(year, "commitment"), terms.hourly * HOURS_OF_YEAR, Decimal(1))
+    period = scenario.bill(scenario.recurring_hours or Decimal(1))
+    assert round(amount(period, "commitment"), 2) == scenario.recurring
