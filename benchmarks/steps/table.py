@@ -94,7 +94,8 @@ def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = Fal
     if spread is None:
         return "cannot" if failed else ""
     middle = f"**{spread.middle:.2f}**" if spread.middle > 1 else f"{spread.middle:.2f}"
-    return f"{middle} ({spread.low:.2f}\N{EN DASH}{spread.high:.2f}){' *' if noted else ''}"
+    between = f"{spread.low:.2f}\N{EN DASH}{spread.high:.2f}"
+    return f'{middle} <span class="ec-pm">({between})</span>{" *" if noted else ""}'
 
 
 def _ceilings(records: Records) -> str:
