@@ -128,7 +128,7 @@ def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path)
         ("answer = { tokens = [1, 5] }", "should have answers of at least 2 tokens"),
         ("answer = { tokens = [3], counts = [1, 2] }", "should have as many counts as tokens"),
         ("answer = { median = 8 }", "should have either tokens, or all of median, p90 and most"),
-        ("answer = { median = 8, p90 = 6, most = 9 }", "should have a median below p90"),
+        ("answer = { median = 8, p90 = 6, most = 9 }", "should have median below p90"),
         ("answer = { tokens = [-3] }", "should be greater than 0, got -3"),
     ],
 )

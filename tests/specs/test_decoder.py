@@ -46,7 +46,7 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
         ),
         ("layers = 2", "layers = 2\nkey_value_rank = 8\nrope_size = 4", "should have no graph"),
         ('graph = "tiny.onnx"', "", "a graph, or hidden and parameters"),
-        ("key_value_heads = 2", "key_value_heads = 3", "should divide the heads, 4"),
+        ("key_value_heads = 2", "key_value_heads = 3", "should divide the number of heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
         ("contexts = [8, 24]", "contexts = [256]", "not of 257"),
         ("[decoder]", '[[inputs]]\nname = "x"\n[decoder]', "no inputs or carried state"),

@@ -39,18 +39,18 @@ BYTES = [
     (b'a = "b\n', "1:7: invalid TOML: a text in quotes should end on its line"),
     (
         b'id = "a"\n<<<<<<< HEAD\namount = 1\n=======\namount = 2\n>>>>>>> topic\n',
-        "2:1: should be merged, got a conflict marker <<<<<<<",
+        "2:1: should be merged, got the conflict marker <<<<<<<",
     ),
-    (b'id = "a"\n>>>>>>>\n', "2:1: should be merged, got a conflict marker >>>>>>>"),
+    (b'id = "a"\n>>>>>>>\n', "2:1: should be merged, got the conflict marker >>>>>>>"),
     # As many lines as a file may have: looking for what its id might be takes no time either.
     (
         b"\n" * 900_000 + b"x",
         "900001:2: invalid TOML: expected '=' after a key in a key/value "
         "pair, got the end of the line",
     ),
-    (b"a = " + b"[" * 5000 + b"]" * 5000, "1:1: should nest tables and arrays less deeply"),
-    (b"a." * 5000 + b"a = 1", "1:1: should nest tables and arrays less deeply"),
-    (b"a = 1\nb = " + b"1" * 5000, "2:5: should contain no number of thousands of digits"),
+    (b"a = " + b"[" * 5000 + b"]" * 5000, "1:1: should have fewer nested tables and arrays"),
+    (b"a." * 5000 + b"a = 1", "1:1: should have fewer nested tables and arrays"),
+    (b"a = 1\nb = " + b"1" * 5000, "2:5: should have no number of thousands of digits"),
     (b"#" * 1_000_001, f"1:1: should be at most {LARGEST_BYTES} bytes, got 1000001"),
 ]
 

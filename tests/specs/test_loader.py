@@ -66,7 +66,7 @@ BROKEN = [
     (PRICE, "0.90", "1e16", "5:1: amount: should be at most 1000000000000000, got 1e+16"),
     (PRICE, "0.90", "0x" + "f" * 5000, "5:1: amount: should be at most 1000000000000000, got a "
      "huge whole number"),
-    (PRICE, "0.90", "9" * 5000, "5:10: should contain no number of thousands of digits"),
+    (PRICE, "0.90", "9" * 5000, "5:10: should have no number of thousands of digits"),
     (PRICE, "0.90", '0.90\nper = "day"', '6:1: per: should be "hour", got "day"'),
     (PRICE, "on-demand", "on-demnd", '3:1: plan: should be one of "on-demand", "spot", '
      '"reserved", "committed-use", "savings-plan", "managed", "marketplace", "owned", got '
@@ -102,7 +102,7 @@ BROKEN = [
      "high"),
     (PRICE, "on-demand", "owned", '1:1: should have the table [owned] with plan = "owned", and '
      "only then"),
-    (PRICE, "amount = 0.90\n", "", "1:1: should have either amount, when rented, or the table "
+    (PRICE, "amount = 0.90\n", "", "1:1: should have either amount (rented) or the table "
      "[owned]"),
     (PUBLISHED, "epochs = 25\n", 'epochs = 25\n[[timings]]\nid = "one"\nhardware = "box"\n'
      'price = "box-2026"\nbatch_size = 1\nseconds_per_epoch = 1\nepochs = 1\n',
@@ -138,7 +138,7 @@ def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
     project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
     found = project.faults()
     assert len(found) == 101
-    assert found[0].endswith(":1:1: more faults between the specs: correct these first")
+    assert found[0].endswith(":1:1: more faults between specs: correct these first")
 
 
 def test_valid_project_has_no_fault(project: Project) -> None:
@@ -226,7 +226,7 @@ def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
 
 def test_paths_without_specs_are_one_clear_error(project: Project) -> None:
     """Nothing at a path, or nothing to check there, is said and not passed over."""
-    with pytest.raises(InputError, match=r"^nowhere: expected a file or folder of specs, found"):
+    with pytest.raises(InputError, match=r"^nowhere: expected a file or folder of specs, got"):
         project.faults("nowhere")
     project.write("specs/README.md", "About the specs.")
     demand = "expected .toml files in folders specs/hardware, specs/prices, "

@@ -20,9 +20,9 @@ SGD, SIZES = '{ name = "sgd", learning_rate = 0.1 }', "batch_sizes = [32, 128]"
 BROKEN = [
     # inputs
     (INPUT, f"{INPUT}\nvocabulary = 5\nvalue = 1",
-     "7:3: inputs[0]: should have one of low and high, vocabulary, or value"),
+     "7:3: inputs[0]: should have either low and high, or vocabulary, or value"),
     (INPUT, f"{INPUT}\nvocabulary = 5\nlow = 1",
-     "7:3: inputs[0]: should have one of low and high, vocabulary, or value"),
+     "7:3: inputs[0]: should have either low and high, or vocabulary, or value"),
     (INPUT, f"{INPUT}\nvocabulary = 0", "9:1: inputs[0].vocabulary: should be greater than 0, "
      "got 0"),
     (INPUT, f"{INPUT}\n[dimensions]\nsequence = 0",
@@ -36,13 +36,13 @@ BROKEN = [
      '"softmax_cross_entropy", "sigmoid_cross_entropy", "nll", "mse", "l1", "huber", "own_output", '
      'got "softmax_cross_entrop"; did you mean "softmax_cross_entropy"?'),
     (f"target = {TARGET}\n", "",
-     "9:2: training: should have a target, which softmax_cross_entropy compares the output with"),
+     "9:2: training: should have a target, which softmax_cross_entropy needs"),
     (TARGET, "{ low = 0, high = 1 }",
-     "9:2: training: should have a target with classes: softmax_cross_entropy demands indices"),
+     "9:2: training: should have a target with classes: softmax_cross_entropy needs indices"),
     (LOSS, '"sigmoid_cross_entropy"',
-     "9:2: training: should have classes = 2: sigmoid_cross_entropy demands 0 or 1"),
+     "9:2: training: should have classes = 2: sigmoid_cross_entropy needs 0 or 1"),
     (LOSS, '"mse"',
-     "9:2: training: should have a target with low and high: mse demands numbers"),
+     "9:2: training: should have a target with low and high: mse needs numbers"),
     (LOSS, '"own_output"',
      "9:2: training: should have no target: own_output compares with nothing"),
     (TARGET, "{ classes = 1 }", "12:12: training.target.classes: should be at least 2, got 1"),
@@ -60,7 +60,7 @@ BROKEN = [
      "12:26: training.target.label_smoothing: should be less than 1, got 1"),
     (SIZES, f"{SIZES}\nweight = 0", "15:1: training.weight: should be greater than 0, got 0"),
     (SIZES, f'{SIZES}\nauxiliary = [{{ loss = "mse", output = "side" }}]',
-     "15:14: training.auxiliary[0]: should have a target, which mse compares the output with"),
+     "15:14: training.auxiliary[0]: should have a target, which mse needs"),
     # optimizers and exceptions
     (SGD, '{ name = "sdg", learning_rate = 0.1 }', '13:15: training.optimizer.name: should be one '
      'of "sgd", "rmsprop", "adagrad", "adadelta", "adam", "adamw", got "sdg"; did you mean "sgd"?'),

@@ -31,11 +31,11 @@ FAULTS = [
     (
         '[[components]]\nlabel = "job"\namount = 1\nper = "run"\n'
         '[[components]]\nlabel = "premium"\npercent = 5\n', 'sku = "x"',
-        "8:3: components: should have an hourly part for a premium to be on, got no hourly part",
+        "8:3: components: should have an hourly part with a premium, got no hourly part",
     ),
     (
         '[[components]]\nlabel = "premium"\npercent = 5\ncount = 2\n', "amount = 0.90",
-        "8:3: components[0]: should have no count with percent or per gb: neither is of units",
+        "8:3: components[0]: should have no count with percent or per gb, which have no units",
     ),
     (
         '[[components]]\nlabel = "premium"\npercent = 5\nper = "run"\n', "amount = 0.90",
@@ -71,13 +71,13 @@ FAULTS = [
     ),
     (
         '[ranges]\n"start.seconds" = { low = 0.5, high = 1 }\n', "amount = 0.90",
-        '9:1: ranges."start.seconds": should be the key of a number that this spec gives, got '
+        '9:1: ranges."start.seconds": should be the key of a number in this spec, got '
         '"start.seconds"',
     ),
     (
         '[ranges]\n"components[0]" = { low = 1, high = 2 }\n[[components]]\nlabel = "GPU"\n'
         "amount = 1\n", "amount = 0.90",
-        '9:1: ranges."components[0]": should be the key of a number that this spec gives, got '
+        '9:1: ranges."components[0]": should be the key of a number in this spec, got '
         '"components"',
     ),
     (
@@ -87,7 +87,7 @@ FAULTS = [
     ),
     (
         "[ranges]\namount = { low = 1, high = 2 }\n", "amount = 0.90",
-        "9:1: ranges.amount: should reach around the declared value, 0.90, got 1 to 2",
+        "9:1: ranges.amount: should include the declared value, 0.90, got 1 to 2",
     ),
     (
         'currency = "USB"\n', "amount = 0.90",

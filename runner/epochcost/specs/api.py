@@ -1,4 +1,4 @@
-"""Prices of tokens behind an API, by themselves or as rows of a source's table."""
+"""Prices of tokens of an API, as single specs or as rows of a source's table."""
 
 from __future__ import annotations
 
@@ -27,39 +27,43 @@ MILLION = 1_000_000
 
 
 class LongPrompts(Spec):
-    """Prices of a request whose prompt is longer than a bound, for all of its tokens."""
+    """Prices of a request whose prompt is longer than a bound, for all its tokens."""
 
     above_tokens: PositiveInt = Field(
-        description="Tokens of the longest prompt at the usual prices.", examples=[200000]
+        description="Longest prompt at the usual prices, in tokens.", examples=[200000]
     )
     input_per_million: NonNegative = Field(
-        description="For a million tokens of prompts.", examples=[2.5]
+        description="Price of a million tokens of prompts.", examples=[2.5]
     )
     cached_input_per_million: NonNegative | None = Field(
-        None, description="For a million tokens of prompts seen before.", examples=[0.25]
+        None, description="Price of a million cached tokens of prompts.", examples=[0.25]
     )
     cache_write_per_million: NonNegative | None = Field(
-        None, description="For a million tokens that are kept for later prompts.", examples=[3.125]
+        None, description="Price of writing a million tokens into the cache.", examples=[3.125]
     )
     output_per_million: NonNegative = Field(
-        description="For a million tokens of answers.", examples=[15]
+        description="Price of a million tokens of answers.", examples=[15]
     )
 
 
 class ApiPrice(PricedSpec):
     """A provider's price of a million tokens of a model."""
 
-    name: Text = Field(description="What the provider calls the model.", examples=["gpt-4o-mini"])
-    provider: Text = Field(description="Who serves it.", examples=["OpenAI"])
+    name: Text = Field(description="Name of the model at the provider.", examples=["gpt-4o-mini"])
+    provider: Text = Field(description="Company that serves the model.", examples=["OpenAI"])
     model: Identifier | None = Field(
-        None, description="Our model of the same shape, by its id.", examples=["llama-3.1-8b"]
+        None,
+        description="The catalogue's model of the same size, by id.",
+        examples=["llama-3.1-8b"],
     )
-    currency: Currency = Field("USD", description="By its three letters.", examples=["USD"])
+    currency: Currency = Field(
+        "USD", description="Code of the currency in ISO 4217.", examples=["USD"]
+    )
     input_per_million: NonNegative = Field(
-        description="For a million tokens of prompts.", examples=[0.15]
+        description="Price of a million tokens of prompts.", examples=[0.15]
     )
     cached_input_per_million: NonNegative | None = Field(
-        None, description="For a million tokens of prompts seen before.", examples=[0.075]
+        None, description="Price of a million cached tokens of prompts.", examples=[0.075]
     )
     cache_write_per_million: NonNegative | None = Field(
         None,
@@ -69,17 +73,15 @@ class ApiPrice(PricedSpec):
         examples=[0.1875],
     )
     output_per_million: NonNegative = Field(
-        description="For a million tokens of answers.", examples=[0.60]
+        description="Price of a million tokens of answers.", examples=[0.60]
     )
     batch_percent: Annotated[NonNegative, Field(lt=100)] = Field(
         Decimal(0),
-        description="How much less requests cost that are answered within a day, in percent.",
+        description="Discount for requests that are answered within a day, in percent.",
         examples=[50],
     )
     long: LongPrompts | None = None
-    as_of: dt.date = Field(
-        description="The day on which the source said so.", examples=["2025-10-20"]
-    )
+    as_of: dt.date = Field(description="The day of the source.", examples=["2025-10-20"])
     valid_until: dt.date | None = Field(None, description="The day on which the offer ended.")
     source: Source
     notes: Notes | None = None
@@ -110,9 +112,9 @@ class ApiPrice(PricedSpec):
         *,
         batch: bool = False,
     ) -> Decimal:
-        """The cost of a request; shares of its prompt were seen before, or are kept for later ones.
+        """The cost of a request; ``cached_share`` of its prompt is in the provider's cache.
 
-        A formula instead of a number of tokens has the usual prices. ``batch``: it may take a day.
+        A Decimal may be a formula's variable: it always has the usual prices.
         """
         number = isinstance(prompt, int | Decimal)
         long = self.long if number and self.long and prompt > self.long.above_tokens else None
@@ -123,13 +125,13 @@ class ApiPrice(PricedSpec):
 class ApiTable(NamedSpec):
     """The source of a table of prices of tokens, a row for each API."""
 
-    name: Text = Field(description="What people call the source.", examples=["models.dev"])
+    name: Text = Field(description="Name of the source.", examples=["models.dev"])
     table: TableName = Field(
-        description="The file with the rows, beside this one: its columns are keys of apis/.",
+        description="The CSV file with the rows, in this folder; its columns are keys of apis/.",
         examples=["models-dev.csv"],
     )
     licence: Text = Field(
-        description="Under which the rows are published, as an SPDX identifier.", examples=["MIT"]
+        description="Licence of the rows, as an SPDX identifier.", examples=["MIT"]
     )
     source: Source
     notes: Notes | None = None

@@ -1,8 +1,8 @@
 """Base of every spec: frozen, without unknown keys, with exact numbers; and the field types.
 
-Specs arrive from TOML as str, int, Decimal, bool, date, list and dict; nothing is coerced from
-text, so ``amount = "0.90"`` is a fault and not a number. A validator here or in a spec raises
-ValueError with the demand only ("should be …"): ``findings`` adds the file, the key and the value.
+Specs arrive from TOML as str, int, Decimal, bool, date, list and dict. Nothing is converted from
+text, so ``amount = "0.90"`` is a fault, not a number. A validator raises ValueError with only the
+demand ("should be …"); ``findings`` adds the file, the key and the value.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pydantic_core import core_schema
 from epochcost.specs.wording import describe
 
 ItemT = TypeVar("ItemT")
-# Beyond any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
+# Above any quantity of a spec (bytes, dollars, examples), and safe from overflow in products.
 LARGEST = 10**15
-# Below any amount of a spec: it must not vanish when money is rounded (to 1e-18).
+# Below any amount of a spec, and large enough not to vanish when money is rounded to 1e-18.
 SMALLEST = Decimal("1e-15")
 
 
@@ -46,7 +46,7 @@ def _decimal(value: Any) -> Any:
 
 def _not_vanishing(value: Decimal) -> Decimal:
     if value and abs(value) < SMALLEST:
-        raise ValueError(f"should be 0 or at least {SMALLEST} away from it")
+        raise ValueError(f"should be 0 or at least {SMALLEST}, above or below")
     return value
 
 
@@ -56,7 +56,7 @@ def _from_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Matching:
-    """A demand that the whole text match a pattern, worded for people."""
+    """The demand that a whole text match a pattern; ``expected`` describes it for people."""
 
     pattern: re.Pattern[str]
     expected: str
@@ -104,7 +104,7 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
     return AfterValidator(check)
 
 
-# Three numbers of a package; they become names of folders.
+# A package's version of three numbers; it becomes the name of a folder.
 RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
 # A TOML array read as an immutable tuple: `Annotated[tuple[X, ...], FROM_LIST]`.
 FROM_LIST = BeforeValidator(_from_list)
@@ -117,17 +117,17 @@ Identifier = Annotated[
     ),
 ]
 TableName = Annotated[
-    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec")
+    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
 Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
-Notes = Annotated[Text, Field(description="What a reader should know besides.")]
+Notes = Annotated[Text, Field(description="Further remarks for readers.")]
 Source = Annotated[
     str,
     Field(
         min_length=3,
         max_length=2000,
-        description="Where the numbers were read: a repository with its commit and path, an "
-        "address, an article with its date.",
+        description="Source of the numbers: a repository with its commit and path, an address, "
+        "or an article with its date.",
     ),
     AfterValidator(_legible),
 ]
@@ -137,22 +137,20 @@ Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
-# Key paths of the spec whose values are in no source that we could read, such as
-# `training.optimizer.epsilon`; items of arrays are not counted.
+# Key paths of the spec whose values we could not check in a source, such as
+# `training.optimizer.epsilon`, without positions in arrays.
 Unconfirmed = Annotated[
     tuple[Text, ...],
-    Field(description="The keys here whose values are in no source that we could read."),
+    Field(description="Keys of this spec whose values we could not check in a source."),
     FROM_LIST,
     DISTINCT,
 ]
 
 
 class NamedSpec(Spec):
-    """A whole TOML file, with the id by which other specs refer to it."""
+    """A whole TOML file with an id."""
 
-    id: Identifier = Field(
-        description="The name by which other specs, commands and file names know it."
-    )
+    id: Identifier = Field(description="The name for other specs, commands and files.")
 
 
 # Reservation of a price that has a doubt.
@@ -180,7 +178,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """Key of a cache that hashes a frozen value by its identity.
+    """A cache key that hashes a frozen value by its identity.
 
     Hashing the contents of a spec would take longer than the cache saves. The key keeps the value
     alive, so that no other value gets its identity.

@@ -1,6 +1,6 @@
 """The kinds of spec, and the catalogue: every spec of a folder by kind and id, with its file.
 
-Owns the rule which prices hold: a newer price of the same plan supersedes an older one.
+Owns the rule for current prices: a newer price of the same plan supersedes an older price.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
         "api-tables": ApiTable,
     }
 )
-# Folders with a settled meaning, whose specs this version cannot read yet.
+# Folders reserved for specs of later versions.
 RESERVED = ("targets",)
-# Kinds of older versions: revisions and projects that still have them load without them.
+# Kinds of older versions, ignored in projects and revisions that still have them.
 FORMER = ("currencies",)
-# Keys that older versions read, each with its kind and the tables around it: ignored likewise.
+# Keys of older versions, each with its kind and its tables; ignored likewise.
 FORMER_KEYS = (
     ("published", "claims", "formula"),
     ("published", "timings", "claims", "formula"),
@@ -54,15 +54,15 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
 def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that the table at a path may hold; none if there is no table."""
+    """The keys that the table at a path may have; none if there is no table."""
     return frozenset(ordered_keys_of(spec, path))
 
 
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
-    """The keys that the table at a path may hold, in the order of a spec.
+    """The keys that the table at a path may have, in the order of a spec.
 
-    Positions in arrays do not matter. The name of a variant in the path, such as an optimizer's,
-    narrows the choice to that variant.
+    The path's positions in arrays are ignored. The name of a variant in the path, such as an
+    optimizer's, selects that variant.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -90,10 +90,10 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Specs by kind and id, valid together: every reference names a spec that is here.
+    """Specs by kind and id; every reference leads to a spec of this catalogue.
 
-    ``apis`` has the rows of ``api_tables``, too.
-    ``root`` is the folder with ``specs/``; ``files`` maps ``kind/id`` to its TOML file.
+    ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``; ``files``
+    maps ``kind/id`` to its TOML file.
     """
 
     root: Path
@@ -132,19 +132,19 @@ class Catalogue:
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine of an id; like the next five, raises InputError with the nearest ids."""
+        """The machine with this id; like the five below, raises InputError with the nearest ids."""
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
-        """The price plan of an id."""
+        """The price plan with this id."""
         return _named("price", self.prices, identifier)
 
     def model(self, identifier: str) -> Model:
-        """The model of an id."""
+        """The model with this id."""
         return _named("model", self.models, identifier)
 
     def decoder(self, identifier: str) -> Decoder:
-        """The form of the model of an id; raises InputError for one that generates no tokens."""
+        """The form of the model with this id; raises InputError if it generates no tokens."""
         decoder = self.model(identifier).decoder
         if decoder is None:
             decoders = ", ".join(model.id for model in self.models.values() if model.decoder)
@@ -155,15 +155,15 @@ class Catalogue:
         return decoder
 
     def study(self, identifier: str) -> Study:
-        """The study of an id."""
+        """The study with this id."""
         return _named("study", self.studies, identifier)
 
     def dataset(self, identifier: str) -> Dataset:
-        """The data set of an id."""
+        """The data set with this id."""
         return _named("data set", self.datasets, identifier)
 
     def grid(self, identifier: str) -> Grid:
-        """The electricity grid of an id."""
+        """The electricity grid with this id."""
         return _named("grid", self.grids, identifier)
 
 
@@ -190,7 +190,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The price of a machine on demand, else as owned; None if neither is known."""
+    """The price of a machine on demand, else as owned; None if it has neither."""
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
     usual = [price for price in current if price.kind.usual]
@@ -202,7 +202,7 @@ def _plan(price: Price) -> tuple[str, ...]:
 
 
 def supersedes(newer: Price, older: Price) -> bool:
-    """Whether ``newer`` is a later price of the same plan; no region in ``older`` fits any."""
+    """Whether ``newer`` is a later price of the same plan, or of one for all regions."""
     return (
         _plan(newer) == _plan(older)
         and newer.as_of > older.as_of

@@ -1,4 +1,4 @@
-"""Decoders: language models that generate token after token over a cache of the earlier tokens.
+"""Decoders: language models that generate tokens with a cache of the earlier tokens.
 
 A run is in one of two phases: the prefill of a prompt, which fills the cache, or the decoding of a
 token of each sequence, which reads all of it. Names of a graph's inputs and outputs are those of
@@ -23,15 +23,15 @@ _PARTS = ("key", "value")
 class Generation(Spec):
     """Phases to measure: prompts of some lengths, and a token after caches of some lengths."""
 
-    batch_sizes: Counts = Field(
-        (1, 4), description="Sequences that are read or continued at once.", examples=[[1, 4]]
-    )
+    batch_sizes: Counts = Field((1, 4), description="Sequences in a batch.", examples=[[1, 4]])
     prompts: Counts = Field(
-        (256, 1024), description="Tokens of the prompts whose prefill is timed.", examples=[[256]]
+        (256, 1024),
+        description="Lengths of prompts whose prefill is timed, in tokens.",
+        examples=[[256]],
     )
     contexts: Counts = Field(
         (256, 1024),
-        description="Tokens in the cache when the decoding of one more is timed.",
+        description="Lengths of the cache at which decoding a token is timed, in tokens.",
         examples=[[256]],
     )
 
@@ -43,24 +43,24 @@ class Decoder(Spec):
     ``layers * (key_value_rank + rope_size)`` with latent attention.
     """
 
-    layers: PositiveInt = Field(description="Blocks, each with a cache of its own.", examples=[30])
+    layers: PositiveInt = Field(description="Layers, each with a separate cache.", examples=[30])
     heads: PositiveInt = Field(description="Heads of attention in a layer.", examples=[9])
     key_value_heads: PositiveInt = Field(
-        description="Heads of keys and values, each shared by as many heads of attention.",
+        description="Heads of keys and values, shared evenly by the heads of attention.",
         examples=[3],
     )
-    head_size: PositiveInt = Field(description="Numbers of a head.", examples=[64])
+    head_size: PositiveInt = Field(description="Size of a head.", examples=[64])
     key_value_rank: PositiveInt | None = Field(
         None,
-        description="Numbers of the latent vector that stands for keys and values in the cache.",
+        description="Size of the latent vector that the cache has instead of keys and values.",
         examples=[512],
     )
     rope_size: PositiveInt | None = Field(
         None,
-        description="Numbers of the rotated key that is cached beside the latent vector.",
+        description="Size of the rotated key that is cached with the latent vector.",
         examples=[64],
     )
-    vocabulary: PositiveInt = Field(description="Different tokens.", examples=[49152])
+    vocabulary: PositiveInt = Field(description="Number of different tokens.", examples=[49152])
     context: PositiveInt = Field(
         description="Tokens of the longest sequence, prompt and answer together.", examples=[8192]
     )
@@ -71,18 +71,18 @@ class Decoder(Spec):
         None, description="Width of the feed-forward layer, or of an expert.", examples=[1536]
     )
     experts: PositiveInt | None = Field(
-        None, description="Experts of a layer that a router chooses from.", examples=[128]
+        None, description="Experts of a layer, from which a router chooses.", examples=[128]
     )
     experts_per_token: PositiveInt | None = Field(
         None, description="Experts that the router chooses for a token.", examples=[8]
     )
     parameters: PositiveInt | None = Field(
-        None, description="All parameters, tied ones counted once.", examples=[134515008]
+        None, description="All parameters; tied parameters count once.", examples=[134515008]
     )
     active_parameters: PositiveInt | None = Field(
         None,
         validate_default=True,
-        description="Parameters that a token takes part with; all where it is left out.",
+        description="Parameters that a token uses; all by default.",
         examples=[12879925248],
     )
     generation: Generation = Generation()
@@ -92,7 +92,7 @@ class Decoder(Spec):
     def _shared_evenly(cls, shared: int, info: ValidationInfo) -> int:
         heads = info.data.get("heads")
         if heads is not None and heads % shared:
-            raise ValueError(f"should divide the heads, {heads}")
+            raise ValueError(f"should divide the number of heads, {heads}")
         return shared
 
     @field_validator("active_parameters")
@@ -129,13 +129,13 @@ class Decoder(Spec):
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """Numbers that a token of a sequence leaves in the cache."""
+        """Numbers that each token of a sequence adds to the cache."""
         if self.key_value_rank is not None and self.rope_size is not None:
             return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """The graph's inputs of the cache, each with the output for the next step."""
+        """The graph's inputs of the cache, each with its output for the next step."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

@@ -1,8 +1,7 @@
 """A TOML file: its bytes, its text in UTF-8, its table, and the positions of its keys.
 
-This module does not know what the table should hold. A file without a table has one fault. Values
-come from tomli, which keeps no positions; if there is a fault, tree-sitter reads the same text and
-gives positions only.
+This module does not know the keys of specs. A file without a table has one fault. Values come from
+tomli, which keeps no positions; if there is a fault, tree-sitter parses the text for positions.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from epochcost.specs.wording import KeyPath, describe, printable
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
 _NOT_ITEMS = ("comment", "ERROR")
 _Placed = tuple[tree_sitter.Node, KeyPath]
-# A spec is a page of text; a file of a megabyte was put there by mistake.
+# A spec is a page of text; a file of a megabyte is a mistake.
 LARGEST_BYTES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 _ID = re.compile(r"""^[ \t]*id[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
@@ -40,7 +39,7 @@ _REWORDED = {
     "Cannot overwrite a value": "a key appears twice in its table",
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
-# Python converts no decimal number of more digits.
+# Python converts no number with more digits.
 _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
@@ -60,7 +59,7 @@ def offset_position(text: str, offset: int) -> Position:
 
 
 def key_position(text: str, path: KeyPath) -> Position:
-    """The position of a key, or of the nearest table around it that is in the text."""
+    """The position of a key, or of the nearest enclosing table in the text."""
     places = key_positions(text)
     while path and path not in places:
         path = path[:-1]
@@ -72,7 +71,7 @@ def key_positions(text: str) -> Mapping[KeyPath, Position]:
     """The first position of every key, and of every item of an array."""
     source = text.encode()
     scanner = _Scanner(source.split(b"\n"))
-    # A loop and a list, since a text may nest deeper than Python's stack.
+    # No recursion, since a text may nest deeper than Python's stack.
     pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
     while pending:
         pending.extend(reversed([*scanner.inside(*pending.pop())]))
@@ -85,7 +84,7 @@ def _parser() -> tree_sitter.Parser:
 
 
 class _Scanner:
-    """Positions of the keys so far, and the number of items of each array of tables."""
+    """Collects the positions of keys, and the number of items of each array of tables."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.positions: dict[KeyPath, Position] = {}
@@ -94,7 +93,7 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """The nodes within a node that may hold keys, each with its path."""
+        """The nodes in a node that may hold keys, each with its path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -112,7 +111,7 @@ class _Scanner:
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _named(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Place each part of the key that a pair or a header begins with; returns the last."""
+        """Record each part of the key of a pair or a header; returns the last part."""
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
             node, path = self._place(part, (*self._latest_item(path), _decoded(part)))
@@ -128,7 +127,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of a line's bytes that begin no character; kept, since lines may be long."""
+        """Offsets of a line's bytes that begin no character; cached, since lines may be long."""
         if row not in self._inner:
             line = self._lines[row]
             inner = (
@@ -160,7 +159,7 @@ def _decoded(key: tree_sitter.Node) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file of a kind; ``text`` is kept to place faults in it."""
+    """A parsed file of a kind; ``text`` locates faults."""
 
     kind: str
     path: Path
@@ -174,7 +173,7 @@ class Document:
         return identifier if isinstance(identifier, str) else self.path.stem
 
     def fault(self, finding: Finding) -> Fault:
-        """A finding at its place in the file."""
+        """A finding with its position in the file."""
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
@@ -190,7 +189,7 @@ def display_path(path: Path) -> Path:
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Read a file below the folder ``within``; if it is a link, its target is there, too.
+    """Read a file in the folder ``within``; a link must lead to a file in that folder.
 
     Raises SpecError with one fault if the file is no regular file of UTF-8 TOML.
     """
@@ -199,7 +198,7 @@ def read(kind: str, path: Path, within: Path) -> Document:
 
 
 def guess_ids(path: Path, within: Path) -> frozenset[str]:
-    """The probable ids of a file without a table, so that naming them is no second fault."""
+    """The probable ids of an unreadable file, so that references to them are no faults."""
     try:
         text = _contents(path, within).decode(errors="replace")
     except SpecError:
@@ -214,7 +213,7 @@ def file_error(path: Path, message: str, position: Position = START) -> SpecErro
 
 def _contents(path: Path, within: Path) -> bytes:
     try:
-        # Folders that are links are never entered: only the file itself can lead elsewhere.
+        # Linked folders are never entered, so that only the file itself can be a link.
         target, status = path, path.lstat()
         if stat.S_ISLNK(status.st_mode):
             target = path.resolve(strict=True)
@@ -250,7 +249,7 @@ def _text(path: Path, contents: bytes) -> str:
         raise file_error(path, "should contain a spec, got an empty file")
     if conflict := _CONFLICT.search(text):
         position = offset_position(text, conflict.start())
-        raise file_error(path, f"should be merged, got a conflict marker {conflict[1]}", position)
+        raise file_error(path, f"should be merged, got the conflict marker {conflict[1]}", position)
     return text
 
 
@@ -261,17 +260,15 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
         position = Position(error.lineno, error.colno)
         raise file_error(path, f"invalid TOML: {_reason(error)}", position) from error
     except RecursionError as error:
-        raise file_error(path, "should nest tables and arrays less deeply") from error
+        raise file_error(path, "should have fewer nested tables and arrays") from error
     except ValueError as error:
         huge = _HUGE_INTEGER.search(text)
         position = offset_position(text, huge.start()) if huge else START
-        raise file_error(
-            path, "should contain no number of thousands of digits", position
-        ) from error
+        raise file_error(path, "should have no number of thousands of digits", position) from error
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason and the text at the error; misleading reasons are reworded."""
+    """The parser's reason and the text at the error; misleading reasons are replaced."""
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
@@ -280,7 +277,7 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
 
 
 def _decimal(digits: str) -> Decimal:
-    """An exact number; infinite beyond Decimal's range, which every spec refuses."""
+    """An exact number; infinite beyond Decimal's range, so that every spec refuses it."""
     try:
         return Decimal(digits)
     except InvalidOperation:

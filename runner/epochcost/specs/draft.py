@@ -1,4 +1,4 @@
-"""A new spec from a few values or texts, or from an earlier price with other values."""
+"""Make a new spec from a few values, or from an earlier price with other values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epochcost.units import parse_share, plain
 
 # A project's folder for the schemas that `epochcost schema` writes.
 SCHEMAS = Path("docs/schemas")
-# Fewest decimals of a price, as price lists print them.
+# Fewest decimals of a price, as in price lists.
 _PLACES = 2
 
 
@@ -43,7 +43,7 @@ def require(options: Mapping[str, object]) -> None:
 
 
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
-    """Convert a text to the type of a key; a text that does not fit stays, to be refused later."""
+    """Convert a text to the type of a key; other texts stay unchanged, for later validation."""
     try:
         match property_.get("type"):
             case "number":
@@ -58,9 +58,9 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` are TOML's, by key; None is left out. Raises InputError if the values make no valid
-    spec or a file of that name exists, and SpecError if the spec contradicts the others; no file
-    is left then.
+    ``values`` are by key, in TOML's types; None is left out. Raises InputError if the values make
+    no valid spec or the file exists, and SpecError if the spec contradicts other specs; then no
+    file is written.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -76,7 +76,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
             file.write(text)
     except FileExistsError:
         raise InputError(
-            f"{display_path(path)}: expected the name of a new file, got one that exists: "
+            f"{display_path(path)}: expected the name of a new file, but this file exists: "
             "choose another id, or edit the file"
         ) from None
     faults = check_paths([path]).faults
@@ -89,7 +89,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     """The text of a spec: its schema and its values.
 
-    Raises InputError with all faults of the values, without the other specs.
+    Raises InputError with all faults of the values, not checked against other specs.
     """
     judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
@@ -137,11 +137,11 @@ def _drafted(value: Any) -> str:
 
 
 def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
-    """The TOML text of a price spec with some of its values replaced.
+    """The TOML text of a price spec with some values replaced.
 
-    Comments and the order of keys stay. The comment behind a replaced value goes with it, for it
-    says how the old value came about; so do ``valid_until`` and what ``unconfirmed`` says of
-    replaced keys. Raises KeyError for a key that the earlier spec has not.
+    Comments and the order of keys stay, except comments on replaced values, which may no longer be
+    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. Raises
+    KeyError for a key that the earlier spec does not have.
     """
     document = tomlkit.parse(text)
     for key, value in changed.items():

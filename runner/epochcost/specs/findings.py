@@ -1,7 +1,7 @@
-"""Validation of a parsed TOML table: a spec, or its faults with key paths and messages.
+"""Validate a parsed TOML table: a spec, or its faults with key paths and messages.
 
-pydantic judges; this module writes the messages. ``document`` knows the positions of keys;
-``references`` checks specs against each other.
+pydantic finds the faults; this module writes the messages. ``document`` finds the positions of
+keys; ``references`` checks specs against each other.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from epochcost.specs.wording import (
     suggestion,
 )
 
-# Nobody reads more faults of a file, which then mostly have one cause.
+# More faults in a file mostly have one cause.
 MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """A fault of a key or of its absence; the empty path is the whole file."""
+    """A fault of a present or missing key; the empty path is the whole file."""
 
     key: KeyPath
     message: str
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
-    """The spec that a table describes, or all faults of the table without the other specs."""
+    """The spec of a table, or all its faults, not checked against other specs."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -55,7 +55,7 @@ def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Findi
         for detail in details
         if not (_is(detail, "missing") and _key(detail, table) in intended)
     )
-    rest = Finding((), f"{more:,} more faults here: correct the others first")
+    rest = Finding((), f"{more:,} more faults: correct the faults above first")
     return (*findings, rest) if more > 0 else findings
 
 
@@ -66,7 +66,7 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
 def _intended_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The key that an unknown key misspells; if it is missing too, both are one finding."""
+    """The missing key that an unknown key misspells, so that both are one finding."""
     *around, word = _key(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
@@ -85,7 +85,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
         case "literal_error" | "union_tag_invalid":
             return Finding(*_choice(key, detail))
     demand = _DEMANDS.get(detail["type"], _fixed("valid"))(detail.get("ctx", {}))
-    # Our rules about a whole table name the keys themselves.
+    # Messages of our rules about a whole table already name the keys.
     of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
@@ -109,7 +109,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
-    """The finding of a value that should be one of a few: a literal, or a variant's name."""
+    """The finding of a value that must be one of several: a literal, or a variant's name."""
     context, got = detail["ctx"], detail["input"]
     if _is(detail, "union_tag_invalid"):
         key, got = (*key, "name"), got["name"]
@@ -131,7 +131,7 @@ _DEMANDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
     {
         "string_type": _fixed("a text in quotes"),
         "int_type": _fixed("a whole number"),
-        "is_instance_of": _fixed("a number"),  # Decimal is the only class that fields demand
+        "is_instance_of": _fixed("a number"),  # only Decimal is required as a class
         "finite_number": _fixed("a finite number"),
         "bool_type": _fixed("true or false"),
         "date_type": _fixed("a date without quotes, such as 2016-11-01"),

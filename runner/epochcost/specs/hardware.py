@@ -1,6 +1,6 @@
-"""Machines: their CPUs, memory and accelerators; and accelerators as their makers describe them.
+"""Machines, their CPUs, memory and accelerators; and accelerators by themselves.
 
-``price`` has the costs of machines, ``published`` times that others measured.
+``price`` has the costs of machines, ``published`` the times that others measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from epochcost.specs.base import (
     matching,
 )
 
-# A text as NVIDIA writes it, since 10.0 is later than 9.0 and not the same as 10.
+# A text, since a number would make 8.10 equal to 8.1.
 Capability = Annotated[
     str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
 ]
@@ -38,8 +38,8 @@ class Accelerator(Spec):
     compute_capability: Capability | None = Field(
         None,
         description=(
-            "NVIDIA's compute capability, by which packages of ONNX Runtime have kernels for the "
-            "device or not."
+            "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
+            "the device."
         ),
         examples=["8.9"],
     )
@@ -55,8 +55,7 @@ class Accelerator(Spec):
     peak_fp16_tflops: Positive | None = Field(
         None,
         description=(
-            "Peak of one device in dense fp16 or bf16, on tensor cores where there "
-            "are any, in TFLOP/s."
+            "Peak of one device in dense fp16 or bf16, on tensor cores if it has any, in TFLOP/s."
         ),
         examples=[125],
     )
@@ -68,8 +67,12 @@ class Accelerator(Spec):
 class Hardware(NamedSpec):
     """A kind of machine: its parts and their power."""
 
-    name: Text = Field(description="What people call the machine.", examples=["AWS g6.xlarge (L4)"])
-    provider: Text = Field(description="Who rents it out, or where it is.", examples=["AWS EC2"])
+    name: Text = Field(
+        description="Name of the machine for people.", examples=["AWS g6.xlarge (L4)"]
+    )
+    provider: Text = Field(
+        description="Company that rents it out, or its place.", examples=["AWS EC2"]
+    )
     vcpus: PositiveInt | None = Field(None, description="Logical CPUs.", examples=[8])
     memory_gib: Positive | None = Field(None, description="Main memory, in GiB.", examples=[61])
     cpu: Text | None = Field(
@@ -90,13 +93,11 @@ class Hardware(NamedSpec):
         examples=[150],
     )
     accelerators: Annotated[tuple[Accelerator, ...], FROM_LIST] = Field(
-        (), description="Its GPUs, a table for each kind."
+        (), description="GPUs, a table for each kind."
     )
     detected: bool = Field(
         False,
-        description=(
-            "Whether it is read where the measuring happens: true for the machine at hand."
-        ),
+        description=("Whether its parts are read from the machine that measures."),
     )
     source: Source
     notes: Notes | None = None
@@ -109,11 +110,11 @@ class Hardware(NamedSpec):
 
 
 class Device(NamedSpec):
-    """Form of an accelerator: peaks, memory and power of one device."""
+    """Peaks, memory and power of an accelerator in one form factor."""
 
-    name: Text = Field(description="What people call it.", examples=["A100 SXM4 (40 GB)"])
+    name: Text = Field(description="Name for people.", examples=["A100 SXM4 (40 GB)"])
     chip: Text = Field(
-        description="The chip, the same for all forms: PCIe, SXM and the like.", examples=["A100"]
+        description="The chip, equal for all form factors, such as PCIe and SXM.", examples=["A100"]
     )
     generation: Text = Field(
         description="The maker's architecture of the chip.", examples=["Ampere"]
@@ -131,14 +132,14 @@ class Device(NamedSpec):
         None, description="Last level of cache, in MiB.", examples=[40]
     )
     peak_fp32_tflops: Positive | None = Field(
-        None, description="Peak in fp32 without loss of precision, in TFLOP/s.", examples=[19.49]
+        None, description="Peak in fp32 without TF32, in TFLOP/s.", examples=[19.49]
     )
     peak_tf32_tflops: Positive | None = Field(
         None, description="Peak of dense products in TF32, in TFLOP/s.", examples=[156]
     )
     peak_fp16_tflops: Positive | None = Field(
         None,
-        description="Peak of dense products in fp16 or bf16 summed in fp32, in TFLOP/s.",
+        description="Peak of dense products in fp16 or bf16 with sums in fp32, in TFLOP/s.",
         examples=[311.9],
     )
     peak_int8_tops: Positive | None = Field(
@@ -157,7 +158,7 @@ class Device(NamedSpec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that means it, in lower case."""
+        """Its names and spellings in lower case."""
         return tuple(
             dict.fromkeys(name.casefold() for name in (self.id, self.name, *self.spellings))
         )

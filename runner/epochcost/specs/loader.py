@@ -1,11 +1,11 @@
-"""Loads a folder of specs as a catalogue, or reports every fault of every file at once.
+"""Load a folder of specs as a catalogue, or report all faults of all files at once.
 
     specs/
     ├── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
     └── targets/                                              reserved
 
-The folder may also hold Markdown, hidden files, editors' backups, and the .csv files of
-observations, of traces and of prices of tokens.
+The folder may also have Markdown, hidden files, editors' backups, and the .csv files of
+observations, traces and prices of tokens.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from epochcost.specs.study import Study
 from epochcost.specs.wording import describe, printable, suggest_or_list
 
 FOLDER = "specs"
-# Our own project without its exporters, in the package for users who have none.
+# This repository's project without its exporters, in the package for users without a project.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-# Endings of other files that may stand in the folder of a kind.
+# Suffixes of other files that the folder of a kind may have.
 _TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"observations": (".csv",), "replays": (".csv",), "api-tables": (".csv",)}
 )
@@ -59,23 +59,21 @@ class SpecFile(NamedTuple):
 def _absolute_path(path: Path) -> Path:
     """The absolute path of a file or folder; raises InputError if it does not exist.
 
-    Links on the way are followed, but not the last part, so that faults name the requested file.
+    Links on the way are resolved, but not the last part, so that faults name the requested file.
     """
     try:
         path.lstat()
         return path.parent.resolve() / path.name if path.name.strip(".") else path.resolve()
     except (OSError, RuntimeError) as error:
         demand = "expected a file or folder of specs"
-        raise InputError(
-            f"{printable(str(path))}: {demand}, found nothing that can be read there"
-        ) from error
+        raise InputError(f"{printable(str(path))}: {demand}, got nothing readable") from error
 
 
 def _tree_of(path: Path) -> Path:
-    """The folder of specs that a file or folder belongs to.
+    """The folder of specs that contains a file or folder.
 
-    A project has it as ``specs/``; inside that, the search goes upwards; elsewhere it is the folder
-    with the folders of the kinds, whatever its name.
+    It is ``specs/`` of a project, else the nearest folder above with this name, else a folder with
+    the folders of the kinds.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -88,7 +86,7 @@ def _tree_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """The spec files of a tree in the order of their names; a fault for each foreign entry."""
+    """The spec files of a tree, ordered by name; a fault for each other entry."""
     for entry in _entries(tree):
         if isinstance(entry, Fault):
             yield entry
@@ -143,7 +141,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The checked files, and their faults and doubts in the order of files and lines."""
+    """The checked files, and their faults in the order of files and lines."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
@@ -159,7 +157,7 @@ class _Loaded(NamedTuple):
 
 
 def load_catalogue(root: Path) -> Catalogue:
-    """The catalogue of a project's folder, which holds ``specs/`` and ``models/``.
+    """The catalogue of a project's folder, which has ``specs/`` and ``models/``.
 
     Raises SpecError with the faults of all files, and InputError if there are no specs.
     """
@@ -194,7 +192,7 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     """The faults of files, and of all files below folders.
 
     References are resolved in the whole folder of specs around a path; faults of other files are
-    left out. ``judge_graph`` checks ONNX files. Raises InputError if a path leads to no spec.
+    left out. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
     """
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
@@ -271,7 +269,7 @@ def _doubted(
 def _tabled(
     path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
 ) -> Iterator[Fault]:
-    """Add the rows of a table to the prices by id; the faults of those that are unsound."""
+    """Add a table's rows to the prices by id; yields the faults of unsound rows."""
     for row in read_api_prices(path, models):
         if isinstance(row, Fault):
             yield row
@@ -284,7 +282,7 @@ def _tabled(
 def _documents(
     files: Iterable[SpecFile], tree: Path
 ) -> tuple[list[Document], list[SpecFile], list[Fault]]:
-    """The documents of the files that parse; the other files, and their faults."""
+    """The documents of files that can be parsed, the other files, and their faults."""
     documents: list[Document] = []
     unparsed: list[SpecFile] = []
     faults: list[Fault] = []
@@ -300,7 +298,7 @@ def _documents(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """A document's spec and its faults; a key with a fault in its own file gets no second one."""
+    """A document's spec and its faults; each key has at most one fault."""
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
             _drop_key(document.table, path)
@@ -312,12 +310,12 @@ def _judged(
     )
     findings = (*alone, *islice(cross_findings, MOST_FINDINGS))
     if next(cross_findings, None) is not None:
-        findings = (*findings, Finding((), "more faults between the specs: correct these first"))
+        findings = (*findings, Finding((), "more faults between specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, findings
 
 
 def _drop_key(value: Any, path: Sequence[str]) -> None:
-    """Remove a key from a table, and from each table of the arrays on its path."""
+    """Remove the key at a path from a table; an array on the path means all its tables."""
     if isinstance(value, list):
         for item in value:
             _drop_key(item, path)

@@ -1,4 +1,4 @@
-"""Models: an ONNX file, its inputs, and how it is trained and served."""
+"""Models: an ONNX file, its inputs, and its training and serving."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ GraphFile = Annotated[
 
 
 class Input(Spec):
-    """A graph input and the values it takes.
+    """A graph input and its values.
 
-    A range ``[low, high)`` for numbers, ``vocabulary`` for token indices ``[0, vocabulary)``, or
-    ``value``, the same everywhere, as in a mask that hides nothing.
+    The values are random in a range ``[low, high)``, token indices ``[0, vocabulary)``, or all
+    equal to ``value``, as in a mask that hides nothing.
     """
 
     name: Text = Field(description="The name of the input in the graph.", examples=["image"])
     low: Bounded | None = Field(
-        None, description="The lowest value of the random numbers that go in.", examples=[0]
+        None, description="Lower end of the random input values, included.", examples=[0]
     )
     high: Bounded | None = Field(
-        None, description="What the random numbers that go in stay below.", examples=[1]
+        None, description="Upper end of the random input values, excluded.", examples=[1]
     )
     vocabulary: PositiveInt | None = Field(
         None,
-        description="Token indices that go in lie from 0 to below this number.",
+        description="Number of tokens; input values are indices from 0 to below it.",
         examples=[30522],
     )
     value: Bounded | None = Field(
-        None, description="One value everywhere, as in a mask that hides nothing.", examples=[1]
+        None, description="A single value, as for a mask that hides nothing.", examples=[1]
     )
 
     @model_validator(mode="after")
     def _one_kind_of_values(self) -> Input:
         ranged = self.low is not None or self.high is not None
         if [ranged, self.vocabulary is not None, self.value is not None].count(True) > 1:
-            raise ValueError("should have one of low and high, vocabulary, or value")
+            raise ValueError("should have either low and high, or vocabulary, or value")
         low, high = self.range
         if low >= high:
             raise ValueError("should have low below high")
@@ -84,30 +84,31 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph output that the next step or call reads as this input; it starts at zero."""
+    """A graph output that the next step or run reads as this input; it starts at zero."""
 
     input: Text = Field(
         description="The graph's input that reads the state; it starts at zero.", examples=["h0"]
     )
     output: Text = Field(
-        description="The graph's output that the next step or call reads there.", examples=["hn"]
+        description="The graph's output that the next step or run reads as this input.",
+        examples=["hn"],
     )
 
 
 class Training(LossTerm):
-    """How the source trains the model; an epoch is ``examples_per_epoch // batch`` steps."""
+    """Training as in the source; an epoch is ``examples_per_epoch // batch`` steps."""
 
     auxiliary: Annotated[tuple[LossTerm, ...], FROM_LIST] = Field(
-        (), description="More terms of the loss, which are added to the main one."
+        (), description="Further terms of the loss, added to the main term."
     )
-    optimizer: Optimizer = Field(description="What turns gradients into steps.")
+    optimizer: Optimizer = Field(description="The optimizer.")
     schedule: Schedule = Field(
         Constant(name="constant"),
-        description="How the learning rate changes with time; constant where it is left out.",
+        description="Schedule of the learning rate; constant by default.",
     )
     no_weight_decay: Patterns = Field(
         (),
-        description="Parameters that are not decayed, by name or shell pattern.",
+        description="Parameters without weight decay, by name or shell pattern.",
         examples=[["*bias"]],
     )
     freeze: Patterns = Field(
@@ -116,18 +117,19 @@ class Training(LossTerm):
         examples=[["bert.encoder.*"]],
     )
     clip_norm: Positive | None = Field(
-        None, description="What bounds the norm of all gradients together.", examples=[1]
+        None, description="Limit of the norm of all gradients together.", examples=[1]
     )
     batch_sizes: BatchSizes = Field(
-        description="Examples in a step; the source's own size first.", examples=[[128]]
+        description="Examples in a step; the source's size first.", examples=[[128]]
     )
     examples_per_epoch: PositiveInt = Field(
-        description="Examples in an epoch, which is as many whole batches as they fill.",
+        description="Examples in an epoch; an incomplete last batch is left out.",
         examples=[50000],
     )
     epochs: PositiveInt = Field(description="Epochs of the whole training.", examples=[12])
     augmentation: Augmentation | None = Field(
-        None, description="How real images are varied; steps that are timed take theirs as made."
+        None,
+        description="Random changes of real images; timed steps use generated images unchanged.",
     )
 
     @property
@@ -138,18 +140,18 @@ class Training(LossTerm):
 
 
 class Inference(Spec):
-    """How the model is served."""
+    """Serving of the model."""
 
-    batch_sizes: BatchSizes = Field(description="Examples in a call.", examples=[[1]])
+    batch_sizes: BatchSizes = Field(description="Examples in a run of the model.", examples=[[1]])
     server_latency_ms: Positive | None = Field(
         None,
-        description="How long an answer may take under a server's load, in milliseconds.",
+        description="Latency bound of the scenario server, in milliseconds.",
         examples=[15],
     )
 
 
 class DeclaredModel(Spec):
-    """The size of a model that has no graph, since nobody here can run it: priced from FLOPs.
+    """The size of a model without a graph, priced from its FLOPs.
 
     A training of N parameters on D tokens takes 6 · N · D floating-point operations (Kaplan et al.
     2020, arXiv 2001.08361).
@@ -157,7 +159,7 @@ class DeclaredModel(Spec):
 
     parameters: PositiveInt = Field(description="Parameters of the model.", examples=[11000000000])
     training_tokens: PositiveInt = Field(
-        description="Tokens that the training sees, repetitions counted.", examples=[1000000000000]
+        description="Tokens of the training, repetitions included.", examples=[1000000000000]
     )
 
     @property
@@ -167,45 +169,45 @@ class DeclaredModel(Spec):
 
 
 class Model(NamedSpec):
-    """A model: its graph and inputs, and how it is trained and served."""
+    """A model: its graph and inputs, its training and its serving."""
 
-    name: Text = Field(description="What people call it.", examples=["ResNet-44 for CIFAR-10"])
+    name: Text = Field(description="Name for people.", examples=["ResNet-44 for CIFAR-10"])
     task: Text = Field(
-        description="What it does, in a few words.", examples=["image classification"]
+        description="Task of the model, in a few words.", examples=["image classification"]
     )
     example: Text = Field(
-        description="What one example is, in words.", examples=["a colour image of 32 x 32 pixels"]
+        description="Description of an example.", examples=["a colour image of 32 x 32 pixels"]
     )
     dataset: Identifier | None = Field(
-        None, description="What it learns from, by its id in datasets/.", examples=["cifar-10"]
+        None, description="Training data, by id in datasets/.", examples=["cifar-10"]
     )
     graph: GraphFile | None = Field(
         None, description="Its ONNX file in the folder models/.", examples=["cifar_resnet44.onnx"]
     )
     declared: DeclaredModel | None = None
     inputs: Annotated[tuple[Input, ...], FROM_LIST, distinct(lambda declared: declared.name)] = (
-        Field((), description="What goes into the graph, a table for each of its inputs.")
+        Field((), description="Inputs of the graph, a table for each.")
     )
     dimensions: Mapping[str, PositiveInt] = Field(
         {}, description="Sizes of the graph's symbolic dimensions other than the batch, by name."
     )
     carried: Annotated[tuple[CarriedState, ...], FROM_LIST, distinct(lambda state: state.input)] = (
-        Field((), description="State that goes from one step or call to the next.")
+        Field((), description="State that goes from one step or run to the next.")
     )
     decoder: Decoder | None = Field(
         None,
-        description="Its form, where it generates tokens over a cache of keys and values; enough "
-        "without a graph if it has hidden and parameters.",
+        description="Form of a model that generates tokens with a cache of keys and values; no "
+        "graph is needed if it has hidden and parameters.",
     )
     tokens_per_example: PositiveInt | None = Field(
-        None, description="Tokens that one example has.", examples=[128]
+        None, description="Tokens in an example.", examples=[128]
     )
     training: Training | None = None
     inference: Inference | None = None
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
         None,
         description=(
-            "What the source reports on its own held-out data after all epochs, in percent."
+            "Accuracy that the source reports on its held-out data after all epochs, in percent."
         ),
         examples=[91.6],
     )
@@ -239,7 +241,7 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """Inputs of the graph; those of a decoder are tokens and a mask that hides none."""
+        """Inputs of the graph; a decoder's are tokens and a mask that hides none."""
         if self.decoder is None:
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
@@ -248,7 +250,7 @@ class Model(NamedSpec):
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
         """Inputs of the graph, with random positions if a decoder's graph reads them.
 
-        No time depends on the positions.
+        Positions do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed
@@ -256,7 +258,7 @@ class Model(NamedSpec):
 
     @property
     def states(self) -> tuple[CarriedState, ...]:
-        """State that goes from one step or call to the next; that of a decoder is its cache."""
+        """State that goes from one step or run to the next; a decoder's is its cache."""
         if self.decoder is None:
             return self.carried
         return tuple(CarriedState(input=past, output=now) for past, now in self.decoder.cache)

@@ -1,4 +1,4 @@
-"""Prices of machines, with plan, terms, date and source; those of tokens belong to ``api``."""
+"""Prices of machines, with plan, terms, date and source; ``api`` has the prices of tokens."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PlanKind:
     usual: bool = False
 
 
-# All differences between kinds; a new kind is added here and to `Plan`.
+# All differences between kinds; add a new kind here and to `Plan`.
 PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
     {
         "on-demand": PlanKind("on-demand", usual=True),
@@ -83,7 +83,7 @@ PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
         "owned": PlanKind("owned", table="owned", usual=True),
     }
 )
-# Titles of the groups that a reader may choose; the others are among all list prices.
+# Titles of the groups that a reader may choose; other plans only appear among all list prices.
 PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "on-demand": "list, on demand",
@@ -92,18 +92,18 @@ PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
         "owned": "owned machines",
     }
 )
-# Units of every use: a plan without a part for either would be free.
+# Units of every use: a plan needs a part per hour or per run, else it would be free.
 _USED = ("hour", "run")
 
 
 class Range(Spec):
-    """The ends between which a declared figure may lie."""
+    """The range of an uncertain figure."""
 
     low: Bounded = Field(
-        description="The lowest that the value may be, in its own unit.", examples=[0.1]
+        description="Lowest possible value, in the unit of the key.", examples=[0.1]
     )
     high: Bounded = Field(
-        description="The highest that the value may be, in its own unit.", examples=[0.5]
+        description="Highest possible value, in the unit of the key.", examples=[0.5]
     )
 
     @model_validator(mode="after")
@@ -116,43 +116,39 @@ class Range(Spec):
 class Price(PricedSpec):
     """A price plan of one machine at one date.
 
-    A rented plan has ``amount`` per hour or a ``commitment``, and ``components`` that add up with
-    it or stand alone; an owned one has the table ``owned``.
+    A rented plan has ``amount`` per hour or a ``commitment``, and ``components`` that are added to
+    it or replace it; an owned machine has the table ``owned``.
     """
 
     hardware: Identifier = Field(
-        description="The machine that it buys, by its id in hardware/.", examples=["g6.xlarge"]
+        description="The machine, by id in hardware/.", examples=["g6.xlarge"]
     )
-    plan: Plan = Field(description="How it is paid for: rented by use, committed to, or owned.")
-    provider: Text = Field(description="Who asks the price.", examples=["AWS EC2"])
+    plan: Plan = Field(description="Kind of plan: rented by use, committed to, or owned.")
+    provider: Text = Field(description="Company with this price.", examples=["AWS EC2"])
     sku: Text | None = Field(
-        None, description="The provider's own name for what is sold.", examples=["g6.xlarge"]
+        None, description="The provider's name of the product.", examples=["g6.xlarge"]
     )
     region: Text | None = Field(
         None,
-        description=(
-            "The provider's region that the price applies to; left out where it applies to all."
-        ),
+        description=("The provider's region of the price; all regions by default."),
         examples=["us-east-1"],
     )
     amount: Positive | None = Field(
-        None, description="What an hour of use costs, in the plan's currency.", examples=[3.06]
+        None, description="Price of an hour of use, in the plan's currency.", examples=[3.06]
     )
-    per: Literal["hour"] = Field("hour", description="What the amount is for; always an hour.")
+    per: Literal["hour"] = Field("hour", description="Unit of the amount, always an hour.")
     commitment: Commitment | None = None
     components: Annotated[
         tuple[Component, ...], FROM_LIST, distinct(lambda component: component.label)
-    ] = Field((), description="Parts that add up with the amount, or replace it.")
+    ] = Field((), description="Parts that are added to the amount or replace it.")
     currency: Currency = Field(
         "USD",
-        description="The currency of every amount here, by its code in ISO 4217.",
+        description="Currency of every amount in this spec, by its code in ISO 4217.",
         examples=["USD"],
     )
     billing: BillingNameOrTable = Field(
         "per-second",
-        description=(
-            "How used time becomes billed time: the name of a rule, or a table of its own."
-        ),
+        description=("Rule from used time to billed time: the name of a rule, or a table."),
         examples=["per-second"],
     )
     sustained_use: SustainedUseName | None = Field(
@@ -168,14 +164,14 @@ class Price(PricedSpec):
     free_if_taken_back_seconds: NonNegative = Field(
         Decimal(0),
         description=(
-            "A start that the provider ends before this many seconds costs nothing; 0: it costs."
+            "A start that the provider ends within these seconds is free; 0: no start is free."
         ),
         examples=[3600],
     )
     maximum_lifetime_seconds: Positive | None = Field(
         None,
         description=(
-            "When the provider ends every start, counted from when it is billed, in seconds."
+            "Longest billed time of a start, after which the provider ends it, in seconds."
         ),
         examples=[86400],
     )
@@ -183,9 +179,7 @@ class Price(PricedSpec):
     owned: Owned | None = None
     ranges: Mapping[str, Range] = Field(
         {},
-        description=(
-            "By key, such as owned.utilisation, the ends between which an uncertain value lies."
-        ),
+        description=("Ranges of uncertain values by key, such as owned.utilisation."),
     )
     assumed: bool = Field(
         False, description="Whether the price is an assumption and not a market price."
@@ -195,7 +189,7 @@ class Price(PricedSpec):
         description="The day on which the source states the price.", examples=["2026-11-01"]
     )
     valid_until: dt.date | None = Field(
-        None, description="The last day on which the price was asked.", examples=["2017-10-01"]
+        None, description="The last day of the price.", examples=["2017-10-01"]
     )
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -218,9 +212,7 @@ class Price(PricedSpec):
                     got = f"got {describe(name)}{suggest_or_list(name, names)}"
                     raise ValueError(f"should have premiums of hourly parts of this price, {got}")
             if component.percent is not None and not names:
-                raise ValueError(
-                    "should have an hourly part for a premium to be on, got no hourly part"
-                )
+                raise ValueError("should have an hourly part with a premium, got no hourly part")
             terms = info.data.get("commitment")
             if component.percent is not None and terms is not None and terms.on_demand_hourly:
                 raise ValueError("should have no percent with commitment.on_demand_hourly")
@@ -251,9 +243,9 @@ class Price(PricedSpec):
                 )
         whole = [part for part in (self.amount, self.commitment, self.owned) if part is not None]
         if len(whole) > 1:
-            raise ValueError("should have one of amount, when rented, [commitment], or [owned]")
+            raise ValueError("should have one of amount (rented), [commitment] and [owned]")
         if not (whole or self.components):
-            raise ValueError("should have either amount, when rented, or the table [owned]")
+            raise ValueError("should have either amount (rented) or the table [owned]")
         if not (whole or any(part.amount and part.per in _USED for part in self.components)):
             raise ValueError("should have a component per hour or per run, or amount")
         return self
@@ -325,5 +317,5 @@ class Price(PricedSpec):
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule of billing, whether the spec names it or spells it out."""
+        """The rule of billing, named or written out in the spec."""
         return rule_of(self.billing)

@@ -1,6 +1,6 @@
-"""Single figures of a price plan by their key paths: read a figure, or replace it and validate.
+"""Single figures of a price plan by key path: read a figure, or replace it and validate.
 
-Paths have the form that faults print: ``owned.utilisation``, ``components[0].amount``.
+Paths are written as in faults: ``owned.utilisation``, ``components[0].amount``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _STEP = re.compile(r"[a-z_]+|[0-9]+")
 
 
 def key_path(text: str) -> KeyPath:
-    """The keys and positions of a path; raises ValueError with the demand if it is no path."""
+    """Parse a path into keys and positions; raises ValueError with the demand."""
     if not _PATH.fullmatch(text):
         raise ValueError("should be a key path, such as owned.utilisation or components[0].amount")
     return tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(text))
 
 
 def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
-    """The number at a path of a price's table; raises ValueError with the demand without one."""
+    """The number at a path of a price's table; raises ValueError with the demand."""
     value: Any = table
     for step in path:
         if isinstance(step, str):
@@ -42,7 +42,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
     got = describe(".".join((*around, last)))
     if last not in choices:
         raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")
-    raise ValueError(f"should be the key of a number that this spec gives, got {got}")
+    raise ValueError(f"should be the key of a number in this spec, got {got}")
 
 
 def value_at(price: Price, path: str) -> Decimal:
@@ -56,7 +56,7 @@ def value_at(price: Price, path: str) -> Decimal:
 def with_value(price: Price, path: str, value: Decimal) -> Price:
     """The plan with another figure at a key path, validated as a spec.
 
-    Raises InputError if the path leads to no figure, and with all faults of the plan.
+    Raises InputError if the path leads to no figure, or with all faults of the new plan.
     """
     value_at(price, path)
     keys = key_path(path)
@@ -73,7 +73,7 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 
 
 def _table(price: Price, path: KeyPath) -> dict[str, Any]:
-    """The plan as the table of its file; a path into ``billing`` spells out a named rule."""
+    """The plan as the table of its file; a path into ``billing`` expands a named rule."""
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":
         table["billing"] = price.billing_rule.model_dump()
@@ -81,7 +81,7 @@ def _table(price: Price, path: KeyPath) -> dict[str, Any]:
 
 
 def _opened(value: Any) -> Any:
-    """Tables and arrays as TOML's mutable values."""
+    """Tables and arrays as the mutable values of TOML."""
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -45,7 +45,7 @@ Unit = Literal[
     "steps",
     "million examples",
 ]
-# The digits that a source printed, so that our figure can be compared at that precision.
+# The digits as printed in the source, so that our figure can be compared at that precision.
 Printed = Annotated[
     str,
     matching(
@@ -56,41 +56,40 @@ Printed = Annotated[
 
 
 def half_unit(value: Decimal) -> Decimal:
-    """Half of a number's last digit: the most that rounding may have taken off or added."""
+    """Half a unit of a number's last digit: the largest error of rounding."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "specs hold finite numbers"
     return Decimal(5).scaleb(exponent - 1)
 
 
 class Claim(Spec):
-    """A figure of the source, which a function of `cost.claims` computes from the row's inputs.
+    """A figure of the source that a function of `cost.claims` computes from the row's inputs.
 
-    A drawn value is in a chart whose data are the source's. ``relation`` is ``at-least`` where
-    the source only says that the figure is more.
+    A drawn value is in a chart whose data the source publishes. ``relation`` is ``at-least`` if the
+    source only says that the figure is larger.
     """
 
-    label: Text = Field(description="What the value is of.", examples=["cost of 12 epochs"])
+    label: Text = Field(description="Quantity of the value.", examples=["cost of 12 epochs"])
     printed: Printed = Field(
         description="The digits that the source shows, in quotes.", examples=["4.3"]
     )
     unit: Unit = Field(description="The unit of the value.")
     price: Identifier | None = Field(
-        None, description="What replaces the row's own price, by its id in prices/."
+        None, description="Price that replaces the row's, by id in prices/."
     )
     relation: Literal["equal", "at-least"] = Field(
-        "equal", description="Whether ours should be equal, or at least as much."
+        "equal", description="Whether our figure should be equal, or at least as large."
     )
     shown: Literal["printed", "drawn", "derived"] = Field(
         "printed",
         description=(
-            "Whether the source prints the value, draws it, or gives what it follows from."
+            "Whether the source prints the value, shows it in a chart, or prints figures from "
+            "which it follows."
         ),
     )
-    confirmed: bool = Field(
-        True, description="False where the value is in no source that we could read."
-    )
+    confirmed: bool = Field(True, description="False if we could not check the value in a source.")
     differs: Text | None = Field(
-        None, description="Why ours is another at the printed precision; given then only."
+        None, description="Reason if our figure differs at the printed precision, else left out."
     )
 
     @property
@@ -102,73 +101,71 @@ class Claim(Spec):
 class Timing(Spec):
     """A row of a source's table: a workload on ``count`` machines at a price.
 
-    The time has the source's form: of one epoch, or of all the work in seconds or hours. It counts
-    as rounded to its last digit.
+    The time is the source's: of one epoch, or of the whole work in seconds or hours, rounded to its
+    last digit.
     """
 
     id: Identifier = Field(
-        description="The name of the row, by which claims of other rows know it.",
+        description="The name of the row, for claims of other rows.",
         examples=["p3.2xlarge"],
     )
     name: Text | None = Field(
-        None, description="What the source calls the row.", examples=["AWS p3.2xlarge"]
+        None, description="The row's name in the source.", examples=["AWS p3.2xlarge"]
     )
     hardware: Identifier = Field(
         description="The machine, by its id in hardware/.", examples=["p3.2xlarge"]
     )
-    count: PositiveInt = Field(1, description="How many machines there were.", examples=[1])
+    count: PositiveInt = Field(1, description="Number of machines.", examples=[1])
     price: Identifier | None = Field(
         None,
-        description="What the machine cost, by the id of a plan in prices/.",
+        description="Price of the machine, by the id of a plan in prices/.",
         examples=["p3.2xlarge-on-demand-2017-11"],
     )
     batch_size: PositiveInt | None = Field(None, description="Examples in a step.", examples=[128])
     seconds_per_epoch: Positive | None = Field(
-        None, description="The time of one epoch as the source gives it, in seconds.", examples=[46]
+        None, description="The source's time of one epoch, in seconds.", examples=[46]
     )
     seconds: Positive | None = Field(
         None,
-        description="The time of all the work as the source gives it, in seconds.",
+        description="The source's time of the whole work, in seconds.",
         examples=[428],
     )
     hours: Positive | None = Field(
         None,
-        description="The time of all the work as the source gives it, in hours.",
+        description="The source's time of the whole work, in hours.",
         examples=[8.21],
     )
     spread_hours: Positive | None = Field(
-        None, description="How far the source's runs lie apart, in hours.", examples=[0.1]
+        None, description="Spread of the source's runs, in hours.", examples=[0.1]
     )
-    runs: PositiveInt | None = Field(
-        None, description="How many runs the source took.", examples=[5]
-    )
+    runs: PositiveInt | None = Field(None, description="Number of the source's runs.", examples=[5])
     steps_per_epoch: PositiveInt | None = Field(
         None, description="Steps in an epoch.", examples=[390]
     )
-    steps: PositiveInt | None = Field(None, description="Steps of all the work.", examples=[64000])
-    epochs: Positive | None = Field(None, description="Epochs of all the work.", examples=[25])
+    steps: PositiveInt | None = Field(
+        None, description="Steps of the whole work.", examples=[64000]
+    )
+    epochs: Positive | None = Field(None, description="Epochs of the whole work.", examples=[25])
     power_watts: Positive | None = Field(
         None, description="Power of all machines together, in watts.", examples=[1415.78]
     )
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = Field(
-        None, description="What the source's training reached, in percent.", examples=[91.6]
+        None,
+        description="Accuracy that the source's training reached, in percent.",
+        examples=[91.6],
     )
     accuracy_spread: Positive | None = Field(
         None,
-        description=(
-            "How far the accuracies of the source's runs lie apart, in percentage points."
-        ),
+        description=("Spread of the accuracies of the source's runs, in percentage points."),
         examples=[0.3],
     )
     framework: Text | None = Field(
-        None, description="What the source trained with.", examples=["TensorFlow 1.4"]
+        None, description="Framework of the source's training.", examples=["TensorFlow 1.4"]
     )
     claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="Values of the source about this row."
+        (), description="The source's other values of this row."
     )
-    confirmed: bool = Field(
-        True, description="False where the row is in no source that we could read."
-    )
+    confirmed: bool = Field(True, description="False if we could not check the row in a source.")
     notes: Notes | None = None
 
     @model_validator(mode="after")
@@ -182,18 +179,18 @@ class Timing(Spec):
 
     @property
     def total_seconds(self) -> Decimal:
-        """The time of all the work."""
+        """The time of the whole work."""
         return self._total(self._source_time)
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """The least and the greatest time of all the work that round to the source's time."""
+        """The least and the greatest time of the whole work that round to the source's time."""
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)
 
     @property
     def total_steps(self) -> Decimal | None:
-        """The steps of all the work; None if the source does not tell."""
+        """The steps of the whole work; None if the source does not state them."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:
@@ -213,19 +210,19 @@ class Timing(Spec):
 class Remark(Spec):
     """A statement of the source outside its table, and our reading of it."""
 
-    said: Text = Field(description="What the source says, in our words.")
-    ours: Text | None = Field(None, description="What we make of it.")
+    said: Text = Field(description="The source's statement, in our words.")
+    ours: Text | None = Field(None, description="Our reading of it.")
     price: Identifier | None = Field(
-        None, description="The plan that states it as data, by its id in prices/."
+        None, description="The price plan made from it, by id in prices/."
     )
     hardware: Identifier | None = Field(
         None,
-        description="The machine that it is about, where no price is known; its id in hardware/.",
+        description="The machine that it is about, if no price is known, by id in hardware/.",
     )
     model: Identifier | None = Field(
         None, description="The model that it is about, by its id in models/."
     )
-    confirmed: bool = Field(True, description="False where it is in no source that we could read.")
+    confirmed: bool = Field(True, description="False if we could not check it in a source.")
 
 
 class Published(NamedSpec):
@@ -234,19 +231,19 @@ class Published(NamedSpec):
     source_id: Identifier | None = Field(
         None,
         description=(
-            "The name of the source, for tables that share a page; the id where it is left out."
+            "The name of the source, equal for tables that share a page; the id by default."
         ),
         examples=["malta-2019"],
     )
     title: Text = Field(description="The title of the source.")
-    authors: Text = Field(description="Who wrote it.")
+    authors: Text = Field(description="Authors of the source.")
     year: Annotated[int, Field(ge=1950, le=2100)] = Field(
-        description="When it was published.", examples=[2019]
+        description="Year of publication.", examples=[2019]
     )
-    workload: Text = Field(description="What was run, in words.")
+    workload: Text = Field(description="The work that was run, in words.")
     model: Identifier | None = Field(
         None,
-        description="The model, by its id in models/, where we have it.",
+        description="The model, by id in models/, if the catalogue has it.",
         examples=["cifar-resnet44"],
     )
     source: Source
@@ -255,10 +252,10 @@ class Published(NamedSpec):
         (), description="The rows of the source's table."
     )
     claims: Annotated[tuple[Claim, ...], FROM_LIST, distinct(lambda claim: claim.label)] = Field(
-        (), description="Values of the source about no row."
+        (), description="The source's values that belong to no row."
     )
     remarks: Annotated[tuple[Remark, ...], FROM_LIST] = Field(
-        (), description="What else the source says, outside its table."
+        (), description="Further statements of the source, outside its table."
     )
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -276,39 +273,37 @@ class Published(NamedSpec):
 
 
 class ObservationTable(NamedSpec):
-    """The source of a table, and the demands of its licence on whoever shows its rows."""
+    """The source of a table, and the licence's demands on pages that show its rows."""
 
-    name: Text = Field(description="What people call the source.", examples=["timm results"])
+    name: Text = Field(description="Name of the source.", examples=["timm results"])
     kind: Literal["examples", "tokens"] = Field(
         "examples",
         description=(
-            "What the rows time: examples of any model, or tokens that language models read, "
-            "write and learn."
+            "Unit of the rows' rates: examples of any model, or tokens of language models."
         ),
     )
     table: TableName = Field(
-        description="The file with the rows, beside this one.", examples=["timm.csv"]
+        description="The CSV file with the rows, in this folder.", examples=["timm.csv"]
     )
     columns: Mapping[str, Text] = Field(
         {},
-        description="Columns left out of a table of tokens, whose value is that of every row.",
+        description="Values of columns that are equal in all rows of a table of tokens.",
         examples=[{"precision": "Q4_K_M"}],
     )
     decoders: TableName | None = Field(
         None,
-        description="The file with the forms of language models that rows name, beside this one.",
+        description="The file with the forms of the rows' language models, in this folder.",
         examples=["decoders.csv"],
     )
     machines: TableName | None = Field(
         None,
-        description="The file with the processors of machines that rows name, beside this one.",
+        description="The file with the processors of the rows' machines, in this folder.",
         examples=["sparecores-machines.csv"],
     )
     profiles: TableName | None = Field(
         None,
         description=(
-            "The file with what the graphs of its models ask for, by model and size, beside this "
-            "one."
+            "The file with the arithmetic of its models' graphs, by model and size, in this folder."
         ),
         examples=["timm-profiles.csv"],
     )
@@ -318,15 +313,15 @@ class ObservationTable(NamedSpec):
     )
     cpus: Mapping[str, PositiveInt] = Field(
         {},
-        description="The vCPUs of each CPU that the rows name as accelerator: its threads.",
+        description="Number of threads of each CPU that the rows name as accelerator.",
         examples=[{"i9_10940x": 28}],
     )
     licence: Text = Field(
-        description="Under which the rows are published, as an SPDX identifier.",
+        description="Licence of the rows, as an SPDX identifier.",
         examples=["Apache-2.0"],
     )
     notice: Text | None = Field(
-        None, description="What must be shown beside its rows: trademarks, terms."
+        None, description="Text that must be shown with its rows: trademarks, terms."
     )
     retrieved: date = Field(description="The day on which the rows were read.")
     source: Source

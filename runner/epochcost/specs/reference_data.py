@@ -28,7 +28,7 @@ from epochcost.specs.base import (
     matching,
 )
 
-# The codes of national currencies in ISO 4217 as of 2025: funds, metals and test codes left out.
+# National currencies in ISO 4217 as of 2025, without funds, metals and test codes.
 _CODES = """
     AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
     CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP
@@ -62,13 +62,13 @@ class Grid(NamedSpec):
     )
     kg_co2e_per_kwh: NonNegative = Field(
         description=(
-            "What a kilowatt-hour at the building's meter emits, in kg of CO2 equivalent."
+            "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent."
         ),
         examples=[0.056],
     )
     pue: Annotated[Positive, Field(ge=1)] | None = Field(
         None,
-        description="Power usage effectiveness, where the source states one with the grid.",
+        description="Power usage effectiveness, if the source states it with the grid.",
         examples=[1.58],
     )
     year: Annotated[int, Field(ge=1950, le=2100)] = Field(
@@ -90,38 +90,41 @@ class DataFile(Spec):
 
     name: FileName = Field(description="The file's name.", examples=["train-labels-idx1-ubyte.gz"])
     part: Literal["training", "held-out", "both"] = Field(
-        description="What its examples are for; `both` is split as the data set says."
+        description="Use of its examples; `both` is split as the data set says."
     )
     holds: Literal["examples", "labels", "both"] = Field(
-        "both", description="What of each example it has."
+        "both", description="The part of each example in the file."
     )
     members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
         (),
-        description="Which members of an archive are read, in order.",
+        description="Members of an archive to read, in order.",
         examples=[["data_batch_1.bin"]],
     )
     held_out_members: Annotated[tuple[FileName, ...], FROM_LIST] = Field(
         (),
-        description="Which members are held out, where one archive has both parts; `members` are "
-        "then those to train on.",
+        description="Held-out members, if an archive has both parts; `members` are then those to "
+        "train on.",
         examples=[["test_batch.bin"]],
     )
     size_bytes: PositiveInt | None = Field(None, description="Its length.", examples=[28881])
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
-    ) = Field(None, description="Its SHA-256; left out where no source has it.")
+    ) = Field(None, description="Its SHA-256, if a source has it.")
     address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        Field(None, description="Where its publisher offers it, or who hosts it with their leave.")
+        Field(
+            None,
+            description="Address at its publisher, or at a host with the publisher's permission.",
+        )
     )
 
     @model_validator(mode="after")
     def _two_parts_in_one(self) -> DataFile:
         if self.held_out_members and not (self.members and self.part == "both"):
-            raise ValueError('should have members and part = "both" beside held_out_members')
+            raise ValueError('should have members and part = "both" with held_out_members')
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file, or two of its kind if its members belong to different parts."""
+        """The file, or a file for each part if its members belong to both."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -132,51 +135,53 @@ class DataFile(Spec):
 
 
 class Files(Spec):
-    """Files at hand, in the folder of the data set's name."""
+    """Files on this machine, in the folder of the data set's name."""
 
     format: DataFormat = Field(description="The format of every file.")
     files: Annotated[
         tuple[DataFile, ...], FROM_LIST, Field(min_length=1), distinct(lambda file: file.name)
-    ] = Field(description="The files, in the order in which their examples count.")
+    ] = Field(description="The files, in the order of their examples.")
     package: Text | None = Field(
         None,
-        description="The folder of an installed Python package that has them.",
+        description="Folder in an installed Python package with the files.",
         examples=["sklearn/datasets/data"],
     )
     shape: Annotated[tuple[PositiveInt, ...], FROM_LIST] = Field(
-        (), description="The shape of an example where the format has none.", examples=[[8, 8]]
+        (), description="The shape of an example, if the format has none.", examples=[[8, 8]]
     )
     largest_value: Positive = Field(
-        Decimal(255), description="The largest number of an example; 0 is the least."
+        Decimal(255), description="The largest number in an example; the smallest is 0."
     )
     stride: PositiveInt | None = Field(
         None,
-        description="Characters from one example of a text to the next; as many as it has where "
-        "this is left out.",
+        description="Characters from the start of an example of a text to the next; the length of "
+        "an example by default.",
         examples=[3],
     )
 
 
 class Generated(Spec):
-    """Examples generated from a seed, whose best attainable result is known."""
+    """Examples generated from a seed, whose best possible result is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = Field(
         description="Characters of a Markov chain of order 2, or coloured images of shapes."
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(0, description="What all is drawn from.")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0, description="Seed of all random numbers."
+    )
     characters: Annotated[int, Field(ge=2, le=256)] | None = Field(
-        None, description="Of the chain: how many different characters.", examples=[16]
+        None, description="Markov chain: number of different characters.", examples=[16]
     )
     concentration: Positive = Field(
-        Decimal("0.3"), description="Of the chain: the smaller, the less entropy it has."
+        Decimal("0.3"), description="Markov chain: a smaller value gives less entropy."
     )
     side: Annotated[int, Field(ge=12, le=512)] | None = Field(
-        None, description="Of images: height and width in pixels.", examples=[32]
+        None, description="Images: height and width in pixels.", examples=[32]
     )
-    channels: Literal[1, 3] = Field(3, description="Of images: grey or colour.")
+    channels: Literal[1, 3] = Field(3, description="Images: grey or colour.")
     wrong_labels: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="Of images: the share of labels that name another class, held-out ones too.",
+        description="Images: the share of wrong labels, in held-out examples too.",
         examples=[0.05],
     )
 
@@ -184,34 +189,34 @@ class Generated(Spec):
     def _has_what_it_draws(self) -> Generated:
         key = "characters" if self.generator == "markov-text" else "side"
         if getattr(self, key) is None:
-            raise ValueError(f"should have {key}, which {self.generator} demands")
+            raise ValueError(f"should have {key}, which {self.generator} needs")
         return self
 
 
 class Dataset(NamedSpec):
-    """A data set: its kind of example and their number."""
+    """A data set: its kind of example and the number of examples."""
 
-    name: Text = Field(description="What people call it.", examples=["CIFAR-10"])
+    name: Text = Field(description="Name for people.", examples=["CIFAR-10"])
     example: Text = Field(
-        description="What one example is, in words.",
+        description="Description of an example.",
         examples=["a colour photograph of one of ten things"],
     )
     shape: Text = Field(
-        description="How large one example is, in words.", examples=["32 x 32 pixels of 3 channels"]
+        description="Size of an example, in words.", examples=["32 x 32 pixels of 3 channels"]
     )
     training_examples: PositiveInt = Field(description="Examples to learn from.", examples=[50000])
     held_out_examples: PositiveInt | None = Field(
         None, description="Examples to test with.", examples=[10000]
     )
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
-        None, description="Classes, where examples have one.", examples=[10]
+        None, description="Number of classes, if examples have one.", examples=[10]
     )
     licence: Text | None = Field(
-        None, description="The licence, by its SPDX name where it has one.", examples=["MIT"]
+        None, description="The licence, as an SPDX identifier if it has one.", examples=["MIT"]
     )
-    address: Text | None = Field(None, description="Where people read of it and get it.")
-    data: Files | None = Field(None, description="Its files, where trainings can read them.")
-    generated: Generated | None = Field(None, description="How it is made up, where it is.")
+    address: Text | None = Field(None, description="Web page of the data set.")
+    data: Files | None = Field(None, description="Its files, if trainings can read them.")
+    generated: Generated | None = Field(None, description="Its generator, if it is generated.")
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -222,5 +227,5 @@ class Dataset(NamedSpec):
             raise ValueError("should have either data or generated")
         parts = {file.part for file in self.data.files} if self.data else {"both"}
         if "both" in parts and (self.data or self.generated) and self.held_out_examples is None:
-            raise ValueError("should have held_out_examples, which are split off")
+            raise ValueError("should have held_out_examples, to split them off")
         return self

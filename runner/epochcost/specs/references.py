@@ -1,7 +1,7 @@
-"""Rules between specs: ids differ, references lead to a spec, figures go together.
+"""Rules between specs: ids differ, references lead to a spec, figures fit each other.
 
-Works on parsed tables and not on specs, so that a fault in one key hides none in another; a value
-of the wrong type is skipped here, since ``findings`` reports it.
+Works on parsed tables and not on specs, so that a fault in one key hides none in another; values of
+a wrong type are skipped, since ``findings`` reports them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from epochcost.specs.findings import Finding
 from epochcost.specs.price_fields import figure_at, key_path
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
-# Stands for every item of an array in a pattern of keys.
+# Matches every item of an array in a pattern of keys.
 _EACH = "*"
 _EACH_CLAIM = ("timings", _EACH, "claims", _EACH)
 _EACH_LIMIT = ("budget", "limits", _EACH)
@@ -52,7 +52,7 @@ _REFERENCES = (
 )
 
 
-# Keys that name a file beside the spec.
+# Keys that name a file in the spec's folder.
 _FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "api-tables": ("table",),
@@ -60,7 +60,7 @@ _FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replays": ("trace",),
     }
 )
-# The fault of an ONNX file, or between it and the table that names it; None if there is none.
+# Returns the fault of an ONNX file, alone or with the table that names it; None if it is sound.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
 
@@ -94,7 +94,7 @@ def neighbours(
     unseen: Iterable[str] = (),
     judge: JudgeGraph | None = None,
 ) -> Neighbours:
-    """Index documents by kind and id, and presumed (kind, id) of files without a table."""
+    """Index documents by kind and id, with the presumed (kind, id) of files without a table."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -187,12 +187,12 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
         ]
         finite = len(numbers) == 3 and all(number.is_finite() for number in numbers)
         if finite and numbers != sorted(numbers):
-            demand = f"should reach around the declared value, {figure}"
+            demand = f"should include the declared value, {figure}"
             yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
 
 
 def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    """The fault of a table that the spec names and that is not in its folder."""
+    """The fault of a file that the spec names and its folder does not have."""
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
@@ -216,7 +216,7 @@ def _prices_of_other_machines(document: Document, context: Neighbours) -> Iterat
 
 
 def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values that a pattern of keys leads to, each with its path."""
+    """The values at a pattern of keys, each with its path."""
     if not pattern:
         yield (), value
         return

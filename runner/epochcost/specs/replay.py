@@ -20,28 +20,28 @@ from epochcost.specs.base import (
 
 TraceName = Annotated[
     str,
-    matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file beside the spec"),
+    matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder"),
 ]
 
 
 class ReplayedJob(NamedSpec):
-    """A training of the past on a machine, over a trace, with its saves and moves."""
+    """A training on a machine of the past, over a trace, with checkpoints and moves."""
 
-    name: Text = Field(description="What people call it.", examples=["Three zones, made"])
+    name: Text = Field(description="Name for people.", examples=["Three zones, made"])
     trace: TraceName = Field(
-        description="The file with prices and availability, beside this one.",
+        description="The CSV file with prices and availability, in this folder.",
         examples=["made-three-zones.csv"],
     )
-    model: Identifier = Field(description="What is trained, by its id.", examples=["resnet50"])
+    model: Identifier = Field(description="The model to train, by id.", examples=["resnet50"])
     hardware: Identifier = Field(
-        description="The machine whose time is taken, by its id.", examples=["a2-highgpu-1g"]
+        description="The machine whose step time is used, by id.", examples=["a2-highgpu-1g"]
     )
     deadline_hours: Positive | None = Field(
-        None, description="Time on the wall at most, in hours.", examples=[48]
+        None, description="Longest time from start to end, in hours.", examples=[48]
     )
     state_gb: Positive | None = Field(
         None,
-        description="What is saved, in GB; parameters and optimizer where it is left out.",
+        description="Size of a checkpoint, in GB; parameters and optimizer by default.",
         examples=[1.3],
     )
     disk_gb_per_second: Positive = Field(Decimal("0.5"), description="GB saved in a second.")
@@ -49,16 +49,16 @@ class ReplayedJob(NamedSpec):
         Decimal("0.1"), description="GB moved to another zone in a second."
     )
     transfer_price_per_gb: NonNegative = Field(
-        Decimal(0), description="What it costs to move a GB to another zone."
+        Decimal(0), description="Price of moving a GB to another zone."
     )
     restart_seconds: NonNegative = Field(
-        Decimal(300), description="From a start to work, in seconds."
+        Decimal(300), description="Time from a start to the first step, in seconds."
     )
     interval_seconds: Positive | None = Field(
-        None, description="Work between saves, in seconds; Daly's optimum where it is left out."
+        None, description="Work between checkpoints, in seconds; Daly's optimum by default."
     )
     source: Source
     licence: Text | None = Field(
-        None, description="The trace's licence, by its SPDX name where it has one."
+        None, description="The trace's licence, as an SPDX identifier if it has one."
     )
     notes: Notes | None = None

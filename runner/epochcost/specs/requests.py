@@ -1,6 +1,6 @@
-"""Requests to a language model: how long prompts and answers are, and how soon answers must come.
+"""Requests to a language model: lengths of prompts and answers, and latency bounds.
 
-All numbers are whole, so that the same requests are the same trial however they are written.
+All numbers are whole, so that equal requests are one trial however they are written.
 ``execute.requests`` draws the lengths, ``measure`` sends and answers the requests.
 """
 
@@ -28,28 +28,28 @@ Percents = Annotated[
 class Lengths(Spec):
     """Lengths of texts in tokens: log-normal, or a table of lengths with counts.
 
-    Half of a log-normal distribution is shorter than ``median`` and nine in ten shorter than
-    ``p90``; ``most`` cuts longer texts.
+    Half of a log-normal distribution is below ``median`` and nine in ten below ``p90``; longer
+    texts are cut at ``most``.
     """
 
     tokens: Tokens | None = Field(
-        None, description="Lengths that occur; one alone is every text's.", examples=[[64, 256]]
+        None,
+        description="Possible lengths; a single length holds for all texts.",
+        examples=[[64, 256]],
     )
     counts: Counts | None = Field(
         None,
-        description="How often each of the lengths occurs; equally often where it is left out.",
+        description="Count of each length; equal by default.",
         examples=[[3, 1]],
     )
     source: Source | None = Field(
-        None, description="Where the counts are from, with their licence.", examples=["assumed"]
+        None, description="Source of the counts, with their licence.", examples=["assumed"]
     )
-    median: PositiveInt | None = Field(
-        None, description="What half of the lengths are below.", examples=[128]
-    )
+    median: PositiveInt | None = Field(None, description="Median of the lengths.", examples=[128])
     p90: PositiveInt | None = Field(
-        None, description="What nine in ten of the lengths are below.", examples=[400]
+        None, description="90th percentile of the lengths.", examples=[400]
     )
-    most: PositiveInt | None = Field(None, description="The longest.", examples=[1024])
+    most: PositiveInt | None = Field(None, description="Longest length.", examples=[1024])
 
     @model_validator(mode="after")
     def _one_form(self) -> Lengths:
@@ -59,7 +59,7 @@ class Lengths(Spec):
         if self.counts is not None and len(self.counts) != len(self.tokens or ()):
             raise ValueError("should have as many counts as tokens")
         if self.curve is not None and not self.curve[0] < self.curve[1] <= self.curve[2]:
-            raise ValueError("should have a median below p90, and p90 of at most most")
+            raise ValueError("should have median below p90, and p90 not above most")
         return self
 
     @property
@@ -71,18 +71,18 @@ class Lengths(Spec):
 
     @property
     def shortest(self) -> int:
-        """The least possible length."""
+        """The shortest possible length."""
         return min(self.tokens) if self.tokens else 1
 
     @property
     def longest(self) -> int:
-        """The greatest possible length."""
+        """The longest possible length."""
         lengths: tuple[int, ...] = (*(self.tokens or ()), *(self.curve or ()))
         return max(lengths)
 
     @property
     def summary(self) -> str:
-        """The median and the 90th percentile, or every length."""
+        """The median and the 90th percentile, or all lengths."""
         if self.tokens is None:
             return f"about {self.median} (90 % below {self.p90})"
         return " or ".join(map(str, self.tokens))
@@ -92,23 +92,23 @@ class Requests(Spec):
     """Requests that come at random times to an engine that serves a decoder.
 
     A search finds the highest rate that keeps both bounds; then shares of it are measured. The
-    engine is onnxruntime-genai's, which joins the waiting sequences.
+    engine is onnxruntime-genai's, which batches the waiting sequences.
     """
 
     prompt: Lengths = Field(description="Tokens of a request's prompt.")
-    answer: Lengths = Field(description="Tokens that are written for a request; two at least.")
+    answer: Lengths = Field(description="Tokens of a request's answer, at least two.")
     first_token_ms: PositiveInt = Field(
-        description="How long the first token may take, in milliseconds.", examples=[1000]
+        description="Latency bound of the first token, in milliseconds.", examples=[1000]
     )
     token_ms: PositiveInt = Field(
-        description="How long each further token may take, in milliseconds.", examples=[100]
+        description="Latency bound of each further token, in milliseconds.", examples=[100]
     )
     percentile: Literal[50, 90, 99] = Field(
-        90, description="Of how many in a hundred requests both bounds are kept."
+        90, description="Percent of the requests that must keep both bounds."
     )
     load_percents: Percents = Field(
         (20, 40, 60, 80, 100),
-        description="Rates that are asked, as percents of the highest that keeps the bounds.",
+        description="Rates to measure, as percents of the highest rate that keeps the bounds.",
         examples=[[50, 100]],
     )
     engine: EngineName = Field(

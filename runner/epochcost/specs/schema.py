@@ -1,9 +1,8 @@
 """JSON Schemas of the spec files, for editors: draft 7, from the models that validate specs.
 
-The reference of all keys, docs/reference/specs.md, is written from the same schemas.
-
-They lack the rules between keys ("either amount or components") and between files, which `epochcost
-check` knows. They have no references, since editors show the description of the nearest table.
+The reference of all keys, docs/reference/specs.md, is written from the same schemas. They lack the
+rules between keys ("either amount or components") and between files, which `epochcost check`
+applies. They have no references, since editors show the description of the nearest table.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ SINGULAR: Mapping[str, str] = MappingProxyType(
     }
 )
 Schema = Mapping[str, Any]
-# pydantic's names of bounds that it cannot express, and JSON Schema's.
+# pydantic's names of bounds that it does not translate to JSON Schema.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-# Keys that only other programs read, or TOML cannot hold.
+# Keys that editors do not need, or TOML cannot express.
 _DROPPED = ("title", "discriminator", "$defs")
 
 
@@ -65,7 +64,7 @@ def schema_files() -> dict[str, str]:
 
 
 class _OfToml(GenerateJsonSchema):
-    """TOML's values: numbers are exact and bare, and there is no null."""
+    """TOML's values: numbers are exact and have no quotes, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}
@@ -107,7 +106,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename bounds as JSON Schema does, and keep the exclusive bound of two."""
+    """Rename bounds to JSON Schema's, and keep only the exclusive bound of two."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -117,7 +116,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write choices as ``enum`` and descriptions in Markdown, and drop empty defaults."""
+    """Write choices as ``enum`` and descriptions in Markdown, and remove empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]
@@ -130,26 +129,27 @@ def _worded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _INTRODUCTION = """\
-# What the specs may say
+# Keys of the specs
 
-Every key of every kind of spec. This page and the [schemas](#in-an-editor) are written by
-`epochcost schema` from the models that `epochcost check` judges by, so neither can say anything
-else. In addition, some keys go together or exclude each other, and ids must lead to other specs:
-`epochcost check` reports such faults with the line.
+Every key of every kind of spec. `epochcost schema` generates this page and the
+[schemas](#in-an-editor) from the models with which `epochcost check` validates specs. In addition,
+some keys belong together or exclude each other, and ids must lead to other specs: `epochcost check`
+reports such faults with the line.
 
-TOML is exact: amounts are decimal numbers as they are written, dates stand without quotes, and a
-key that is not listed is a fault.
+TOML is exact: amounts are decimal numbers as written, dates have no quotes, and a key that is not
+listed is a fault.
 
 ## In an editor
 
-The first line of a spec names its schema, so that editors complete keys and show these words:
+The first line of a spec names its schema, so that editors complete keys and show descriptions:
 
 ```toml
 #:schema ../../docs/schemas/price.json
 ```
 
-Even Better TOML in VS Code reads it, and every editor that [taplo](https://taplo.tamasfe.dev)
-serves; a spec that `epochcost new` writes has it already. The schemas are in JSON Schema's draft 7:
+Even Better TOML in VS Code reads it, and so does every editor with
+[taplo](https://taplo.tamasfe.dev). `epochcost new` writes it. The schemas are in JSON Schema's
+draft 7:
 """
 
 _TYPES = {
@@ -162,7 +162,7 @@ _TYPES = {
 
 
 class _Table(NamedTuple):
-    """A table below a kind's main table, by its header; ``same_as`` has the same keys above."""
+    """A table below a kind's main table; ``same_as`` is the header of an equal table above."""
 
     header: str
     schema: Schema
@@ -208,14 +208,14 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
 
 
 def _variant(table: Schema) -> str:
-    """Which of several tables with a key ``name`` one is."""
+    """The name of a table among several with a key ``name``."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
 
 def _keys(table: Schema) -> Iterator[str]:
     required = table.get("required", ())
-    yield "\n| key | what it is | value | left out |\n| --- | --- | --- | --- |"
+    yield "\n| key | meaning | value | default |\n| --- | --- | --- | --- |"
     for key, value in table["properties"].items():
         default = f"`{_toml(value['default'])}`" if "default" in value else ""
         absent = "required" if key in required else default

@@ -34,45 +34,43 @@ class BudgetLimit(Spec):
     ``accuracy_percent`` only trainings count that reach it by their source.
     """
 
-    model: Identifier = Field(
-        description="The model, by its id; one of the study's.", examples=["mnist-cnn"]
-    )
+    model: Identifier = Field(description="A model of the study, by id.", examples=["mnist-cnn"])
     goal: BudgetGoal = Field(
-        description="What is paid for: an epoch, all epochs, or a million inferences.",
+        description="Work to pay for: an epoch, all epochs, or a million inferences.",
         examples=["full-training"],
     )
-    at_most: Positive = Field(description="What it may cost, in the currency.", examples=[1])
+    at_most: Positive = Field(description="Highest cost, in the currency.", examples=[1])
     currency: Currency = Field(
-        "USD", description="The currency, by its three letters.", examples=["USD"]
+        "USD", description="Code of the currency in ISO 4217.", examples=["USD"]
     )
     accuracy_percent: Annotated[Positive, Field(le=100)] | None = Field(
         None,
-        description="What the training should reach, by its source, in percent.",
+        description="Accuracy that the training reaches in its source, in percent.",
         examples=[91],
     )
     hardware: Identifier | None = Field(
         None,
-        description="The machine, by its id; the cheapest where it is left out.",
+        description="The machine, by id; the cheapest by default.",
         examples=["p2.xlarge"],
     )
     price: Identifier | None = Field(
         None,
-        description="The price plan, by its id; the cheapest where it is left out.",
+        description="The price plan, by id; the cheapest by default.",
         examples=["p2.xlarge-on-demand-2026-07"],
     )
 
 
 class Budget(Spec):
-    """The most that the study's models may cost; `epochcost check --budgets` fails beyond it."""
+    """The highest costs of the study's models; `epochcost check --budgets` fails above them."""
 
     limits: Annotated[tuple[BudgetLimit, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="One demand each; a cost that is unknown keeps none."
+        description="A table for each limit; an unknown cost exceeds every limit."
     )
 
 
-# Raw samples are stored, about 11 bytes each: a result may weigh half a megabyte.
+# Raw samples take about 11 bytes each, so that a result has at most half a megabyte.
 MOST_SAMPLES = 50_000
-# The id by which a study means any machine that it is run on.
+# The id for any machine that runs the study.
 AT_HAND = "local"
 Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
@@ -80,15 +78,15 @@ Provider = Literal["cpu", "cuda"]
 Scenario = Literal["batch", "offline", "server"]
 Scenarios = Annotated[tuple[Scenario, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 MOST_BATCH = 65_536
-# A round of a budget of a minute is then a fraction of a second, which is mostly warm-up.
+# With more rounds a round would be mostly warm-up.
 MOST_ROUNDS = 100
-# tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa; fp16 and bf16
-# compute in half precision, trainings with weights in fp32; int4 is of decoders, of which the
-# weights alone have so few bits.
+# tf32: an NVIDIA GPU may round the factors of fp32 products to 10 bits of mantissa. fp16 and bf16
+# compute in half precision; trainings keep weights in fp32. int4 is for decoders, whose weights
+# have 4 bits.
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int4"]
 MOST_CPUS = 4096
 CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
-# "auto": from the model's smallest size upward, as far as it is worth it.
+# "auto": a sweep from the model's smallest size upward.
 AskedBatchSizes = Annotated[
     Annotated[BatchSizes, Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
     Discriminator(lambda value: "auto" if isinstance(value, str) else "listed"),
@@ -100,38 +98,38 @@ Providers = Annotated[tuple[Provider, ...], FROM_LIST, Field(min_length=1), DIST
 class Sampling(Spec):
     """End of a trial: its mean is precise enough, or its time is used up.
 
-    The budget does not cover the building of the graph and the start of the worker.
+    The budget does not include building the graph and starting the worker.
     """
 
     relative_half_width: Annotated[Positive, Field(lt=1)] = Field(
         Decimal("0.02"),
         description=(
-            "How well the mean step time is to be known: half its 95 % interval over the mean."
+            "Demanded precision of the mean step time: half its 95 % interval over the mean."
         ),
         examples=[0.02],
     )
     minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = Field(
-        30, description="Steps that are timed at least.", examples=[30]
+        30, description="Least number of timed steps.", examples=[30]
     )
     budget_seconds: Positive = Field(
         Decimal(20),
-        description="The most that a trial's warm-up and samples take together, in seconds.",
+        description="Longest time of a trial's warm-up and samples together, in seconds.",
         examples=[20],
     )
 
 
 class Serving(Spec):
-    """How the scenarios of MLPerf Inference load a model, and how its server batches.
+    """Load of MLPerf Inference's scenarios, and batching of its server.
 
-    Dynamic batching: the server takes what waits, at most ``maximum_batch`` samples, once the
+    Dynamic batching: the server takes the waiting samples, at most ``maximum_batch``, once the
     oldest has waited ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = Field(
         None,
         description=(
-            "What bounds the latency percentile under a server's load, in "
-            "milliseconds; the model's own where it is left out."
+            "Bound of the latency percentile in the scenario server, in "
+            "milliseconds; the model's by default."
         ),
         examples=[15],
     )
@@ -141,29 +139,28 @@ class Serving(Spec):
     maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = Field(
         None,
         description=(
-            "Samples that the server takes at once at most; the largest inference "
-            "batch size where it is left out."
+            "Largest batch of the server, in samples; the largest inference batch size by default."
         ),
         examples=[32],
     )
     maximum_delay_ms: NonNegative = Field(
         Decimal(0),
-        description="How long the oldest sample waits for others, in milliseconds.",
+        description="Longest wait of a sample for others, in milliseconds.",
         examples=[5],
     )
 
 
 class Cuda(Spec):
-    """Settings of the CUDA provider alone."""
+    """Settings of the CUDA provider."""
 
     device: Annotated[int, Field(ge=0, le=63)] = Field(
-        0, description="The GPU's number, as CUDA counts.", examples=[0]
+        0, description="CUDA's number of the GPU.", examples=[0]
     )
     graphs: bool = Field(
         False, description="Whether a step is recorded once as a CUDA graph and replayed."
     )
     memory_limit_gib: Positive | None = Field(
-        None, description="What bounds ONNX Runtime's arena on the device, in GiB.", examples=[8]
+        None, description="Limit of ONNX Runtime's arena on the device, in GiB.", examples=[8]
     )
 
 
@@ -175,15 +172,14 @@ class Study(NamedSpec):
     smaller machine of the same family.
     """
 
-    name: Text = Field(description="What the study is about.", examples=["First results"])
+    name: Text = Field(description="Title of the study.", examples=["First results"])
     models: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
         description="The models, by their ids in models/.", examples=[["mnist-cnn"]]
     )
     hardware: Annotated[tuple[Identifier, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
         (AT_HAND,),
         description=(
-            "The machines, by their ids in hardware/; local is any machine at hand, whatever its "
-            "id."
+            "The machines, by their ids in hardware/; local is the machine that runs the study."
         ),
         examples=[["local"]],
     )
@@ -194,40 +190,35 @@ class Study(NamedSpec):
     )
     providers: Providers = Field(
         ("cpu", "cuda"),
-        description=("ONNX Runtime's execution providers; one that a machine has not is left out."),
+        description="ONNX Runtime's execution providers; those that a machine lacks are left out.",
         examples=[["cpu"]],
     )
     training_batch_sizes: AskedBatchSizes | None = Field(
         None,
         description=(
-            'Examples in a training step, or "auto" to find how far they grow; each'
-            " model's own where it is left out."
+            'Examples in a training step, or "auto" for the largest; each model\'s by default.'
         ),
     )
     inference_batch_sizes: AskedBatchSizes | None = Field(
         None,
-        description=(
-            'Examples in a call, or "auto" to find how far they grow; each model\'s '
-            "own where it is left out."
-        ),
+        description=('Examples in a run, or "auto" to find the largest; each model\'s by default.'),
     )
     scenarios: Scenarios = Field(
         ("batch",),
         description=(
-            "How inference is loaded: full batches one after the other, or as "
-            "MLPerf Inference does."
+            "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios."
         ),
         examples=[["server"]],
     )
     serving: Serving = Serving()
     generation: Generation | None = Field(
-        None, description="Which phases of decoders are measured; each model's own otherwise."
+        None, description="Phases of decoders to measure; each model's by default."
     )
     requests: Requests | None = Field(
         None,
         description=(
-            "Requests that come to decoders behind an engine; their phases are then measured only "
-            "where generation is asked for too."
+            "Requests to decoders in an engine; phases are then measured only with a table "
+            "generation."
         ),
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = Field(
@@ -235,25 +226,25 @@ class Study(NamedSpec):
     )
     vcpus: Annotated[tuple[CpuCount, ...], FROM_LIST, Field(min_length=1), DISTINCT] | None = Field(
         None,
-        description="Numbers of CPUs that trials are pinned to, as smaller machines have them.",
+        description="Numbers of CPUs to pin trials to, as in smaller machines.",
         examples=[[2]],
     )
     precisions: Annotated[tuple[Precision, ...], FROM_LIST, Field(min_length=1), DISTINCT] = Field(
         ("fp32",),
-        description="What the models compute in, each a trial of its own.",
+        description="Precisions of the models, each a separate trial.",
         examples=[["fp32"]],
     )
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = Field(
         3,
         description=(
-            "How often a run comes back to each trial, in another process and order each time; of "
-            "one round no change can be told."
+            "Number of rounds of each trial, each in a new process and order; one round is too few "
+            "to compare results."
         ),
         examples=[3],
     )
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        0, description="What all random numbers come from.", examples=[20161101]
+        0, description="Seed of all random numbers.", examples=[20161101]
     )
     sampling: Sampling = Sampling()
     budget: Budget | None = None

@@ -1,8 +1,7 @@
 """The terms of a price plan other than its hourly amount.
 
-The rules that turn used time into billed time (a step, a minimum, or neither); the parts,
-commitment, starts and interruptions of a rented plan; the costs of an owned machine, from which an
-hour gets its price.
+Rules from used time to billed time (a step, a minimum, or neither); the parts, commitment, starts
+and interruptions of a rented plan; the costs of an owned machine, which give the price of an hour.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 class Billing(Spec):
     """Rounding: use up to the minimum is billed as the minimum, longer use in whole steps.
 
-    Each start is rounded separately. Nobody bills in less than a millisecond.
+    Each start is rounded separately. The smallest step is a millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = Field(
-        description="The step in which use is billed, in seconds; 0 bills it as used.",
+        description="Billed time is a multiple of this, in seconds; 0 bills the time as used.",
         examples=[60],
     )
     minimum_seconds: NonNegative = Field(
         Decimal(0),
-        description="The least that is billed for each start, in seconds.",
+        description="Shortest billed time of a start, in seconds.",
         examples=[600],
     )
 
@@ -44,7 +43,7 @@ class Billing(Spec):
 BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
 
 # The named rules: `billing = "per-second"` in a price, `--billing` on the command line.
-# - whole-hour: EC2 until 2017-10-01, on demand and reserved, each start by itself (AWS pricing as
+# - whole-hour: EC2 until 2017-10-01, on demand and reserved, each start separately (AWS pricing as
 #   quoted by exchangetuts.com and serverfault.com).
 # - per-second: EC2 since 2017-10-02, Linux on demand, reserved and spot (aws.amazon.com, What's
 #   New, October 2017, "Announcing Amazon EC2 per second billing"); GCE since 2017-09-26,
@@ -65,7 +64,7 @@ def _name_or_table(value: Any) -> str:
     return "table" if isinstance(value, dict | Billing) else "name"
 
 
-# The tags make pydantic judge a table as a table and all else as a name: one fault, not two.
+# The tags make pydantic check a table as a table and all else as a name, for one fault, not two.
 BillingNameOrTable = Annotated[
     Annotated[BillingName, Tag("name")] | Annotated[Billing, Tag("table")],
     Discriminator(_name_or_table),
@@ -73,7 +72,7 @@ BillingNameOrTable = Annotated[
 
 
 def rule_of(billing: BillingName | Billing) -> Billing:
-    """The rule of billing that a spec names or spells out."""
+    """The rule of billing, named or written out in a spec."""
     return billing if isinstance(billing, Billing) else BILLING_RULES[billing]
 
 
@@ -89,23 +88,23 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 
 
 class Owned(Spec):
-    """The cost of an owned machine, so that an hour of use has a price.
+    """The cost of an owned machine, which gives the price of an hour of use.
 
-    ``per_vcpu``, for a machine of unknown make, leaves years, shares, ``pue`` and electricity
-    unchanged.
+    ``per_vcpu``, for a machine of unknown size, does not apply to years, shares, ``pue`` and the
+    price of electricity.
     """
 
     purchase: Positive = Field(
-        description="What the machine costs to buy, in the plan's currency.", examples=[3000]
+        description="Price of buying the machine, in the plan's currency.", examples=[3000]
     )
     residual: NonNegative = Field(
         Decimal(0),
-        description="What it is worth at the end of its life, in the plan's currency.",
+        description="Value at the end of its life, in the plan's currency.",
         examples=[300],
     )
     years: Positive = Field(description="Its life, in years.", examples=[4])
     utilisation: Annotated[Share, Field(gt=0)] = Field(
-        description="The share of its life in which it is used.", examples=[0.3]
+        description="Share of its life in which it is used.", examples=[0.3]
     )
     power_watts: Positive = Field(
         description="Power drawn in use, before pue, in watts.", examples=[350]
@@ -123,21 +122,21 @@ class Owned(Spec):
         examples=[1.5],
     )
     electricity_per_kwh: NonNegative = Field(
-        description="What a kilowatt-hour costs, in the plan's currency.", examples=[0.15]
+        description="Price of a kilowatt-hour, in the plan's currency.", examples=[0.15]
     )
     rack_per_month: NonNegative = Field(
         Decimal(0),
-        description="Rent of its place, used or not, in the plan's currency for a month.",
+        description="Rent of its rack space for a month, used or not, in the plan's currency.",
         examples=[40],
     )
     maintenance_per_year: NonNegative = Field(
         Decimal(0),
-        description="Upkeep, used or not, in the plan's currency for a year.",
+        description="Maintenance for a year, used or not, in the plan's currency.",
         examples=[100],
     )
     per_vcpu: bool = Field(
         False,
-        description="Whether amounts and watts are for one vCPU and multiply by the machine's.",
+        description="Whether amounts and watts are for one vCPU instead of the machine.",
     )
 
     @model_validator(mode="after")
@@ -155,28 +154,26 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    A gigabyte-month has 730 hours, as EC2 and GCE count them, and is kept while in use; the usage
-    says how many gigabytes move; a run costs the same whatever it lasts. For a premium, ``compute``
-    is the plan's ``amount`` and ``commitment`` its commitment. No premium is on a premium.
+    A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed for the time of use; the usage
+    states the gigabytes moved; a run costs the same for any duration. For a premium, ``compute``
+    is the plan's ``amount`` and ``commitment`` its commitment. Premiums have no premiums.
     """
 
-    label: Text = Field(description="What the line of the bill says.", examples=["NVIDIA T4"])
+    label: Text = Field(description="Text of its line in the bill.", examples=["NVIDIA T4"])
     amount: Positive | None = Field(
-        None, description="What one unit costs, in the plan's currency.", examples=[0.35]
+        None, description="Price of a unit, in the plan's currency.", examples=[0.35]
     )
-    count: Positive = Field(Decimal(1), description="How many units there are.", examples=[1])
+    count: Positive = Field(Decimal(1), description="Number of units.", examples=[1])
     per: Literal["hour", "gb-month", "gb", "run"] = Field(
         "hour",
         description=(
-            "What the amount is for: an hour of use, a gigabyte-month of 730 hours,"
+            "Unit of the amount: an hour of use, a gigabyte-month of 730 hours,"
             " a gigabyte moved, or a run."
         ),
     )
     billing: BillingNameOrTable | None = Field(
         None,
-        description=(
-            "How the time of a gigabyte-month is billed, if not as used; a rule or a table."
-        ),
+        description=("Rule from used to billed time of a gigabyte-month: a name or a table."),
         examples=["per-second"],
     )
     percent: NonNegative | None = Field(
@@ -184,7 +181,7 @@ class Component(Spec):
     )
     of: Annotated[tuple[Text, ...], FROM_LIST, DISTINCT] = Field(
         (),
-        description="The labels that a premium is on; all hourly parts where it names none.",
+        description="Labels of the parts with this premium; all hourly parts by default.",
         examples=[["compute"]],
     )
 
@@ -193,9 +190,9 @@ class Component(Spec):
         if (self.amount is None) == (self.percent is None):
             raise ValueError("should have either amount or percent")
         if self.of and self.percent is None:
-            raise ValueError("should have percent with of, which names what the premium is on")
+            raise ValueError("should have percent with of, which names the parts with a premium")
         if self.count != 1 and (self.percent is not None or self.per == "gb"):
-            raise ValueError("should have no count with percent or per gb: neither is of units")
+            raise ValueError("should have no count with percent or per gb, which have no units")
         if self.percent is not None and self.per != "hour":
             raise ValueError("should have no per with percent: premiums are on hourly parts")
         if self.billing is not None and self.per != "gb-month":
@@ -204,18 +201,18 @@ class Component(Spec):
 
 
 class Commitment(Spec):
-    """A machine paid for through a term, used or not.
+    """A machine paid for a whole term, used or not.
 
     An hour of use costs both payments, spread over the used share of the term. With
-    ``on_demand_hourly`` it covers ``machines`` at once, and more of them cost that price; without,
-    every machine has a commitment.
+    ``on_demand_hourly`` it covers ``machines`` at once, and more machines cost that price; without
+    it, every machine has a commitment.
     """
 
     term_months: Positive = Field(
-        description="How long it is paid for, in months of 730 hours.", examples=[12]
+        description="Length of the term, in months of 730 hours.", examples=[12]
     )
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = Field(
-        description="When it is paid."
+        description="Times of payment."
     )
     upfront: NonNegative = Field(
         Decimal(0), description="Paid at once, in the plan's currency.", examples=[5000]
@@ -230,21 +227,21 @@ class Commitment(Spec):
     )
     on_demand_hourly: Positive | None = Field(
         None,
-        description="What an hour of a machine above the commitment costs, in the plan's currency.",
+        description="Price of an hour of a machine beyond the commitment, in the plan's currency.",
         examples=[1.9],
     )
     machines: Positive = Field(
         Decimal(1),
         description=(
-            "How many machines it covers at once, each for both payments; by spend, the committed"
-            " spend over that of one machine."
+            "Number of machines that it covers at once, each for both payments; of a commitment to"
+            " spend, the committed spend over that of one machine."
         ),
         examples=[8],
     )
 
     @property
     def by_the_hour(self) -> Decimal:
-        """What an hour of the term costs: the upfront payment by the hour, and the hourly one."""
+        """Price of an hour of the term: the hourly payment and a share of the upfront one."""
         return self.upfront / (self.term_months * HOURS_PER_BILLED_MONTH) + self.hourly
 
     @model_validator(mode="after")
@@ -262,7 +259,7 @@ class Commitment(Spec):
     def _cheaper_than_on_demand(self) -> Commitment:
         if self.on_demand_hourly is None:
             if self.machines != 1:
-                raise ValueError("should have on_demand_hourly with machines: the price of others")
+                raise ValueError("should have on_demand_hourly, the price of others, with machines")
         elif self.by_the_hour > self.on_demand_hourly:
             raise ValueError(
                 "should have an hour of the term at most at on_demand_hourly, got "
@@ -272,55 +269,55 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """The time of a start, whether it is billed, and how often it fails for a charge.
+    """The time of a start, whether it is billed, and the probability and charge of a failure.
 
-    A start that fails takes the time too, and costs only ``failure_charge``.
+    A failed start takes the time too, but costs only ``failure_charge``.
     """
 
     seconds: NonNegative = Field(
-        Decimal(0), description="How long a start takes, in seconds.", examples=[90]
+        Decimal(0), description="Duration of a start, in seconds.", examples=[90]
     )
     billed: bool = Field(True, description="Whether that time is billed.")
     failure_probability: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="How often a start fails, as a share; it is tried again until one succeeds.",
+        description="Share of starts that fail; a failed start is repeated.",
         examples=[0.02],
     )
     failure_charge: NonNegative = Field(
         Decimal(0),
-        description="What a failed start costs, in the plan's currency.",
+        description="Price of a failed start, in the plan's currency.",
         examples=[0.01],
     )
 
 
 class Interruptions(Spec):
-    """The rate at which the provider takes the machine back, and the job's saves and restarts."""
+    """The rate of interruptions by the provider, and the job's checkpoints and restarts."""
 
     rate_per_hour: NonNegative = Field(
-        description="How often the machine is taken back in an hour, on average.", examples=[0.05]
+        description="Interruptions in an hour, on average.", examples=[0.05]
     )
     notice_seconds: NonNegative = Field(
-        Decimal(0), description="How long before it is announced, in seconds.", examples=[120]
+        Decimal(0), description="Time between notice and interruption, in seconds.", examples=[120]
     )
     checkpoint_seconds: NonNegative = Field(
-        Decimal(0), description="How long saving the work takes, in seconds.", examples=[10]
+        Decimal(0), description="Duration of writing a checkpoint, in seconds.", examples=[10]
     )
     checkpoint_interval_seconds: Positive | None = Field(
         None,
         description=(
-            "Work between saves, in seconds; Young's and Daly's optimum where it is left out."
+            "Work between checkpoints, in seconds; Young's and Daly's optimum by default."
         ),
         examples=[600],
     )
     restart_seconds: NonNegative = Field(
         Decimal(0),
-        description="Billed time beyond a start until work goes on, in seconds.",
+        description="Billed time from a complete start to the next step, in seconds.",
         examples=[60],
     )
 
 
 class Credit(Spec):
-    """Money that the provider gives to new customers, used before they pay."""
+    """Money that the provider gives to new customers, used first."""
 
-    amount: Positive = Field(description="How much it is, in the plan's currency.", examples=[300])
-    label: Text = Field("free credit", description="What the line of the bill says.")
+    amount: Positive = Field(description="The credit, in the plan's currency.", examples=[300])
+    label: Text = Field("free credit", description="Text of its line in the bill.")

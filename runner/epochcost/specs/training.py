@@ -1,7 +1,7 @@
 """Recipes of trainings as specs declare them: loss and targets, optimizer, learning rates.
 
-``onnxstep`` has the formulas of optimizers, which are PyTorch's; ``train.schedule`` has the factor
-of a schedule at each step.
+``onnxstep`` has the formulas of optimizers, which are PyTorch's; ``train.schedule`` computes the
+factor of a schedule at each step.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from epochcost.specs.base import (
 Below1 = Annotated[Share, Field(lt=1)]
 Momentum = Annotated[
     Below1,
-    Field(description="The share of the last step that is kept in the next.", examples=[0.9]),
+    Field(description="Share of the last step in the next step.", examples=[0.9]),
 ]
 WeightDecay = Annotated[
     NonNegative,
-    Field(description="The share of a parameter that is added to its gradient.", examples=[0.0001]),
+    Field(description="Share of a parameter added to its gradient.", examples=[0.0001]),
 ]
 WarmUpSteps = Annotated[
     int,
@@ -43,7 +43,7 @@ class Sgd(Spec):
     name: Literal["sgd"] = Field(description="The optimizer.")
     learning_rate: Positive = Field(description="The size of a step.", examples=[0.1])
     momentum: Momentum = Decimal(0)
-    nesterov: bool = Field(False, description="Whether the gradient is taken ahead of the step.")
+    nesterov: bool = Field(False, description="Whether to use Nesterov's momentum.")
     weight_decay: WeightDecay = Decimal(0)
 
     @model_validator(mode="after")
@@ -70,7 +70,7 @@ class RmsProp(Spec):
     )
     epsilon: Positive = Field(
         Decimal("1e-7"),
-        description="What is added to the root of the mean square.",
+        description="Number added to the root of the mean square.",
         examples=[1e-07],
     )
     momentum: Momentum = Decimal(0)
@@ -86,11 +86,11 @@ class Adagrad(Spec):
     )
     epsilon: Positive = Field(
         Decimal("1e-10"),
-        description="What is added to the root of the sum of squares.",
+        description="Number added to the root of the sum of squares.",
         examples=[1e-10],
     )
     initial_accumulator: NonNegative = Field(
-        Decimal(0), description="What the sum of squares starts at.", examples=[0.1]
+        Decimal(0), description="Initial sum of squares.", examples=[0.1]
     )
     weight_decay: WeightDecay = Decimal(0)
 
@@ -99,25 +99,23 @@ class Adadelta(Spec):
     """Adadelta: step by the ratio of the running root mean squares of steps and gradients."""
 
     name: Literal["adadelta"] = Field(description="The optimizer.")
-    learning_rate: Positive = Field(
-        Decimal(1), description="What the step is multiplied by.", examples=[1]
-    )
+    learning_rate: Positive = Field(Decimal(1), description="Factor of the step.", examples=[1])
     rho: Below1 = Field(
         Decimal("0.95"),
         description="The share of the running mean squares that is kept.",
         examples=[0.95],
     )
     epsilon: Positive = Field(
-        Decimal("1e-7"), description="What is added to the mean squares.", examples=[1e-07]
+        Decimal("1e-7"), description="Number added to the mean squares.", examples=[1e-07]
     )
     weight_decay: WeightDecay = Decimal(0)
 
 
 class Adam(Spec):
-    """Adam; ``adamw`` shrinks parameters apart from the gradient."""
+    """Adam; ``adamw`` decays weights separately from the gradient."""
 
     name: Literal["adam", "adamw"] = Field(
-        description="The optimizer; adamw shrinks parameters apart from the gradient."
+        description="The optimizer; adamw decays weights separately from the gradient."
     )
     learning_rate: Positive = Field(
         Decimal("0.001"), description="The size of a step.", examples=[0.001]
@@ -132,12 +130,12 @@ class Adam(Spec):
     )
     epsilon: Positive = Field(
         Decimal("1e-8"),
-        description="What is added to the root of the mean square.",
+        description="Number added to the root of the mean square.",
         examples=[1e-08],
     )
     weight_decay: NonNegative = Field(
         Decimal(0),
-        description="The share of a parameter that is taken off, or added to its gradient.",
+        description="Share of a parameter subtracted by adamw, or added to its gradient by adam.",
         examples=[0.01],
     )
 
@@ -156,34 +154,34 @@ class Target(Spec):
     """Target of a loss: class indices ``[0, classes)``, or numbers in a range.
 
     A masked language model does not predict the tokens of ``ignored_share``. ``label_smoothing`` is
-    of Szegedy et al. 2015, arXiv 1512.00567, section 7.
+    defined by Szegedy et al. 2015, arXiv 1512.00567, section 7.
     """
 
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = Field(
-        None, description="Class indices lie from 0 to below this number.", examples=[10]
+        None, description="Number of classes; indices are from 0 to below it.", examples=[10]
     )
     ignored_share: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="The share of positions that have no class and do not count.",
+        description="Share of positions without a class, which do not count.",
         examples=[0.85],
     )
     label_smoothing: Annotated[Share, Field(lt=1)] = Field(
         Decimal(0),
-        description="The share of the target that is spread evenly over the classes.",
+        description="Share of the target that is spread evenly over the classes.",
         examples=[0.1],
     )
     low: Bounded | None = Field(
-        None, description="The lowest number that the output is compared with.", examples=[0]
+        None, description="Lower end of the target numbers, included.", examples=[0]
     )
     high: Bounded | None = Field(
         None,
-        description="What the numbers that the output is compared with stay below.",
+        description="Upper end of the target numbers, excluded.",
         examples=[1],
     )
 
     @property
     def softmax_only(self) -> str | None:
-        """The key of a setting that only softmax_cross_entropy has; None without one."""
+        """The key of a setting that is only for softmax_cross_entropy; None without one."""
         return next(
             (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
         )
@@ -201,11 +199,11 @@ class Target(Spec):
 class LossTerm(Spec):
     """A loss of one output; a step minimises the sum of its terms, each times its ``weight``."""
 
-    loss: LossName = Field(description="How the output is compared with its target.")
+    loss: LossName = Field(description="The loss function.")
     output: Text = Field(description="The graph's output that the loss reads.", examples=["logits"])
     target: Target | None = None
     weight: Positive = Field(
-        Decimal(1), description="What the term is multiplied by in the sum.", examples=[0.3]
+        Decimal(1), description="Factor of the term in the sum.", examples=[0.3]
     )
 
     @model_validator(mode="after")
@@ -216,27 +214,31 @@ class LossTerm(Spec):
                 raise ValueError("should have no target: own_output compares with nothing")
             return self
         if target is None:
-            raise ValueError(f"should have a target, which {self.loss} compares the output with")
+            raise ValueError(f"should have a target, which {self.loss} needs")
         if self.loss in _OF_CLASSES and target.classes is None:
-            raise ValueError(f"should have a target with classes: {self.loss} demands indices")
+            raise ValueError(f"should have a target with classes: {self.loss} needs indices")
         if self.loss != "softmax_cross_entropy" and target.softmax_only is not None:
             raise ValueError(
                 f"should have no {target.softmax_only}: only softmax_cross_entropy has it"
             )
         if self.loss == "sigmoid_cross_entropy" and target.classes != 2:
-            raise ValueError("should have classes = 2: sigmoid_cross_entropy demands 0 or 1")
+            raise ValueError("should have classes = 2: sigmoid_cross_entropy needs 0 or 1")
         if self.loss in _OF_NUMBERS and target.classes is not None:
-            raise ValueError(f"should have a target with low and high: {self.loss} demands numbers")
+            raise ValueError(f"should have a target with low and high: {self.loss} needs numbers")
         return self
 
 
 class Augmentation(Spec):
-    """How images are varied before each step; random, and repeatable."""
+    """Random, repeatable changes of images before each step."""
 
     pad: Annotated[int, Field(ge=0, le=256)] = Field(
-        0, description="Pixels by which an image is moved at most, each way.", examples=[4]
+        0,
+        description="Largest random shift of an image in each direction, in pixels.",
+        examples=[4],
     )
-    flip: bool = Field(False, description="Whether half of the images are mirrored left to right.")
+    flip: bool = Field(
+        False, description="Whether to mirror images left to right with probability one half."
+    )
 
 
 class Constant(Spec):
@@ -247,14 +249,14 @@ class Constant(Spec):
 
 
 class Steps(Spec):
-    """The optimizer's rate times a factor, which changes at each of the epochs."""
+    """The optimizer's rate times a factor that changes at each of the epochs."""
 
     name: Literal["step"] = Field(description="The schedule.")
     epochs: Annotated[tuple[Positive, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="The epochs from which each factor applies, in growing order.", examples=[[82]]
+        description="The epochs at which each factor begins, ascending.", examples=[[82]]
     )
     factors: Annotated[tuple[NonNegative, ...], FROM_LIST, Field(min_length=1)] = Field(
-        description="What the optimizer's rate is multiplied by from each of the epochs on.",
+        description="Factor of the optimizer's rate from each of the epochs.",
         examples=[[0.1]],
     )
     warm_up_steps: WarmUpSteps = 0
@@ -269,13 +271,15 @@ class Steps(Spec):
 
 
 class Exponential(Spec):
-    """A multiplication by ``factor`` after every ``epochs``, with linear growth at the start."""
+    """The rate times ``factor`` after every ``epochs`` epochs, after linear growth."""
 
     name: Literal["exponential"] = Field(description="The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
-        description="What the rate is multiplied by each time.", examples=[0.94]
+        description="Factor of the rate.", examples=[0.94]
     )
-    epochs: Positive = Field(Decimal(1), description="Epochs between two times.", examples=[2])
+    epochs: Positive = Field(
+        Decimal(1), description="Epochs between two multiplications.", examples=[2]
+    )
     warm_up_steps: WarmUpSteps = 0
 
 
@@ -286,7 +290,7 @@ class Cosine(Spec):
     warm_up_steps: WarmUpSteps = 0
     final_factor: Share = Field(
         Decimal(0),
-        description="The share of the rate that is left at the last step.",
+        description="Share of the rate at the last step.",
         examples=[0.1],
     )
 
@@ -299,12 +303,12 @@ class Linear(Spec):
         0, description="Steps of linear growth at the start.", examples=[10000]
     )
     final_factor: Share = Field(
-        Decimal(0), description="The share of the rate that is left at the last step.", examples=[0]
+        Decimal(0), description="Share of the rate at the last step.", examples=[0]
     )
 
 
 class InverseSquareRoot(Spec):
-    """Linear growth, then with the inverse root of the step (Vaswani et al. 2017, section 5.3)."""
+    """Linear growth, then the inverse root of the step (Vaswani et al. 2017, section 5.3)."""
 
     name: Literal["inverse-square-root"] = Field(description="The schedule.")
     warm_up_steps: PositiveInt = Field(
@@ -317,7 +321,7 @@ class InverseTime(Spec):
 
     name: Literal["inverse-time"] = Field(description="The schedule.")
     decay: Positive = Field(
-        description="What a step adds to the divisor of the rate.", examples=[1e-06]
+        description="Number that a step adds to the divisor of the rate.", examples=[1e-06]
     )
 
 
@@ -329,15 +333,15 @@ class OnPlateau(Spec):
 
     name: Literal["on-plateau"] = Field(description="The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = Field(
-        Decimal("0.5"), description="What the rate is multiplied by on a plateau.", examples=[0.5]
+        Decimal("0.5"), description="Factor of the rate on a plateau.", examples=[0.5]
     )
     threshold: NonNegative = Field(
         Decimal(0),
-        description="How far the measure must fall in an epoch to be no plateau.",
+        description="Least fall of the measure in an epoch that is no plateau.",
         examples=[0],
     )
     measure: Literal["perplexity", "loss", "accuracy"] = Field(
-        "loss", description="What is measured on held-out data."
+        "loss", description="Measure on held-out data."
     )
     minimum_rate: NonNegative = Field(
         Decimal(0), description="The learning rate below which training ends.", examples=[1e-05]

@@ -1,6 +1,6 @@
-"""Wording of faults: values and key paths as a reader of TOML would write them, nearest choices.
+"""Texts of faults: values and key paths as in TOML, and the nearest choices.
 
-Other modules decide what is wrong; whatever a file holds, these texts are short and printable.
+Other modules find the faults; these texts are short and printable for any content of a file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ KeyPath = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_TEXT = 60
 _MOST_CHOICES = 12
-# Long ids share their ends, such as -on-demand-2026-11, so more of them must be alike.
+# Long ids have common ends, such as -on-demand-2026-11, and so need more similarity.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
 _BETWEEN = re.compile(r"[-._ ]")
-# Words that are near in sense and not in letters.
+# Words with another spelling but the same meaning.
 _MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
-# Python refuses to print whole numbers above 4300 digits; a reader stops far below.
+# Python does not print integers of more than 4300 digits.
 _LARGEST_SHOWN = 10**20
 
 
@@ -51,7 +51,7 @@ def _quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text for any terminal: a file's name may hold line ends, or bytes that are not UTF-8."""
+    """Text for any terminal: file names may contain line ends, or bytes that are not UTF-8."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -66,19 +66,19 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """The suggestion if a choice is near, else the choices; empty if there are none."""
+    """A suggestion if a choice is near, else the choices; empty without choices."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """``; did you mean "x"?`` if a choice is near, else nothing."""
+    """``; did you mean "x"?`` if a choice is near, else an empty text."""
     near = closest(word, choices)
     return "" if near is None else f"; did you mean {describe(near)}?"
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that a misspelt word probably means, else the shortest that contains it."""
+    """The nearest choice to a misspelt word, else the shortest that contains it."""
     by_folded = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
     if _MEANT.get(folded) in by_folded:
@@ -92,7 +92,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
 
 
 def join_choices(choices: Iterable[str]) -> str:
-    """Choices in quotes; a long list is cut."""
+    """Choices in quotes; a long list is shortened."""
     quoted = [describe(choice) for choice in choices]
     more = len(quoted) - _MOST_CHOICES
     return ", ".join(quoted[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")

@@ -56,7 +56,7 @@ def test_a_csv_file(tmp_path: Path) -> None:
         (HEADER + "2026-03-01T00:00Z,a,-0.1\n", ":2: expected a price per hour above 0, got"),
         (HEADER + "2026-03-01T00:00Z,a,NaN\n", ':2: expected a price per hour above 0, got "NaN"'),
         (HEADER + ROW + "2026-02-28T00:00Z,b,1\n", ":3: expected rows in the order of time, got"),
-        (HEADER + ROW + ROW, ':3: expected one row of a zone at a time, got two of "a"'),
+        (HEADER + ROW + ROW, ':3: expected one row for a zone and time, got two of "a"'),
         (
             "time,zone,price,currency\n2026-03-01T00:00Z,a,1,USD\n2026-03-01T01:00Z,a,1,EUR\n",
             ":3: expected one currency, got EUR after USD",

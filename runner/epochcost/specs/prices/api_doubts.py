@@ -41,7 +41,7 @@ def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
-    """Why the new price of an API cannot be right beside its last."""
+    """Why the new price of an API cannot be right, given its last price."""
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"

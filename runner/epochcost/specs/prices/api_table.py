@@ -1,7 +1,7 @@
-"""Rows of tables of prices of tokens: a CSV file beside its spec, with a row for each API.
+"""Rows of tables of prices of tokens: a CSV file in the spec's folder, a row for each API.
 
-The columns are the keys of ``ApiPrice`` but its id, which follows from provider and name; those
-of the table ``long`` are written ``long.input_per_million``. An empty cell is a key left out.
+The columns are the keys of ``ApiPrice`` except the id, which follows from provider and name. Keys
+of the table ``long`` are written ``long.input_per_million``. An empty cell is a missing key.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ApiRow(NamedTuple):
 
 
 def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiRow | Fault]:
-    """The prices of a table, row by row; a fault for each key of a row that is unsound.
+    """The prices of a table, row by row; a fault for each unsound key of a row.
 
-    ``models`` are the ids that a row may name; None if they are not known.
+    ``models`` are the ids that a row may name; None if they are unknown.
     """
     try:
         rows = list(csv_rows(path))
@@ -80,12 +80,12 @@ def _judged(
 
 
 def api_id(provider: str, name: str) -> str:
-    """The id of an API: its provider and what that calls the model."""
+    """The id of an API: its provider and the provider's name of the model."""
     return _NOT_IN_ID.sub("-", f"{provider} {name}".lower()).strip("-._")[:_LONGEST_ID]
 
 
 def _value(key: str, cell: str) -> object:
-    """The value that a key of a spec has; the text itself where it is none."""
+    """The value of a cell in the type of its key; the text if it has another type."""
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)

@@ -95,7 +95,7 @@ class _Rent:
 
     @cached_property
     def plan(self) -> tuple[str, str, Decimal]:
-        """Plan, currency and term: prices of the same are alike."""
+        """Plan, currency and term; prices with the same of these are similar."""
         commitment = self.price.commitment
         months = commitment.term_months if commitment else Decimal(0)
         return self.price.plan, self.price.currency, months
@@ -203,7 +203,7 @@ class _Market:
             yield from _apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """Per memory bandwidth, a provider's accelerators cost alike whatever their age."""
+        """Per memory bandwidth, a provider's accelerators cost alike at any age."""
         rates = {
             other.price.id: other.of_part / other.gb_per_second
             for other in self._of_provider[rent.price.provider]
@@ -255,7 +255,7 @@ def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
 def _apart(
     rent: _Rent, other: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """A reason if a price is further above or below another than the most of either."""
+    """A reason if a price is further above or below another than ``most`` allows."""
     rise, fall = most
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"

@@ -1,9 +1,9 @@
 """Import of price tables: compares rows with the catalogue and drafts specs of new prices.
 
 A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
-results have the paths and texts of the files; the command line writes them. A stored price is never
-changed: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
-current price everywhere.
+results have the paths and texts of the files; the command line writes them. A stored price never
+changes: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
+current price.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ PROVIDERS: Mapping[str, str] = MappingProxyType(
 )
 _CURRENCY = "USD"
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
-# Tables written by programs hold binary fractions (0.38000000000000006); no price list prints more
-# digits than these.
+# Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
+# these digits.
 _PRINTED = Context(prec=12)
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
-# A day follows it, and an id has 80 letters.
+# Leaves room for a day in an id of 80 letters.
 _LONGEST_STEM = 69
 
 
@@ -58,8 +58,8 @@ _LONGEST_STEM = 69
 class ImportRequest:
     """Options of an import: filters of rows, and defaults for columns that tables lack.
 
-    ``provider`` and ``region`` take only such rows, and prices of machines that are new in the
-    region. No price may be younger than ``today``.
+    With ``provider`` or ``region`` only their rows are imported, also for machines that are new in
+    the region. No price may be later than ``today``.
     """
 
     today: dt.date
@@ -77,7 +77,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """Identity of a price at a date, once in the tables. ``region`` is "" for any."""
+    """Identity of a price on a date, unique in the tables; ``region`` "" means all regions."""
 
     hardware: str
     plan: ListedPlan
@@ -145,7 +145,7 @@ class _Machines:
         return same and self._request.wants(row)
 
     def match(self, row: ListedPrice) -> tuple[Price, str] | str:
-        """The price to copy for a row and its region, or the reason why there is none."""
+        """The price to copy for a row and its region, or the reason for none."""
         name = _plain_name(row.sku)
         ids = self._named.get((self._provider_of(row), name), set()) if name else set()
         if len(ids) != 1:
@@ -169,7 +169,7 @@ class _Machines:
         return self._provider
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The newest price of the same plan and place, else the nearest to it."""
+        """The newest price of the same plan and place, else the nearest."""
         rented = [
             price
             for plan in ("on-demand", "spot")
@@ -195,14 +195,14 @@ class _Machines:
             ),
         )
         if model.amount is None or model.components:
-            return "priced in parts: change its components by hand"
+            return "a price with components: change them by hand"
         return model, place or ""
 
 
 def sort_rows(
     rows: Iterable[ListedPrice | Fault], catalogue: Catalogue, request: ImportRequest
 ) -> ImportResult:
-    """Sort the rows of price tables by what the catalogue can do with them.
+    """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
     Raises UsageError if neither the rows nor the request name the provider or date, and InputError
     if no row is of a machine of the catalogue.
@@ -239,7 +239,7 @@ def sort_rows(
 def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest) -> MatchedPrice:
     """The price of a row; raises ValueError for its amount or a future day.
 
-    Raises UsageError if neither row nor request has a day.
+    Raises UsageError if neither row nor request has a date.
     """
     amount, as_of = amount_of(row.amount), row.as_of or request.as_of
     if as_of is None:
@@ -248,7 +248,7 @@ def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest
             "day of its prices"
         )
     if as_of > request.today:
-        raise ValueError(f"expected a day that has been, got {as_of}")
+        raise ValueError(f"expected a day in the past, got {as_of}")
     return MatchedPrice(Key(model.hardware, row.plan, region, as_of), amount, row, model)
 
 
@@ -263,7 +263,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def amount_of(text: str) -> Decimal:
-    """An amount per hour; raises ValueError for anything but a plain decimal above zero."""
+    """An amount per hour; raises ValueError unless it is a plain decimal above zero."""
     amount = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
     if not 0 < amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
@@ -274,7 +274,7 @@ def amount_of(text: str) -> Decimal:
 def _compared(
     rows: Iterable[MatchedPrice], machines: _Machines
 ) -> tuple[tuple[MatchedPrice, ...], list[Fault]]:
-    """Rows with the price in force on their day, from the catalogue and from earlier rows."""
+    """Rows with the current price of their day, from the catalogue and from earlier rows."""
     matches: list[MatchedPrice] = []
     faults: list[Fault] = []
     for (hardware, plan, region), series in groupby(rows, lambda row: row.key[:3]):
@@ -333,8 +333,8 @@ def _new_spec(
     source = price.row.source or request.source
     if source is None:
         raise UsageError(
-            f"{display_path(price.row.path)}: --source is required, as the table does not have its "
-            "own: a repository with its commit and path, or an address"
+            f"{display_path(price.row.path)}: --source is required, as the table names no source: "
+            "a repository with its commit and path, or an address"
         )
     model_path = catalogue.files[f"prices/{price.model.id}"]
     path = model_path.with_name(f"{identifier}.toml")
@@ -356,7 +356,7 @@ def _new_spec(
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
 def _plain_name(name: str) -> str:
-    """A machine type in a common form: ``Standard_NC6s_v3`` and ``NC6s v3`` are the same."""
+    """A machine type in a common form, equal for ``Standard_NC6s_v3`` and ``NC6s v3``."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
 
 
@@ -379,5 +379,5 @@ def _nothing(unmatched: Mapping[str, Counter[str]]) -> str:
     reasons = "; ".join(f"{names.total():,}: {reason}" for reason, names in unmatched.items())
     return (
         f"expected prices of machines in specs/hardware; found none{reasons and f' ({reasons})'}: "
-        "are --provider and --region right?"
+        "check --provider and --region"
     )

@@ -1,6 +1,6 @@
-"""Renewal of a table of prices of tokens from models.dev: a folder of TOML files, one for a model.
+"""Renew a table of prices of tokens from models.dev: a folder with a TOML file for each model.
 
-A row leads to its file by its source, ``anomalyco/models.dev@COMMIT, providers/….toml``.
+The source of a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPOSITORY = "anomalyco/models.dev"
 
 @dataclass(frozen=True)
 class Renewal:
-    """The text of a table, and the ids of the rows that changed, or whose file is gone."""
+    """The text of a table, and the ids of rows that changed or lost their file."""
 
     text: str
     changed: tuple[str, ...]
@@ -34,9 +34,9 @@ class Renewal:
 
 
 def renewed(table: Path, folder: Path, commit: str, day: dt.date) -> Renewal:
-    """A table with the prices of a checkout; rows whose prices are the same stay as they are.
+    """A table with the prices of a checkout; rows with unchanged prices stay as they are.
 
-    Raises InputError if the folder has no providers, or a file of it cannot be read.
+    Raises InputError if the folder has no providers, or one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -60,14 +60,14 @@ def renewed(table: Path, folder: Path, commit: str, day: dt.date) -> Renewal:
     return Renewal(text.getvalue(), tuple(changed), tuple(gone))
 
 
-# Some files hold binary fractions (0.049999999999999996); no price has more digits than these.
+# Some files have binary fractions (0.049999999999999996); prices have at most these digits.
 _PRINTED = Context(prec=12)
 _PRICED = ("per_million", "above_tokens")
 _KEYS = {"input": "input", "cache_read": "cached_input", "output": "output"}
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
-    """The columns of a model's prices; None if there is no file, or no price in it."""
+    """The columns of a model's prices; None without a file or a price in it."""
     try:
         text = path.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")

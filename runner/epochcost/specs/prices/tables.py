@@ -1,8 +1,8 @@
-"""Price tables: CSV files of somebody's prices, read row by row.
+"""Price tables: CSV files of prices, read row by row.
 
 A table has the columns InstanceType and Price, and may have those of SkyPilot's catalogue.
-``importing`` decides what a row means for the catalogue of specs: here an amount stays text. Files
-may be of any length: one row is in memory at a time.
+``importing`` interprets the rows; here an amount stays text. Files may have any length: one row is
+in memory at a time.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from epochcost.specs.wording import describe, join_choices, printable
 
 ListedPlan = Literal["on-demand", "spot"]
 _DEMANDED = ("InstanceType", "Price")
-# Regions by which tables mean every region.
+# Texts of the region that mean all regions.
 _ANYWHERE = ("", "all", "global")
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPrice:
-    """The price of one plan of one machine type in one row; None: the table does not say.
+    """A row's price of one plan of a machine type; None: not in the table.
 
-    ``accelerators`` is their number as the table writes it, "0" for a row that names none.
+    ``accelerators`` is their number as in the table, "0" for a row without accelerators.
     """
 
     path: Path
@@ -66,7 +66,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """The price on demand of a row, and its spot price if it has one."""
+    """The price on demand of a row, and its spot price if the row has one."""
     try:
         as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
     except ValueError:
@@ -118,5 +118,5 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def shown_sku(sku: str) -> str:
-    """A printable machine type, whatever the file holds."""
+    """A printable machine type for any text."""
     return printable(sku) or "(no machine type)"

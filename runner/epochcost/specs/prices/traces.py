@@ -1,8 +1,8 @@
 """Traces of spot machines: the price and the availability of each zone over time.
 
-A trace is a CSV file with the columns ``zone`` (or ``region``), ``time`` (ISO 8601 with its zone),
-``price`` (per hour of one machine) and, optional, ``currency`` and ``available``. A row
-holds until the zone's next row. `cost.replay` prices jobs over a trace.
+A trace is a CSV file with the columns ``zone`` (or ``region``), ``time`` (ISO 8601 with time zone),
+``price`` (per hour of one machine) and, optional, ``currency`` and ``available``. A row is valid
+until the zone's next row. `cost.replay` prices jobs over a trace.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from epochcost.specs.wording import describe, join_choices
 Floats = NDArray[np.float64]
 _LONGEST_GAP_HOURS = 7 * 24
 _AVAILABLE: Mapping[str, bool] = MappingProxyType({"": True, "1": True, "0": False})
-# The largest amount that a spec takes.
+# The largest amount that a spec may have.
 _LARGEST = 1e15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """Rows of a zone: POSIX times that increase, prices per hour (NaN: no machine)."""
+    """Rows of a zone: increasing POSIX times, and prices per hour (NaN: no machine available)."""
 
     times: Floats
     prices: Floats
@@ -40,7 +40,7 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Rows of some zones in one currency, from ``start`` to ``end`` in POSIX time."""
+    """Rows of zones in one currency, from ``start`` to ``end`` in POSIX time."""
 
     zones: Mapping[str, ZoneTrace]
     currency: str
@@ -67,7 +67,7 @@ class Trace:
 
     @property
     def window(self) -> str:
-        """Begin and end, in UTC."""
+        """Start and end, in UTC."""
         ends = (dt.datetime.fromtimestamp(end, dt.UTC) for end in (self.start, self.end))
         return " to ".join(f"{end:%Y-%m-%dT%H:%M}Z" for end in ends)
 
@@ -125,7 +125,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """A row of a trace; like all below, raises ValueError with the demand."""
+    """Parse a row; like all functions below, raises ValueError with the demand."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
@@ -158,9 +158,9 @@ def _price(text: str) -> float:
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
-    """Raise ValueError unless a row fits the row before it, and those of its zone."""
+    """Raise ValueError unless a row fits the row before it and the rows of its zone."""
     if of_zone and row.time == of_zone[-1].time:
-        raise ValueError(f"expected one row of a zone at a time, got two of {describe(row.zone)}")
+        raise ValueError(f"expected one row for a zone and time, got two of {describe(row.zone)}")
     for latest in before:
         if row.time < latest.time:
             got = f"got {row.time} after {latest.time}"
