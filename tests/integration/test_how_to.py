@@ -1,0 +1,60 @@
+"""How-to pages on prices, requests and data, followed step by step in a project of real specs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tool_exports import VLLM, write_export
+from walkthrough import Command, do, steps
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs/how-to"
+_HEADING = re.compile(r"^## (.+)$", re.M)
+_GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+PAGES = (
+    "add-a-decoder.md",
+    "price-a-language-model.md",
+    "price-fine-tuning.md",
+    "read-a-pull-request-comment.md",
+    "use-in-another-repository.md",
+)
+
+
+@pytest.fixture(name="clone", scope="module")
+def clone_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The specs and models, results of one model, and the files that the pages start from.
+
+    A study is left out whose budgets need results that are not copied.
+    """
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("specs", "models"):
+        ignored = shutil.ignore_patterns("two-vcpus.toml")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    results = folder / "docs/data/results/epyc-vm-2"
+    results.mkdir(parents=True)
+    for path in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*-b128-*.json"):
+        shutil.copy(path, results)
+    shutil.copy(ROOT / "models/smollm2_135m.onnx", folder / "models/mine.onnx")
+    write_export(folder, VLLM, "serve.json")
+    (folder / ".gitignore").write_text("serve.json\n.cache/\n", "utf-8")
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
+        subprocess.run([*_GIT, *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_each_step_does_what_the_page_shows(page: str, clone: Path) -> None:
+    """Every file is written, every command runs, and prints the lines below it."""
+    path = HOW_TO / page
+    page_steps = [
+        step for h in _HEADING.findall(path.read_text("utf-8")) for step in steps(path, h)
+    ]
+    assert any(isinstance(step, Command) for step in page_steps)
+    for step in page_steps:
+        do(step, clone)
