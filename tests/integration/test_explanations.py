@@ -15,7 +15,6 @@ from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
 EXPLANATION = ROOT / "docs/explanation"
-_HEADING = re.compile(r"^## (.+)$", re.M)
 _LABEL = re.compile(r"<text[^>]*>([^<]+)</text>")
 
 
@@ -28,9 +27,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _commands(page: Path) -> list[Command]:
-    headings = _HEADING.findall(page.read_text("utf-8"))
-    found = [step for heading in headings for step in steps(page, heading)]
-    return [step for step in found if isinstance(step, Command)]
+    return [step for step in steps(page) if isinstance(step, Command)]
 
 
 def test_bills_are_printed_as_the_page_shows(project: Path) -> None:

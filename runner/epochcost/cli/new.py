@@ -171,7 +171,7 @@ def model(
     if any(data_input.name.startswith("past_key_values.") for data_input in inputs):
         raise InputError(
             f"{graph}: expected a graph without a cache, got a decoder's: declare its form in a "
-            "table [decoder], as docs/how-to/price-a-language-model.md says"
+            "table [decoder], as docs/how-to/add-a-decoder.md says"
         )
     options = {
         "id": identifier or graph.stem.lower().replace("_", "-"),

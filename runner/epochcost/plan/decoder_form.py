@@ -19,7 +19,7 @@ from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from onnxstep.graphs.initial import listed_parameters, listed_state
 from onnxstep.graphs.nodes import node_attributes
 
-_REMEDY = 'see docs/how-to/price-a-language-model.md, "A decoder of your own", on how to export it'
+_REMEDY = "see docs/how-to/add-a-decoder.md on how to export it"
 
 # The index of the table of cosines among the inputs of GroupQueryAttention.
 _COSINES = 7
