@@ -46,6 +46,9 @@ NAME = "epochcost"
 # `--strict` counts warnings of loggers under "mkdocs" only.
 log = get_plugin_logger(__name__)
 _LAST = -100
+# The search ranks these below pages that answer a question: why we decided, results of benchmarks.
+_RECORDS = ("decisions/", "changelog", "explanation/performance", "sources/")
+_BOOST_OF_RECORDS = 0.1
 
 
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
@@ -176,7 +179,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Give links in HTML their addresses; MkDocs has checked those in Markdown only."""
+        """Resolve links in HTML, which MkDocs does not check; the search ranks records lower."""
+        if page.file.src_uri.startswith(_RECORDS):
+            page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
