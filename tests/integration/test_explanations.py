@@ -11,6 +11,9 @@ from statistics import NormalDist
 import pytest
 
 from epochcost.predict.joint import NINE_OF_TEN
+from epochcost.specs.prices import api_doubts, doubts
+from epochcost.specs.terms import SUSTAINED_USE
+from epochcost.units import plain
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +51,33 @@ def test_the_picture_of_a_bill_has_the_amounts_of_the_command(project: Path) -> 
     assert len(figures) == 7
     for figure in figures:
         assert figure in printed
+
+
+def test_factors_of_doubt_and_discount_are_those_of_the_program() -> None:
+    """The table of doubted prices and the quarters of sustained use."""
+    page = (EXPLANATION / "bills.md").read_text("utf-8")
+    spot, committed = doubts.PLAN_SHARES["spot"], doubts.PLAN_SHARES["committed-use"]
+    shares = {key: f"{plain(low)} to {plain(high)}" for key, _, low, high in api_doubts.SHARES}
+    rows = (
+        ("the last price of the plan",
+         f"{doubts.MOST_RISE} up, {doubts.MOST_FALL} down; spot {doubts.MOST_SPOT_CHANGE}",
+         plain(api_doubts.MOST_CHANGE)),
+        ("the same accelerator or model elsewhere",
+         f"{doubts.MOST_ELSEWHERE}; {doubts.MOST_WITHIN} at the same provider",
+         f"{api_doubts.MOST_FROM_MEDIAN} from the median"),
+        ("the provider's other accelerators or models",
+         f"{doubts.MOST_OUTSIDE} outside their range",
+         f"{api_doubts.MOST_OUTSIDE} outside their range"),
+        ("the machine's on-demand price",
+         f"spot {spot[0]} to {spot[1]}; committed {committed[0]} to {committed[1]}", "-"),
+        ("the input price", "-",
+         f"output {shares['output_per_million']}; cached {shares['cached_input_per_million']}; "
+         f"cache write {shares['cache_write_per_million']}"),
+    )  # fmt: skip
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in page
+    *first, last = (plain(share * 100) for share in SUSTAINED_USE["gce-n1"])
+    assert f"{', '.join(first)} and {last} % of the rate in the four quarters" in page
 
 
 def test_the_picture_of_an_interval_follows_from_its_numbers() -> None:
