@@ -1,4 +1,4 @@
-"""What a question about one workload reads and counts, and which of its offers is chosen."""
+"""Answers on one workload: the files they read and count, and the chosen offer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def inputs_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
 
 @pytest.fixture(scope="module", name="times")
 def times_fixture(inputs: Inputs) -> Times:
-    """Those of a small network, which stay in the cache; no count is remembered from before."""
+    """Times of a small network, kept in the cache, without counts from before."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arithmetic, "_memory", {})
         return times_of(inputs, ["mnist-mlp"])
@@ -48,7 +48,7 @@ def times_fixture(inputs: Inputs) -> Times:
 
 @pytest.fixture(scope="module", autouse=True)
 def without_counts_fixture() -> Iterator[None]:
-    """No count comes with the graphs, as in a project of one's own."""
+    """Graphs without stored counts, as in a user's project."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arithmetic, "_counts_beside", lambda _: {})
         yield
@@ -56,7 +56,7 @@ def without_counts_fixture() -> Iterator[None]:
 
 @pytest.fixture(name="counted")
 def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files of the graphs that are counted from now on; no count is remembered."""
+    """Files of the graphs that are counted from now on."""
     found: list[str] = []
     compute = arithmetic.computed_in_copies
 
@@ -72,7 +72,7 @@ def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_question_counts_no_graph_that_it_does_not_need(
     inputs: Inputs, counted: list[str]
 ) -> None:
-    """Those of models that were timed on CPUs, from which CPUs are predicted, and the model's."""
+    """Only the model's graph and those that predict CPUs are counted."""
     times_of(replace(inputs, cache=None), ["gpt2-xl"])
     models = inputs.catalogue.models
     needed = {models[name].graph for name in (*models_with_rates(inputs), "gpt2-xl")}
@@ -82,7 +82,7 @@ def test_a_question_counts_no_graph_that_it_does_not_need(
 
 
 def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted: list[str]) -> None:
-    """Everything is found in the cache, and the answer is the same to the last draw."""
+    """Everything is in the cache, and the answer is the same in every draw."""
     again = times_of(inputs, ["mnist-mlp"])
     assert counted == []
     assert again == times
@@ -97,7 +97,7 @@ def _cheapest(inputs: Inputs, **terms: Any) -> CheapestAnswer:
 
 
 def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
-    """Trainings of so small a network were published, and inference was not."""
+    """Small networks have published trainings, but no published inference."""
     with pytest.raises(InputError, match="expected a time of a million inferences in published"):
         _cheapest(inputs, mode="inference", software="published")
     own = _cheapest(inputs, mode="inference", software="onnxruntime")
@@ -108,7 +108,7 @@ def test_a_stack_that_has_no_time_has_no_offers(inputs: Inputs) -> None:
 
 
 def test_the_choice_keeps_to_the_limits(inputs: Inputs) -> None:
-    """The cheapest; in time; the fastest for a budget; else what misses the limits by least."""
+    """The cheapest; in time; the fastest within a budget; else the nearest to the limits."""
     found = _cheapest(inputs, mode="training").offers.candidates
     cheapest, fastest = found[0], min(found, key=lambda candidate: candidate.seconds)
 

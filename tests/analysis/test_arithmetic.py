@@ -1,4 +1,4 @@
-"""The arithmetic that a model's page shows."""
+"""The operation counts on a model's page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arithmetic_of(
 
 
 def test_one_example_is_counted(tmp_path: Path) -> None:
-    """Sixteen inputs and three outputs; a batch that the file fixes is shared out."""
+    """Sixteen inputs and three outputs; a fixed batch is divided by its size."""
     model = linear_model()
     products = Profile(96, 96, 16 + 3, 0, 0, parameters=51, products=1)
     counted = Arithmetic(51, 2 * 16 * 3, profile=products)
@@ -39,12 +39,12 @@ def test_one_example_is_counted(tmp_path: Path) -> None:
     for value in (model.graph.input[0], model.graph.output[0]):
         value.type.tensor_type.shape.dim[0].dim_value = 5
     onnx.save(model, path)
-    os.utime(path, ns=(0, 0))  # another file, whatever the clock's resolution
+    os.utime(path, ns=(0, 0))  # another file at any resolution of the clock
     assert arithmetic_of(path, {}) == counted
 
 
 def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By all that it follows from: other bytes are counted anew, and so is a damaged file."""
+    """Other bytes and a damaged cache file are counted again."""
     path, kept = tmp_path / "tiny.onnx", tmp_path / "kept"
     onnx.save(linear_model(), path)
     arithmetic._memory.clear()
@@ -62,7 +62,7 @@ def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
-    """No file, no graph, no such dimension: the page leaves the row out."""
+    """A missing file, an invalid graph and an unknown dimension give no row."""
     path = tmp_path / "tiny.onnx"
     assert arithmetic_of(path, {}) is None
     path.write_bytes(b"no graph")
@@ -84,7 +84,7 @@ def test_the_backward_pass_is_twice_the_forward_pass(report: Report) -> None:
 
 
 def test_inference_at_the_same_batch_size_is_the_forward_pass(report: Report) -> None:
-    """5.05 ms of 11 ms, at batch 32; batch 128 was not served."""
+    """5.05 ms of 11 ms at batch 32; batch 128 has no inference."""
     (share,) = forward_shares([one for one in report.observations if one.workload.id == "net"])
     assert share.training.batch_size == share.inference.batch_size == 32
     assert share.share.mean == pytest.approx(0.00507 / 0.011, rel=0.01)

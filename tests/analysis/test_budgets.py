@@ -1,4 +1,4 @@
-"""Budgets: kept, exceeded and unknown, each with its figures and its place."""
+"""Budgets: met, exceeded and unknown, each with its figures and its place."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def declare(project: Path, limit: str) -> None:
-    """A study with one limit."""
+    """Write a study with one limit."""
     write_spec(project, "studies/held", _STUDY.replace("{limit}", "{ " + limit + " }"))
 
 
 def verdict(project: Path, limit: str) -> Verdict:
-    """What becomes of it."""
+    """The budget's verdict."""
     declare(project, limit)
     inputs = read_inputs(load_catalogue(project), [project / "docs/data/results"], project / "docs")
     (found,) = verdicts(inputs)
@@ -71,7 +71,7 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
     ],
 )
 def test_a_limit(project: Path, limit: str, state: str, words: str) -> None:
-    """The mean decides, conditions are kept, and what is unknown keeps no budget."""
+    """The mean decides, conditions apply, and an unknown cost meets no budget."""
     found = verdict(project, limit)
     assert found.state == state
     assert words in found.place.message
@@ -79,7 +79,7 @@ def test_a_limit(project: Path, limit: str, state: str, words: str) -> None:
 
 
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
-    """The accuracy of the model's source counts for its whole training."""
+    """The source's accuracy applies to the model's whole training."""
     path = project / "specs/models/net.toml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("[[inputs]]", "accuracy_percent = 92.5\n[[inputs]]"), "utf-8")
@@ -92,7 +92,7 @@ def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     [(TRAINING + "1", 0), (TRAINING + "0.001", 1), (TRAINING + '1, hardware = "other"', 1)],
 )
 def test_the_exit_code(project: Path, limit: str, code: int) -> None:
-    """Only budgets that are known to be kept pass."""
+    """Only budgets that are known to be met pass."""
     declare(project, limit)
     done = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
     assert done.exit_code == code
@@ -114,7 +114,7 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     ],
 )
 def test_a_faulty_budget(project: Path, limit: str, words: str) -> None:
-    """What is declared wrongly is a fault of the spec."""
+    """A wrong declaration is a fault of the spec."""
     declare(project, limit)
     done = CliRunner().invoke(app, ["check"])
     assert done.exit_code == 1

@@ -1,4 +1,4 @@
-"""Variants stay out of every headline figure, and are compared with the plain trial beside it."""
+"""Variants are excluded from headline figures, and compared with the plain trial."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ DISABLED = make_result(samples=(0.030, 0.033, 0.036, 0.033), graph_optimization=
 
 
 def inputs_with(folder: Path, *results: Result) -> Inputs:
-    """What a build reads of a project with these results."""
+    """The inputs of a build with these results."""
     return inputs_of(write_project(folder, results))
 
 
 def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
-    """A faster or slower variant changes no row, whichever was measured last."""
+    """Variants change no row, even if they are newer."""
     inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, BASIC, DISABLED)
     measured = [one for one in observe(inputs) if one.kind == "measured"]
     assert [one.variant for one in measured] == [""]
@@ -48,7 +48,7 @@ def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
 
 
 def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
-    """Half as fast, at twice the cost, with an interval that holds the ratio."""
+    """Half as fast, at twice the cost, with an interval that contains the ratio."""
     inputs = inputs_with(tmp_path, PLAIN, BASIC)
     (found,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
     plain, basic = found.rows
@@ -76,7 +76,7 @@ def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) ->
 
 
 def test_a_job_without_a_price_is_compared_by_vcpu_seconds(tmp_path: Path) -> None:
-    """No cost is known, and still the larger instance costs more at any price per vCPU."""
+    """Without a price, vCPU-seconds show that the larger instance costs more."""
     inputs = inputs_with(
         tmp_path,
         make_result(hardware="bare", vcpus=1, samples=(0.015, 0.016, 0.017, 0.016)),
@@ -94,7 +94,7 @@ def real_fixture() -> Catalogue:
 
 
 def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Catalogue) -> None:
-    """Sixteen of 64 vCPUs of a family that the catalogue knows cost what its instance costs."""
+    """Sixteen of 64 vCPUs of a known family cost the price of that instance."""
     inputs = inputs_with(tmp_path, make_result(vcpus=16))
     (seen,) = observe_variants(inputs)
     large = replace(seen.machine, hardware="n1-highcpu-64", vcpus=64)
@@ -114,14 +114,14 @@ def test_the_smaller_instance_is_priced_by_its_own_plan(tmp_path: Path, real: Ca
 
 
 def test_families_are_named_by_their_vcpus(real: Catalogue) -> None:
-    """What ends in its number of vCPUs has a family; a GPU's price does not halve."""
+    """Names that end in a number of vCPUs have a family; GPU prices are not divided."""
     stems = {name: family_stem(real.hardware[name]) for name in ("n1-highcpu-8", "c5.18xlarge")}
     assert stems == {"n1-highcpu-8": "n1-highcpu", "c5.18xlarge": None}
     assert family_stem(real.hardware["g2-standard-96"]) is None
 
 
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
-    """The vCPU table says what two cost; the plain page has no word of variants."""
+    """Only the vCPU table mentions variants and their costs."""
     both = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
     alone = _site(tmp_path / "alone", PLAIN)
     page = both.pages["models/net.md"]

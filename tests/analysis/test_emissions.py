@@ -18,7 +18,7 @@ GRIDS = {
 
 
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
-    """20 W of two owned vCPUs over the training; the GPU's power nobody stated is unknown."""
+    """20 W of two owned vCPUs over the training; the GPU's power is unknown."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
     known, unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
     assert known.least is not None
@@ -32,7 +32,7 @@ def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
 
 
 def test_without_grids_nothing_is_zero(report: Report) -> None:
-    """The state is said, not counted."""
+    """Unknown emissions are a state, not zero."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
     for one in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
         assert one.least is None

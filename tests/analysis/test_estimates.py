@@ -1,4 +1,4 @@
-"""Models priced from FLOPs: on which machines, as what range, and told apart on every page."""
+"""Models priced from FLOPs: machines, ranges, and marks on every page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPECS = {
 
 @pytest.fixture(scope="module", name="report")
 def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """A project with a declared model, and machines of which two train such models."""
+    """A project with a declared model, and two machines that train such models."""
     folder = write_project(tmp_path_factory.mktemp("large"))
     for name, text in SPECS.items():
         path = Path(folder / f"specs/{name}.toml")
@@ -45,7 +45,7 @@ def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module", name="site")
 def site_fixture(report: Report) -> Site:
-    """Its site."""
+    """The project's site."""
     return build(report.inputs, REPOSITORY / "site_templates")
 
 
@@ -59,17 +59,17 @@ def test_a_declared_model_is_priced_as_a_range(report: Report) -> None:
 
 
 def test_machines_that_train_large_models_only(report: Report) -> None:
-    """Cheapest first; neither little memory nor an unknown peak is guessed around."""
+    """Cheapest first; machines with little memory or an unknown peak are omitted."""
     assert [row.hardware.id for row in report.estimated["big"]] == ["node", "other"]
 
 
 def test_estimates_are_no_observations(report: Report) -> None:
-    """Rows of timed workloads, and what is chosen from them, know nothing of estimates."""
+    """Rows of timed workloads, and answers from them, exclude estimates."""
     assert all(row.observed.workload.id != "big" for row in report.rows)
 
 
 def test_lists_tell_estimates_apart(site: Site) -> None:
-    """On the first page, where it can be picked, and in the list of models, by its mark."""
+    """The first page and the list of models mark estimates."""
     shown = site.files["data/home.js"]
     assert isinstance(shown, str)
     known = json.loads(shown.removeprefix("window.epochcostHome=").removesuffix(";\n"))

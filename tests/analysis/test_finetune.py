@@ -39,7 +39,7 @@ def test_every_offer_fits_and_is_billed_for_its_time(market: TuningMarket) -> No
 
 
 def test_cheapest_leads_and_odds_add_up(market: TuningMarket) -> None:
-    """The choice is the lowest cost without a reservation, and chances of machines sum to one."""
+    """The choice is the lowest cost without a reservation, and odds of machines sum to one."""
     answer = market.answer(LORA)
     free = [offer for offer in answer.offers if not offer.key.price.reservation]
     assert answer.choice is free[0]
@@ -60,7 +60,7 @@ def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
 
 
 def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
-    """VectorLM's rows of Llama 3 8B stand beside one A100 of 80 GB, within its range."""
+    """VectorLM's rows of Llama 3 8B are listed with one A100 of 80 GB, within its range."""
     answer = market.answer(replace(LORA, length=2048))
     way = next(o.key.way for o in answer.offers if o.key.way.hardware.id == "a2-ultragpu-1g")
     rates = [row.tokens_per_second or 0 for row in answer.published_on(way)]
@@ -69,7 +69,7 @@ def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
 
 
 def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:
-    """16 bytes for each of 70.6 billion parameters fit eight B200; two machines let H200 in."""
+    """16 bytes for each of 70.6 billion parameters fit eight B200, or two machines of H200."""
     full = TrainingDemand("llama-3.3-70b", "full", Decimal(10**7), 512)
     alone = {offer.key.way.setting.device.id for offer in market.answer(full).offers}
     paired = {
@@ -103,7 +103,7 @@ def test_limits_choose(market: TuningMarket) -> None:
     ],
 )
 def test_refusals(market: TuningMarket, changes: dict[str, object], words: str) -> None:
-    """One line for what cannot be answered, with what would help."""
+    """The one-line error suggests a remedy."""
     with pytest.raises(InputError, match=words) as refused:
         market.answer(replace(LORA, **changes))  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Memory of trainings, held against published peaks and against sums by hand."""
+"""Memory of trainings, compared with published peaks and hand-computed sums."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def setting(
 
 
 def counts(decoder: Decoder) -> Counts:
-    """The counts of a decoder that has a form."""
+    """The counts of a decoder with a known form."""
     form = form_of(decoder)
     assert form is not None
     return counts_of(decoder, form)
@@ -87,7 +87,7 @@ def test_published_peaks(
     rank: int,
     gigabytes: float,
 ) -> None:
-    """The count is within a sixth of the peak of each source that says what it ran."""
+    """The count is within a sixth of each published peak."""
     training = setting(decoder, method, length, sequences, checkpointing)
     assert needed_bytes(counts(decoder), training, rank) == pytest.approx(
         gigabytes * 1e9, rel=1 / 6
@@ -112,7 +112,7 @@ def test_adapters_of_every_matrix() -> None:
 
 
 def test_form_follows_from_the_number_of_parameters() -> None:
-    """GPT-2's head is its table of embeddings, Llama's is not."""
+    """GPT-2's head is tied to its embeddings, Llama's is not."""
     assert counts(GPT_2).embeddings == 768 * 50257
     assert counts(LLAMA_3_8B).embeddings == 2 * 4096 * 128256
     assert counts(GPT_2).active_width == pytest.approx(3072, rel=0.05)

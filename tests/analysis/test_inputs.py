@@ -1,4 +1,4 @@
-"""Which measured ratio to PyTorch stands beside a training step."""
+"""The measured ratio to PyTorch of a training step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE = """{
 
 @pytest.fixture
 def ratios(tmp_path: Path) -> StepRatios:
-    """Read from a file, as a build of the site does."""
+    """Ratios read from a file, as in a build of the site."""
     path = tmp_path / "step-ratio.json"
     path.write_text(_FILE, encoding="utf-8")
     return read_ratios(path)
@@ -47,11 +47,11 @@ def ratios(tmp_path: Path) -> StepRatios:
 def test_the_nearest_comparison_is_told(
     ratios: StepRatios, batch_size: int, threads: int, told: StepRatio
 ) -> None:
-    """Of PyTorch's faster mode, at the batch size nearest in proportion, which is said."""
+    """PyTorch's faster mode at the proportionally nearest batch size, which is named."""
     assert ratios.of("net", batch_size, threads) == told
 
 
 @pytest.mark.parametrize("model", ["none", "unheard"])
 def test_what_was_not_compared_has_no_ratio(ratios: StepRatios, model: str) -> None:
-    """Neither without a file's entry nor with an empty one."""
+    """A missing and an empty entry have no ratio."""
     assert ratios.of(model, 1, 2) is None

@@ -1,4 +1,4 @@
-"""What machines are called."""
+"""Displayed names of machines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITH_GPU = make_result().environment.model_copy(
 def test_a_machine_is_named_by_what_did_the_work(
     hardware: Hardware, device: str, *, only_host: bool, name: str
 ) -> None:
-    """The device and, where there are several, the host tell machines of one kind apart."""
+    """Device names, and host names if several hosts have the same device."""
     assert measured_machine(hardware, WITH_GPU, device, only_host=only_host).name == name
 
 
@@ -44,6 +44,6 @@ def test_a_machine_is_named_by_what_did_the_work(
     ],
 )
 def test_cpu_names_lose_marks_and_clock(reported: str | None, shown: str) -> None:
-    """What is left tells one CPU from another."""
+    """The rest still identifies the CPU."""
     environment: Environment = WITH_GPU.model_copy(update={"cpu": reported})
     assert cpu_name(environment) == shown

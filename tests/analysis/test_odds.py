@@ -1,4 +1,4 @@
-"""Odds of being the cheapest: what they add up to, and what moves them."""
+"""Odds of being the cheapest: their sum, and their causes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _costs(levels: dict[str, float], spread: float = 0.5) -> dict[str, NDArray[n
 
 @given(_WAYS, st.floats(0, 1e6))
 def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -> None:
-    """A way that costs more than the choice in every draw leaves all other odds as they are."""
+    """An offer that is dearer in every draw does not change the other odds."""
     costs, choice = _costs(levels), next(iter(levels))
     before = odds(choice, costs)
     after = odds(choice, costs | {"dear": costs[choice] * 1.01 + more})
@@ -63,7 +63,7 @@ def test_a_dear_machine_changes_nothing(levels: dict[str, float], more: float) -
 
 @given(_WAYS, st.integers(2, 5))
 def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
-    """Clouds with one accelerator at one price win equally often, together as often as one."""
+    """Clouds with the same accelerator and price have equal odds, together those of one."""
     costs = _costs(levels)
     name, cost = next(iter(costs.items()))
     twins = {f"twin {at}": cost.copy() for at in range(copies - 1)}
@@ -74,7 +74,7 @@ def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
 
 
 def test_what_is_shared_cancels() -> None:
-    """Costs known to a factor of ten, and to 5 % of each other: the cheaper is surely that."""
+    """Costs uncertain by a factor of ten, but with a ratio known to 5 %: the cheaper wins."""
     rng = np.random.default_rng(2)
     shared = np.exp(1.4 * rng.standard_normal(DRAWS))
     own = np.exp(0.03 * rng.standard_normal((2, DRAWS)))
@@ -88,7 +88,7 @@ def test_what_is_shared_cancels() -> None:
 def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
     level: float, spread: float, seed: int
 ) -> None:
-    """Measured at 1.0, it is cheaper in every draw of a prediction that lies above."""
+    """Measured at 1.0, it is cheaper in every draw of a prediction above that."""
     drawn = spread * standard_normals(seed, 1)[:, 0]
     predicted, measured = _observed("predicted", drawn), _observed("measured")
     ends = [level * math.exp(end * spread) for end in (-1.645, 0, 1.645)]
@@ -102,14 +102,14 @@ def test_a_narrow_measurement_beats_a_prediction_as_often_as_its_draws_say(
 
 
 def test_plans_of_one_machine_share_the_time_that_is_drawn() -> None:
-    """The ratio of two hourly plans of one measured machine is that of their prices."""
+    """The cost ratio of two hourly plans of a machine is that of their prices."""
     time = Time.from_floats(8, 10, 13)
     costs = [cost_draws(_observed("a"), time, _cost(8 * p, 10 * p, 13 * p)) for p in (1.0, 2.5)]
     np.testing.assert_allclose(costs[1] / costs[0], 2.5)
 
 
 def test_nine_of_ten_draws_lie_within_the_interval() -> None:
-    """A measured interval is of 95 %; a time without one is drawn as it is."""
+    """A measured interval is 95 %; a time without interval is drawn unchanged."""
     time = Time.from_floats(8, 10, 13)
     inside = [8 <= 10 * np.exp(ratio) <= 13 for ratio in time_draws(_observed("a"), time)]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.04)

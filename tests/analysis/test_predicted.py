@@ -1,4 +1,4 @@
-"""Predicted times of the project's models on its machines: which have one, and what they say."""
+"""Predicted times of the project's models on its machines, and reasons without one."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def inputs() -> Inputs:
     return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
 
 
-# Language models that are estimated from FLOPs, too.
+# Language models, which are estimated from FLOPs too.
 _LANGUAGE = ("gpt2", "bert-base", "bert-large-128", "bert-1.5b")
-# No GPU has a published time of a model that is nearly like these.
+# No GPU has a published time of a similar model.
 _WITHOUT_KIN = ("mnist-mlp", "lstm-char-cnn", "gpt-3")
 
 
 @pytest.fixture(scope="module")
 def found(inputs: Inputs) -> Predictions:
-    """Predictions of all models that the tests ask for, fitted once."""
+    """Predictions of all models in these tests, fitted once."""
     names = ("resnet50", "mnist-cnn", *_LANGUAGE, *_WITHOUT_KIN)
     return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
 
@@ -41,7 +41,7 @@ def found(inputs: Inputs) -> Predictions:
 def of(
     found: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
 ) -> Observation:
-    """What is predicted of a model, machine and mode in a stack, at the largest batch."""
+    """The prediction of a model, machine and mode in a stack, at the largest batch."""
     mine = (
         one
         for one in found.observations
@@ -52,7 +52,7 @@ def of(
 
 
 def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions) -> None:
-    """No machine of the catalogue is silently left out, and none has both."""
+    """Every machine of the catalogue has exactly one of both."""
     timed = {one.machine.hardware for one in found.observations}
     without = {one.id for one in found.without}
     assert timed | without >= set(inputs.catalogue.hardware)
@@ -61,7 +61,7 @@ def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, found: Predictions
 
 
 def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predictions) -> None:
-    """TPUs are no GPUs, nobody timed an Arm CPU, and a managed tier hides what it is made of."""
+    """TPUs, untimed Arm CPUs, and managed tiers of unknown hardware."""
     reasons = {one.id: one.reason for one in found.without}
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
     assert reasons["c8g.48xlarge"] == "no published time of an Arm CPU"
@@ -69,7 +69,7 @@ def test_machines_nothing_is_known_of_are_named_with_their_reason(found: Predict
 
 
 def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(found: Predictions) -> None:
-    """In mixed precision on tensor cores; they stand in two lists."""
+    """In mixed precision on tensor cores, in two lists."""
     ours, theirs = (
         of(found, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
         for stack in ("onnxruntime", "published")
@@ -93,7 +93,7 @@ def test_what_others_published_of_the_very_work_is_its_time(found: Predictions) 
 
 
 def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
-    """TF32 on the GPUs that have it, and as it was published."""
+    """TF32 on the GPUs that have it, and its published rate."""
     model = inputs.catalogue.models["resnet50"]
     found = predict_times(inputs, [model], "tf32")
     assert {one.precision for one in found.observations} == {"tf32"}
@@ -104,7 +104,7 @@ def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
 
 
 def test_what_does_not_fit_is_not_predicted(found: Predictions) -> None:
-    """BERT with 1.5 billion parameters and the states of its optimizer on a T4."""
+    """BERT with 1.5 billion parameters and its optimizer's states on a T4."""
     (reason,) = (
         row.reason
         for row in found.without
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_not_predicted(found: Predictions) -> None:
 
 
 def test_intervals_hold_what_others_measured(found: Predictions) -> None:
-    """ResNet-50 in mixed precision on a T4 trains some 400 images a second in PyTorch."""
+    """ResNet-50 in mixed precision on a T4 trains about 400 images a second in PyTorch."""
     step = of(found, "resnet50", "g4dn.xlarge", "training", "published").step
     assert step is not None
     batch = of(found, "resnet50", "g4dn.xlarge", "training").batch_size
@@ -129,7 +129,7 @@ def test_intervals_hold_what_others_measured(found: Predictions) -> None:
 
 
 def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
-    """Of a machine and mode that has one time, no other is predicted, whatever its batch."""
+    """A machine and mode with a time at any batch has no prediction."""
     known = of(found, "resnet50", "g5.xlarge", "training")
     left = list(found.missing_from([replace(known, kind="measured", batch_size=3)]))
     assert len(left) == len(found.observations) - 1
@@ -137,7 +137,7 @@ def test_a_prediction_gives_way_to_any_other_time(found: Predictions) -> None:
 
 
 def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(found: Predictions) -> None:
-    """A small network has a time on 192 vCPUs, wide; ResNet-50 has none there, and says so."""
+    """A small network has a wide range on 192 vCPUs; ResNet-50 has a reason instead."""
     step = of(found, "mnist-cnn", "c7i.48xlarge", "training").step
     assert step is not None
     assert 2 < step.high / step.low < 100
@@ -153,7 +153,7 @@ def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(found: Pred
 
 
 def test_models_without_kin_have_a_reason(found: Predictions) -> None:
-    """On GPUs nothing is said of a tiny network and a recurrent one, and of none without graph."""
+    """On GPUs, a tiny network, a recurrent one and models without graph."""
     own = [row for row in found.observations if row.workload.id in _WITHOUT_KIN]
     assert {row.machine.device for row in own} == {"cpu"}
     reasons = {(one.id, re.split("[,:]", one.reason)[0]): one.reason for one in found.without}
@@ -165,7 +165,7 @@ def test_models_without_kin_have_a_reason(found: Predictions) -> None:
 def test_estimates_do_not_contradict_predictions_of_their_family(
     inputs: Inputs, found: Predictions
 ) -> None:
-    """Of language models, in 16 bits on every machine for both, the ranges of the time meet."""
+    """For language models in 16 bits the ranges of both overlap on every machine."""
     compared = 0
     for one in (row for row in found.observations if row.workload.id in _LANGUAGE):
         hardware = inputs.catalogue.hardware[one.machine.hardware]

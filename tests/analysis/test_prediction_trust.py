@@ -1,4 +1,4 @@
-"""Figures of trust: what they hold, and when they are stale."""
+"""Figures of trust: their content, and when they are stale."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module", name="project")
 def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our machines, prices and devices with one table of observations."""
+    """The project's machines, prices and devices with one table of observations."""
     folder = tmp_path_factory.mktemp("trusted")
     for kind in ("hardware", "prices", "grids", "devices"):
         shutil.copytree(ROOT / "specs" / kind, folder / "specs" / kind)
@@ -36,7 +36,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture(project: Path) -> Trust:
-    """The figures of that project, which stand in its docs."""
+    """The figures of that project, stored in its docs."""
     found = trust_of(load_catalogue(project), lambda _: None)
     assert found is not None
     path = project / "docs" / TRUST_FILE
@@ -46,13 +46,13 @@ def trust_fixture(project: Path) -> Trust:
 
 
 def test_the_figures_of_the_site_follow_from_what_there_is() -> None:
-    """Whoever changes observations, devices or predictions runs `epochcost trust` again."""
+    """They are stale after changes of observations, devices or predictions."""
     assert (ROOT / "docs" / TRUST_FILE).is_file()
     assert stale_fault(ROOT, ROOT / "docs") is None
 
 
 def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
-    """What is read is what was written, and every group is of rows that the whole has."""
+    """Figures survive writing and reading, and each group's rows are part of the whole."""
     assert read_trust(project / "docs") == trust
     for kind, groups in trust.groups.items():
         assert sum(one.errors.rows for one in groups) == (
@@ -83,7 +83,7 @@ def test_another_observation_makes_figures_stale_and_another_price_does_not(
 
 
 def test_figures_of_another_form_are_a_fault_and_no_figures(tmp_path: Path) -> None:
-    """A damaged file is named, and nothing is quoted from it."""
+    """A damaged file is named, and gives no figures."""
     path = tmp_path / TRUST_FILE
     path.parent.mkdir(parents=True)
     assert stale_fault(ROOT, tmp_path) is None

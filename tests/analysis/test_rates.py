@@ -1,4 +1,4 @@
-"""What is known of CPUs: whose vCPUs are counted, and which rates count."""
+"""Rates of CPUs: counted vCPUs and used rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def inputs() -> Inputs:
 
 @pytest.fixture(scope="module")
 def profiles(inputs: Inputs) -> dict[str, Profile]:
-    """What the graphs of two models ask for, one of them recurrent."""
+    """Work of the graphs of two models, one of them recurrent."""
     found = {}
     for name in ("mnist-cnn", "lstm-text-generation"):
         counted = arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name])
@@ -42,12 +42,12 @@ def profiles(inputs: Inputs) -> dict[str, Profile]:
 def test_results_timings_and_tables_count_with_their_vcpus(
     inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
-    """Ours on one and two vCPUs, Woolf's on 8 to 64, and timm's on the 28 of its CPU."""
+    """Ours on one and two vCPUs, Woolf's on 8 to 64, and timm's on its CPU's 28."""
     rows, devices = cpu_rates(inputs, profiles, "ours")
     makes = Counter((one.device.chip, float(one.device.memory_gb_per_second)) for one in rows)
     assert makes["AMD EPYC (family 25, model 1)", 1]
     assert makes["AMD EPYC (family 25, model 1)", 2]
-    # Two models under two builds of TensorFlow.
+    # Two models with two builds of TensorFlow.
     for vcpus in (8, 16, 32, 64):
         assert makes["Intel Xeon, 2.0 GHz (Skylake)", vcpus] == 4
     assert makes["i9_10940x", 28] > 100
@@ -57,7 +57,7 @@ def test_results_timings_and_tables_count_with_their_vcpus(
 def test_nothing_follows_from_one_or_two_makes(
     inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
-    """Without timings of others, what two machines measured says nothing of a third."""
+    """Without published timings, two measured machines predict no third."""
     bare = replace(inputs.catalogue, published={}, observations={})
     two = [s for s in inputs.stored if s.result.hardware in {"epyc-vm-2", "turin-vm-2"}]
     assert two
@@ -66,7 +66,7 @@ def test_nothing_follows_from_one_or_two_makes(
 
 
 def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs) -> None:
-    """Each of Woolf's four from the other three: mostly within a half."""
+    """Each of Woolf's four from the other three, mostly within a half."""
     profiles = profiles_of(inputs, models_with_rates(inputs))
     rows, devices = cpu_rates(inputs, profiles, "ours")
     woolf = [one for one in rows if "woolf-2017" in one.rate.software]
@@ -78,6 +78,6 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
 
 
 def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
-    """No time is told of a CPU of another kind than all that were timed."""
+    """CPUs of a kind without timings have no time."""
     assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
     assert cpu_of(inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"

@@ -1,4 +1,4 @@
-"""What was measured on a machine enters the predictions for it."""
+"""Measurements on a machine enter its predictions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def inputs() -> Inputs:
 
 
 def predicted(inputs: Inputs, mode: str = "training") -> Observation:
-    """ResNet-50's on the machine, at its largest batch."""
+    """ResNet-50's prediction on the machine, at its largest batch."""
     found = predict_times(inputs, [inputs.catalogue.models["resnet50"]]).observations
     own = [one for one in found if (one.machine.hardware, one.mode) == (MACHINE, mode)]
     return max(own, key=lambda one: one.batch_size)
 
 
 def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
-    """ViT-S/16 in inference on the machine, at a tenth of an example a second."""
+    """ViT-S/16 inference on the machine, at a tenth of an example a second."""
     result = make_result(
         model="vit-s16",
         mode="inference",
@@ -46,7 +46,7 @@ def with_trial(inputs: Inputs, provider: str, **fields: object) -> Inputs:
 
 
 def test_plain_trials_of_other_models_move_predictions(inputs: Inputs) -> None:
-    """On the GPU, with nothing that sets them apart; one that is far slower slows the others."""
+    """A far slower plain trial on the GPU slows its other predictions."""
     plain, slowed = (
         predicted(one, "inference").step for one in (inputs, with_trial(inputs, "cuda"))
     )

@@ -1,4 +1,4 @@
-"""Costs of tokens in reported runs, held to a published one and to sums by hand."""
+"""Costs of tokens in reported runs, compared with a published one and hand-computed sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tool_exports import AGGREGATE, VLLM, rack_project, write_export
 
 
 def reported(root: Path, document: object, **terms: Any) -> Inputs:
-    """What is read of a project into which an export was taken over."""
+    """The inputs of a project with an imported export."""
     catalogue = rack_project(root)
     results = root / "docs/data/results"
     hardware, export = terms.pop("hardware", "rack"), write_export(root, document)
@@ -30,7 +30,7 @@ def reported(root: Path, document: object, **terms: Any) -> Inputs:
 
 
 def only_row(root: Path, document: object, **terms: Any) -> ReportedRow:
-    """The one row of an export."""
+    """The single row of an export."""
     (row,) = reported_rows(reported(root, document, **terms), "tiny")
     return row
 
@@ -43,7 +43,7 @@ def amount(cost: Cost) -> Decimal:
 
 
 def test_the_published_run_is_reproduced_to_the_digit(tmp_path: Path) -> None:
-    """InferenceX's gpt-oss-120b on 16 GPUs at $2.31 an hour: $1.7194 a million, $3.4388 written."""
+    """InferenceX's gpt-oss-120b, 16 GPUs at $2.31 an hour: $1.7194 a million, $3.4388 of output."""
     row = only_row(tmp_path, VLLM, gpus=16, gpu_hour=Decimal("2.31"))
     assert (amount(row.hour), row.plan) == (Decimal("36.96"), "$2.31 a GPU-hour")
     assert money(amount(row.per_million), places=4) == "$1.7194"
@@ -57,14 +57,14 @@ def test_the_published_run_is_reproduced_to_the_digit(tmp_path: Path) -> None:
 
 
 def test_whole_machines_are_paid_at_a_plan(tmp_path: Path) -> None:
-    """Two racks of $16 for 9 GPUs: the seven that idle are paid, and a doubt says so."""
+    """Two racks of $16 for 9 GPUs: seven idle ones are paid, and a doubt says so."""
     row = only_row(tmp_path, VLLM, gpus=9)
     assert (amount(row.hour), row.plan) == (32, "Cloud, on-demand")
     assert row.doubts == ("9 of 16 GPUs served, but the price covers all",)
 
 
 def test_rates_a_gpu_become_those_of_all(tmp_path: Path) -> None:
-    """8 GPUs of $2 an hour: 1,256 tokens a second, of which 140 are written."""
+    """8 GPUs of $2 an hour: 1,256 tokens a second, of which 140 are generated."""
     row = only_row(tmp_path, AGGREGATE, price="rack-11-01")
     assert float(amount(row.per_million)) == pytest.approx(16e6 / 3600 / 1256)
     assert float(amount(row.per_million_written)) == pytest.approx(16e6 / 3600 / 140)
@@ -72,7 +72,7 @@ def test_rates_a_gpu_become_those_of_all(tmp_path: Path) -> None:
 
 
 def test_without_a_price_or_tokens_there_is_no_cost(tmp_path: Path) -> None:
-    """A machine without a plan costs what nobody knows; prompts of nothing are not read."""
+    """A machine without a plan has an unknown cost, and so have empty prompts."""
     row = only_row(tmp_path, VLLM | {"total_input_tokens": 0}, hardware="giant")
     assert isinstance(row.per_million, Unpriced)
     (tmp_path / "priced").mkdir()
@@ -82,7 +82,7 @@ def test_without_a_price_or_tokens_there_is_no_cost(tmp_path: Path) -> None:
 
 
 def test_the_answer_on_tokens_lists_reported_runs(tmp_path: Path) -> None:
-    """Beside timed machines, the cheapest run first."""
+    """Reported runs are listed with timed machines, the cheapest first."""
     runs = [VLLM, VLLM | {"max_concurrency": 64, "total_input_tokens": 655_360}]
     answer = token_answer(reported(tmp_path, runs), "tiny", Requests(Decimal(1), 100, 50))
     assert [row.run.at_once for row in answer.reported] == [64, 32]
@@ -90,7 +90,7 @@ def test_the_answer_on_tokens_lists_reported_runs(tmp_path: Path) -> None:
 
 
 def test_a_record_of_a_missing_price_is_a_problem(tmp_path: Path) -> None:
-    """It is left out, by name."""
+    """It is omitted and named."""
     inputs = reported(tmp_path, VLLM, price="rack-11-01")
     (path,) = inputs.reported
     path.write_text(path.read_text().replace('"rack-11-01"', '"gone"'))

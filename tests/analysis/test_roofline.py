@@ -43,7 +43,7 @@ GPUS = Hardware(
 
 
 def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
-    """The net computes 1.34e6 operations for an example; a training step thrice that."""
+    """The net computes 1.34e6 operations for an example; a training step three times that."""
     hardware = report.catalogue.hardware["local"]
     found = achieved_rates(report.inputs, hardware, _on(report, hardware))
     training = next(one for one in found if one.observed.mode == "training")
@@ -54,10 +54,10 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
 
 
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
-    """What it achieves is a share of the peak of the spec."""
+    """Its rate is a share of the spec's peak."""
     on_box = _on(report, report.catalogue.hardware["box"])
     (printed,) = (one for one in on_box if one.workload.id == "net")
-    assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source gives no steps
+    assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source does not give steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
     found = achieved_rates(report.inputs, GPUS, [timed])
     assert found[0].of_peak is not None
@@ -66,7 +66,7 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
 
 @pytest.fixture(scope="module", name="with_ceilings")
 def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report with what its measured host does at most, and what another of its kind does."""
+    """The report with measured ceilings of its host, and of another host of its kind."""
     folder = write_project(tmp_path_factory.mktemp("ceilings"))
     environment = make_result().environment
     for one in (environment, environment.model_copy(update={"fingerprint": "beef" * 4})):
@@ -75,7 +75,7 @@ def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
-    """Shares are of its fastest times; another host's roof is listed, and no share is of it."""
+    """Shares are of this host's ceiling; another host's ceiling is only listed."""
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
     found = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
@@ -123,5 +123,5 @@ def test_bytes_over_the_fastest_copy_are_the_least_time(tmp_path: Path) -> None:
 
 
 def _on(report: Report, hardware: Hardware) -> list[Observation]:
-    """Every workload that was timed on a machine."""
+    """All timed workloads of a machine."""
     return [one for one in report.observations if one.machine.hardware == hardware.id]

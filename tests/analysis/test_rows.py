@@ -1,4 +1,4 @@
-"""The join of timings and prices, and what is current, newest and never pooled."""
+"""The join of timings and prices: current, newest, and separate hosts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_measured_epoch_is_steps_times_mean(report: Report) -> None:
 
 
 def test_an_interval_of_time_is_carried_into_money(report: Report) -> None:
-    """The cost of a measured epoch has ends around its mean."""
+    """The cost of a measured epoch has an interval around its mean."""
     for row in rows_of(report, "net", "measured"):
         cost = row.estimate("epoch") or row.estimate("million")
         assert cost is not None
@@ -61,7 +61,7 @@ def test_an_interval_of_time_is_carried_into_money(report: Report) -> None:
 
 
 def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
-    """The price that was paid stays, superseded; the newest of the plan is current."""
+    """The price at that time is kept as superseded; the plan's newest is current."""
     rows = rows_of(report, "paper", "published")
     assert {(row.price.id, row.current) for row in rows if row.price} == {
         ("box-2016", False),
@@ -74,7 +74,7 @@ def test_a_published_time_is_priced_then_and_now(report: Report) -> None:
 
 
 def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
-    """Its time at the price of a single machine would be too cheap by their number."""
+    """Its time at one machine's price would be too cheap."""
     many = {
         name: source.model_copy(
             update={"timings": [one.model_copy(update={"count": 8}) for one in source.timings]}
@@ -89,7 +89,7 @@ def test_a_job_of_several_machines_is_no_figure_of_one(inputs: Inputs) -> None:
 
 
 def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
-    """No price is a state with a reason, never zero."""
+    """A missing price is a state with a reason, never zero."""
     result = make_result(hardware="bare")
     project = write_project(tmp_path, [result])
     row = next(row for row in rows_of_all(project) if row.observed.kind == "measured")
@@ -100,14 +100,14 @@ def test_a_machine_without_a_price_has_unpriced_rows(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_result_of_a_configuration_counts(tmp_path: Path) -> None:
-    """An older version's result of the same work on the same host gives way."""
+    """It replaces an older version's result of the same work and host."""
     old = make_result(producer="0.0.1", day=10, samples=(0.5, 0.6))
     found = measured(tmp_path, old, make_result(day=20))
     assert [one.date.day for one in found] == [20]
 
 
 def in_rounds(result: Result) -> Result:
-    """The result, each of its samples a round, the first warmed up."""
+    """The result with each sample as a round, the first warmed up."""
     taken = result.measurement
     rounds = tuple(
         Round(
@@ -125,7 +125,7 @@ def in_rounds(result: Result) -> Result:
 
 
 def of_another_study(result: Result, revision: str | None = None) -> Result:
-    """The same work by a study that takes other samples, perhaps at another revision."""
+    """The same work in a study with other sampling, perhaps at another revision."""
     trial = result.trial.model_copy(update={"budget_seconds": Decimal(5)})
     environment = result.environment.model_copy(update={"revision": revision})
     changed = {"trial": trial, "trial_id": trial.id, "environment": environment}
@@ -133,7 +133,7 @@ def of_another_study(result: Result, revision: str | None = None) -> Result:
 
 
 def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
-    """Not the latest, unless it was taken in as many rounds."""
+    """More rounds win over a later result with fewer."""
     thorough, brief = in_rounds(make_result(day=10)), of_another_study(make_result(day=20))
     found = measured(tmp_path / "fewer", thorough, brief)
     assert [one.date.day for one in found] == [10]
@@ -142,14 +142,14 @@ def test_of_one_version_more_rounds_speak(tmp_path: Path) -> None:
 
 
 def test_hosts_are_never_pooled(tmp_path: Path) -> None:
-    """Two hosts of one kind are two machines with names of their own."""
+    """Two hosts of one kind are two machines with separate names."""
     found = measured(tmp_path, make_result(), make_result(fingerprint="beef" * 4))
     assert len({one.machine for one in found}) == 2
     assert len({one.machine.name for one in found}) == 2
 
 
 def test_one_host_is_one_row(tmp_path: Path) -> None:
-    """What a declared machine measured as the one at hand is its own, and no rival of it."""
+    """Results of a declared machine as "local" are its own, not a competitor's."""
     older = make_result(hardware="box", day=19)
     newer = make_result(day=20)
     (one,) = measured(tmp_path / "same", older, newer)
@@ -161,7 +161,7 @@ def test_one_host_is_one_row(tmp_path: Path) -> None:
 
 
 def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
-    """Its file and the unknown model are named, and the rest stands."""
+    """Its file and the unknown model are named, and other results count."""
     project = write_project(tmp_path, [make_result(), make_result(model="gone")])
     inputs = inputs_of(project)
     assert len(inputs.stored) == 1
@@ -171,7 +171,7 @@ def test_a_result_without_a_spec_is_a_named_problem(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
-    """A cut result and wrong ratios each name their file."""
+    """A truncated result and wrong ratios each name their file."""
     project = write_project(tmp_path)
     cut = project / "docs/data/results/local/cut.json"
     cut.write_text('{"format_version": 1', encoding="utf-8")
@@ -183,7 +183,7 @@ def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
 
 
 def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
-    """Against PyTorch's faster mode; a batch size that was not compared says which was."""
+    """Against PyTorch's faster mode; an uncompared batch size names the used one."""
     project = write_project(tmp_path)
     ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
     (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
@@ -204,7 +204,7 @@ def rows_by_workload(report: Report, workload: str) -> list[Row]:
 
 
 def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
-    """The one at a market price is better known than the one at an assumed price."""
+    """A market price is better known than an assumed one."""
     rows = [
         replace(row, observed=replace(row.observed, stack="published"))
         if row.observed.kind == "published"
@@ -223,7 +223,7 @@ def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:
 
 
 def test_an_assumed_price_never_leads(report: Report) -> None:
-    """The least cost is at an assumed price, and the answer is the cheapest at a price list."""
+    """The least cost is at an assumed price; the answer is the cheapest list price."""
     rows = rows_by_workload(report, "net")
     found = answer(rows, "epoch")
     assert found is not None
@@ -239,7 +239,7 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
 
 
 def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
-    """Its epoch is the cheapest, but how many of them a training takes at it nobody has said."""
+    """The number of epochs at this batch size is unknown."""
     large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
     rows = [row for row in rows_by_workload(report, "net") if row.assumed]
@@ -257,7 +257,7 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_nearly_as_fast_is_a_rival(tmp_path: Path) -> None:
-    """Two hosts with nearly the same step times cannot be told apart: each may be the cheaper."""
+    """Two hosts with similar step times: each may be the cheaper."""
     near = make_result(fingerprint="beef" * 4, samples=(0.0101, 0.0111, 0.0121, 0.0111))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), near])))
     assumed = [row for row in rows_by_workload(report, "net") if row.assumed]

@@ -1,4 +1,4 @@
-"""Decoders behind an engine: what LoadGen's runs tell, what it costs, and what is not said."""
+"""Decoders behind an engine: LoadGen's runs, their cost, and withheld figures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from served_results import ASKED, behind_an_engine
 from tiny_decoders import DECODER_SPEC
 from tiny_project import price_text, write_tiny_project
 
-# By rate, how many times as long first tokens take: 1 to 100 ms at the lowest.
+# Factor of first tokens' times by rate; they are 1 to 100 ms at the lowest rate.
 SLOWER = {2.0: 1.0, 4.0: 2.0, 8.0: 8.0}
 
 
 def asked_project(root: Path, slower: dict[float, float]) -> None:
-    """A decoder that was asked at these rates on a machine of a dollar an hour."""
+    """A decoder measured at these rates on a machine of a dollar an hour."""
     write_tiny_project(root)
     (root / "specs/models/tiny.toml").write_text(DECODER_SPEC)
     (root / "specs/prices").mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def asked_project(root: Path, slower: dict[float, float]) -> None:
 
 
 def served(root: Path, slower: dict[float, float]) -> ServedDecoder:
-    """What is read of it."""
+    """The project's served decoders."""
     asked_project(root, slower)
     catalogue = load_catalogue(root)
     inputs = read_inputs(catalogue, [root / "docs/data/results"], root)
@@ -43,19 +43,19 @@ def served(root: Path, slower: dict[float, float]) -> ServedDecoder:
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> ServedDecoder:
-    """Asked at three rates."""
+    """A decoder measured at three rates."""
     return served(tmp_path_factory.mktemp("served"), SLOWER)
 
 
 def test_rates_ascend_to_the_highest(decoder: ServedDecoder) -> None:
-    """The run that counts is the last; shares of its rate come before it."""
+    """The highest rate is last; shares of it come before."""
     assert [float(one.per_second) for one in decoder.rates] == [2, 4, 8]
     assert decoder.highest is decoder.rates[-1]
     assert decoder.start_seconds == 1.5
 
 
 def test_percentiles_are_loadgens_and_withheld_of_few(decoder: ServedDecoder) -> None:
-    """Of a hundred requests ten lie beyond the 90th percentile, and one beyond the 99th."""
+    """Of a hundred requests ten exceed the 90th percentile, and one the 99th."""
     lowest = decoder.rates[0]
     assert lowest.first_seconds(50) == pytest.approx(0.051)
     assert lowest.first_seconds(90) == pytest.approx(0.091)
@@ -75,9 +75,9 @@ def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
 
 
 def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder) -> None:
-    """At the rates what was measured, between them a line of logarithms, beyond nothing."""
+    """Measured values at the rates, logarithmic interpolation between, nothing beyond."""
     assert decoder.first_seconds(Decimal(4), 90) == pytest.approx(0.182)
-    # The place where the logarithm of what is left is in the middle of both.
+    # The rate at which the logarithm of the remaining capacity is halfway.
     middle = (1 - math.sqrt((1 - 0.9 * 0.25) * (1 - 0.9 * 0.5))) / 0.9 * 8
     found = decoder.first_seconds(Decimal(repr(middle)), 90)
     assert found == pytest.approx(math.sqrt(0.091 * 0.182))
@@ -86,7 +86,7 @@ def test_between_rates_waiting_grows_as_capacity_is_left(decoder: ServedDecoder)
 
 
 def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:
-    """There is no highest rate and no cost, and the result is still told of."""
+    """There is no highest rate and no cost, and the result is still listed."""
     found = served(tmp_path, {})
     assert found.highest is None
     assert found.rates == ()

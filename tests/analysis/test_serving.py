@@ -1,4 +1,4 @@
-"""Scenarios under load on a model's page: their rate, their latency, and what a million costs."""
+"""Load scenarios on a model's page: rate, latency, and cost of a million."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from served_results import under_load
 
 
 def only_row(folder: Path, *, kept: bool) -> ServingRow:
-    """The row of one server's result."""
+    """The single row of a server's result."""
     (row,) = serving_rows(inputs_of(write_project(folder, [under_load(make_result(), kept=kept)])))
     return row
 
@@ -33,14 +33,14 @@ def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
 
 
 def test_a_bound_that_nothing_keeps_has_no_price(tmp_path: Path) -> None:
-    """The state is said, and no figure stands in for it."""
+    """The row has a state and no figure."""
     row = only_row(tmp_path, kept=False)
     assert row.million == Unpriced("no rate keeps the bound")
     assert row.run is None
 
 
 def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
-    """On their own part of the page, and in no row, chart or answer of full batches."""
+    """They have a separate part of the page, and are in no list of full batches."""
     results = [make_result(), under_load(make_result())]
     inputs = inputs_of(write_project(tmp_path, results))
     assert [one.mode for one in observe(inputs) if one.kind == "measured"] == ["training"]

@@ -1,4 +1,4 @@
-"""Predicted capacity of machines: what fits, sums by hand, bounds, and what never gets dearer."""
+"""Predicted capacity of machines: memory, hand-computed sums, bounds, and monotony."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from epochcost.specs.hardware import Device
 
 _GIB = 2**30
 VLLM = ENGINES[0]
-# A token leaves 2 · 10 · 4 · 50 numbers of two bytes in the cache: 8,000 bytes.
+# A token takes 2 · 10 · 4 · 50 numbers of two bytes of cache: 8,000 bytes.
 DECODER = Decoder(
     layers=10,
     heads=8,
@@ -58,24 +58,24 @@ DEVICE = Device(
 
 
 def model(precision: Precision = "bf16") -> ServedModel:
-    """A billion parameters."""
+    """A model of a billion parameters."""
     served = ServedModel.of("billion", DECODER, precision)
     assert served is not None
     return served
 
 
 def place(count: int = 1, gib: float = 4, capability: str = "8.0") -> Place:
-    """A machine with some cards."""
+    """A machine with some accelerators."""
     device = DEVICE.model_copy(update={"memory_gib": Decimal(str(gib))})
     machine = Machine("box", None, "Box", "cuda", 8)
     return Place(machine, device, count, gib * _GIB, Decimal(capability))
 
 
 class Made:
-    """Forecasts by hand: a prompt takes 0.1 s, a token 10 ms and 1 ms for each sequence more."""
+    """Synthetic forecasts: a prompt takes 0.1 s, a token 10 ms plus 1 ms for each more sequence."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[SecondsForecast]:
-        """A fifth to either side; two devices take three fifths of the time."""
+        """Ranges of a fifth to either side; two devices take three fifths of the time."""
         return [self._forecast(question) for question in questions]
 
     def _forecast(self, question: ServingQuestion) -> SecondsForecast:
@@ -93,14 +93,14 @@ REQUESTS = Requests(Decimal(1), 1000, 100)
 def best(
     at: Place, requests: Requests = REQUESTS, precision: Precision = "bf16"
 ) -> tuple[Deployment, Capacity] | None:
-    """The best capacity under vLLM; None of none."""
+    """The best capacity with vLLM; None if there is none."""
     layouts, _ = fitting(model(precision), [at], [VLLM], requests)
     capacities, _ = predicted_capacities(Made(), model(precision), layouts, requests)
     return capacities[0] if capacities else None
 
 
 def test_memory_decides_how_many_sequences_there_are() -> None:
-    """By hand: 0.9 · 4 GiB less 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB."""
+    """0.9 · 4 GiB minus 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB."""
     (layout,) = layouts_of(model(), place(), VLLM)
     assert layout.room == pytest.approx((0.9 * 4 * _GIB - 2e9) / 8000)
     assert max(layout.sequences(REQUESTS)) == 64
@@ -109,7 +109,7 @@ def test_memory_decides_how_many_sequences_there_are() -> None:
 
 
 def test_a_request_is_its_prompt_and_its_tokens() -> None:
-    """By hand, of 64 at once: a token takes 9 + 64 ms and 64 prompts of 0.1 s in a hundred."""
+    """64 at once: a token takes 9 + 64 ms, and 64 prompts of 0.1 s in a hundred tokens."""
     answer = best(place())
     assert answer is not None
     deployment, capacity = answer
@@ -138,7 +138,7 @@ def test_a_bound_on_tokens_leaves_fewer_sequences() -> None:
 
 
 def test_devices_hold_copies_or_share_one() -> None:
-    """Two devices on one copy do less than a copy each; where one holds none they share."""
+    """Two devices on one copy do less than two copies; if a copy does not fit, they share."""
     answer = best(place(count=4))
     assert answer is not None
     assert (answer[0].copies, answer[0].tensor_parallel) == (4, 1)
@@ -170,7 +170,7 @@ def test_who_is_left_out_is_said_with_its_reason() -> None:
 
 
 def test_fewer_bits_fit_where_more_do_not() -> None:
-    """A billion weights of half a byte and the scales fit into 1 GiB, of two bytes they do not."""
+    """A billion weights of half a byte with scales fit into 1 GiB, of two bytes they do not."""
     assert best(place(gib=1)) is None
     assert best(place(gib=1), precision="int4") is not None
 
@@ -179,7 +179,7 @@ REAL = ServingForecaster(())
 
 
 def real(at: Place, requests: Requests) -> list[tuple[Deployment, Capacity]]:
-    """Capacities by the law that no row has corrected, in every software."""
+    """Capacities by the uncorrected law, in every software."""
     layouts, _ = fitting(model(), [at], ENGINES, requests)
     return predicted_capacities(REAL, model(), layouts, requests)[0]
 
@@ -192,7 +192,7 @@ _LENGTHS = st.integers(1, 3000)
 def test_a_cached_prompt_never_costs_more(
     prompt: int, output: int, shares: tuple[Decimal, Decimal]
 ) -> None:
-    """The larger the share that was read before, the less time a request takes."""
+    """A larger cached share takes less time for a request."""
     seconds = [
         min(
             float(capacity.request.mean)
@@ -215,7 +215,7 @@ def test_a_cached_prompt_never_costs_more(
 def test_more_memory_never_fits_less(
     gib: float, more: float, count: int, prompt: int, precision: Precision
 ) -> None:
-    """A machine with more of it holds every copy and as many sequences at least."""
+    """A machine with more memory holds at least as many copies and sequences."""
     requests = replace(REQUESTS, prompt=prompt)
     less, larger = (
         fitting(model(precision), [place(count, size)], ENGINES, requests)[0]
@@ -234,7 +234,7 @@ def test_more_memory_never_fits_less(
 def test_a_machine_with_less_to_do_never_costs_less_a_token(
     rates: tuple[Decimal, Decimal], prompt: int
 ) -> None:
-    """Below the capacity of one machine the cost of a token rises as the load falls."""
+    """Below one machine's capacity the cost of a token rises as the load falls."""
     (_, capacity), *_ = real(place(), replace(REQUESTS, prompt=prompt))
     low, high = (rate * capacity.per_second for rate in sorted(rates))
     costs = [machines_for(rate, capacity.request.mean) / rate for rate in (low, high)]

@@ -1,4 +1,4 @@
-"""The answer to requests for tokens: one list of machines and APIs, odds, and who wins when."""
+"""The answer on tokens: one list of machines and APIs, odds, and break-even loads."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ REQUESTS = Requests(Decimal("0.1"), 100, 50)
 
 
 class Made:
-    """Every phase of vLLM takes 10 ms, of the box `quick` too; draws depart by a tenth."""
+    """Every phase of vLLM takes 10 ms, also on the box `quick`; draws differ by a tenth."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[SecondsForecast]:
-        """The same time whatever is asked."""
+        """The same time for every question."""
         draws = Draws(0, (), 0.1 * standard_normals(1, 1)[:, 0])
         return [SecondsForecast(0.01, 0.008, 0.0125, draws) for _ in questions]
 
@@ -71,12 +71,12 @@ def root_fixture(tmp_path: Path) -> Path:
 
 
 def inputs_of(root: Path) -> Inputs:
-    """What a build reads."""
+    """The inputs of a build."""
     return read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
 
 
 def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
-    """By hand: an hour's dollar is 18.52 a million tokens, at 0.1 requests a second of 150."""
+    """A dollar an hour is $18.52 a million tokens, at 0.1 requests a second of 150."""
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
     costs = [
         (
@@ -97,9 +97,9 @@ def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
 
 
 def test_odds_count_the_draws_in_which_a_way_is_the_cheapest(root: Path) -> None:
-    """A box of half the price beats one that shares its draws; it needs two where these are slow.
+    """A box at half the price wins against one with the same draws; slow draws need two.
 
-    The API asks as much as one and a half boxes would.
+    The API costs one and a half boxes.
     """
     inputs = inputs_of(root)
     market = TokenMarket(inputs, Made())
@@ -121,7 +121,7 @@ def test_odds_count_the_draws_in_which_a_way_is_the_cheapest(root: Path) -> None
 
 
 def test_the_load_from_which_a_machine_wins(root: Path) -> None:
-    """By hand: the box's hour of two dollars over requests of 0.0003 dollars."""
+    """The box's hour of two dollars over requests of 0.0003 dollars."""
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
     assert answer.cheapest_api is not None
     wins = answer.wins_from(answer.cheapest_api)
@@ -132,7 +132,7 @@ def test_the_load_from_which_a_machine_wins(root: Path) -> None:
 
 
 def test_an_api_that_ended_is_no_answer(root: Path) -> None:
-    """It stands last, with the reason, and the next cheapest leads."""
+    """It is last, with the reason, and the next cheapest leads."""
     api = root / "specs/apis/theirs.toml"
     api.write_text(f"{api.read_text()}valid_until = 2026-11-02\n")
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
@@ -162,7 +162,7 @@ def test_a_cached_prompt_is_cheaper_where_it_has_a_price(root: Path) -> None:
 
 
 def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
-    """The boxes serve in int4, our phases are in fp32; in other software there are the latter."""
+    """In int4 only the boxes are listed, since our phases are fp32."""
     market = TokenMarket(inputs_of(root), Made())
     few = market.answer("tiny", REQUESTS, "int4")
     assert {offer.deployment.precision for offer in few.offers} == {"int4"}
@@ -171,14 +171,14 @@ def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
 
 
 def test_without_tables_of_tokens_nothing_is_predicted(root: Path) -> None:
-    """A project's own measurements and APIs alone."""
+    """Only the project's measurements and APIs are listed."""
     answer = token_answer(inputs_of(root), "tiny", REQUESTS)
     assert {offer.deployment.kind for offer in answer.offers} == {"measured"}
     assert answer.refused == ()
 
 
 def test_nothing_at_all_is_said_with_what_is_lacking(root: Path) -> None:
-    """No API, nothing measured in int8, and no software that serves it."""
+    """Without API, int8 measurement and suitable software, the error names all three."""
     (root / "specs/apis/theirs.toml").unlink()
     with pytest.raises(InputError, match=r"not served by llama.cpp in int8: 2 machines"):
         TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS, "int8", "llama.cpp")
@@ -187,7 +187,7 @@ def test_nothing_at_all_is_said_with_what_is_lacking(root: Path) -> None:
 def test_capacities_are_kept_for_the_next_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another rate of requests of the same lengths forecasts nothing again."""
+    """Another rate of requests of the same lengths needs no new forecast."""
     inputs = replace(inputs_of(REPOSITORY), cache=tmp_path)
     first = token_answer(inputs, "llama-3.2-1b", Requests(Decimal(1), 200, 100))
     monkeypatch.setattr("epochcost.analysis.token_answers.predicted_capacities", None)

@@ -1,4 +1,4 @@
-"""Requests put together of phases: sums by hand, bounds, and what cannot be said."""
+"""Requests computed from phases: hand-computed sums, bounds, and missing answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ output_per_million = 4
 as_of = 2026-11-01
 source = "a test"
 """
-# By phase, tokens and sequences the mean time of a run.
+# Mean time of a run, by phase, tokens and sequences.
 TIMES = {
     ("prefill", 100, 1): 0.5,
     ("prefill", 200, 1): 1.5,
@@ -51,7 +51,7 @@ TIMES = {
 
 
 def phase_result(name: str, tokens: int, sequences: int, seconds: float) -> Result:
-    """A stored phase of which every run took so long."""
+    """A stored phase whose runs all took this long."""
     return make_result(
         mode="inference",
         model="tiny",
@@ -62,7 +62,7 @@ def phase_result(name: str, tokens: int, sequences: int, seconds: float) -> Resu
 
 
 def project(root: Path) -> Catalogue:
-    """A decoder whose phases were timed on a machine of a dollar an hour, and an API."""
+    """A decoder with timed phases on a machine of a dollar an hour, and an API."""
     write_tiny_project(root)
     files = {
         "models/tiny": DECODER_SPEC,
@@ -86,7 +86,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
 
 @pytest.fixture(scope="module")
 def decoder(catalogue: Catalogue) -> TimedDecoder:
-    """What was timed of its one decoder."""
+    """The times of its decoder."""
     folder = catalogue.root / "docs" / "data" / "results"
     inputs = read_inputs(catalogue, [folder], catalogue.root / "docs")
     assert not inputs.problems
@@ -96,7 +96,7 @@ def decoder(catalogue: Catalogue) -> TimedDecoder:
 
 
 def test_times_lie_on_lines_between_what_was_timed(decoder: TimedDecoder) -> None:
-    """Halfway between 100 and 200 tokens is halfway between their times; beyond is nothing."""
+    """150 tokens take the mean of the times of 100 and 200; beyond there is no time."""
     prefill, decode = decoder.prefill(150), decoder.decode(125, 4)
     assert prefill is not None
     assert float(prefill.mean) == pytest.approx(1.0)
@@ -108,7 +108,7 @@ def test_times_lie_on_lines_between_what_was_timed(decoder: TimedDecoder) -> Non
 
 
 def test_a_request_is_its_prompt_and_its_share_of_the_tokens(decoder: TimedDecoder) -> None:
-    """By hand: 100 read in 0.5 s, 50 written at 125 tokens, one by one or four at once.
+    """100 tokens read in 0.5 s, 50 generated at 125 a second, one by one or four at once.
 
     A token of one of four waits for the three other prompts once in 50 tokens.
     """
@@ -128,7 +128,7 @@ def test_a_request_is_its_prompt_and_its_share_of_the_tokens(decoder: TimedDecod
 def test_bounds_choose_how_many_are_in_work(
     decoder: TimedDecoder, bounds: tuple[Decimal | None, Decimal | None], sequences: int | None
 ) -> None:
-    """More at once are cheaper and slower; where no number keeps the bounds there is no answer."""
+    """More sequences at once are cheaper and slower; impossible bounds have no answer."""
     best = best_capacity(decoder, Requests(Decimal("0.1"), 100, 50, *bounds))
     assert (best and best.sequences) == sequences
 
@@ -136,14 +136,14 @@ def test_bounds_choose_how_many_are_in_work(
 def offers_of(
     catalogue: Catalogue, decoders: Iterable[TimedDecoder], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Every timed decoder that keeps the bounds, under every plan."""
+    """Every timed decoder within the bounds, under every plan."""
     best = [(Deployment.of(timed), best_capacity(timed, requests)) for timed in decoders]
     kept = [(timed, capacity) for timed, capacity in best if capacity is not None]
     return priced_offers(catalogue, kept, requests)
 
 
 def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: TimedDecoder) -> None:
-    """By hand at a dollar an hour: 3.625 s for 150 tokens, and a request every ten seconds."""
+    """At a dollar an hour: 3.625 s for 150 tokens, and a request every ten seconds."""
     (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.1"), 100, 50))
     assert float(offer.full.mean) == pytest.approx(3.625 / 150 / 3600 * 1e6)
     assert float(offer.per_million.mean) == pytest.approx(10 / 150 / 3600 * 1e6)
@@ -159,7 +159,7 @@ def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedD
     asked = Requests(Decimal("0.1"), 100, 50)
     (offer,) = offers_of(catalogue, [decoder], asked)
     assert api_per_million(api, asked) == 2
-    # 1 / 3600 / 0.0003 = 0.926 a second are more than the 0.276 that the machine does.
+    # 1 / 3600 / 0.0003 = 0.926 a second, more than the machine's 0.276.
     assert break_even_per_second(offer, api, asked) is None
     dear = api.model_copy(update={"output_per_million": Decimal(100)})
     rate = break_even_per_second(offer, dear, asked)

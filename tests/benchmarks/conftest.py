@@ -1,4 +1,4 @@
-"""Benchmarks are no package of ours: their pure parts are imported from their folder."""
+"""Benchmarks are not a package: tests import their pure parts from the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof on a GPU, rehearsed on the CPU: stages begin, fail in a line, and go on."""
+"""The GPU proof, rehearsed on the CPU: stages begin, fail in one line, and resume."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def proof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The script as its user runs it."""
+    """Run the script."""
     script = ROOT / "benchmarks/cuda_proof.py"
     return subprocess.run(
         [sys.executable, script, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
@@ -27,12 +27,12 @@ def proof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def rehearsed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """On the CPU, with the smallest model."""
+    """Run it on the CPU with the smallest model."""
     return proof(folder, *arguments, "--provider", "cpu", "--models", "mnist-mlp")
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
-    """Two checks end with a row each; a second call finds both, and the report shows them."""
+    """Two checks end with a row each; a second call reuses both, and the report shows them."""
     first = rehearsed(tmp_path, "placement", "losses")
     assert first.returncode == 0, first.stderr
     outcomes = sorted(tmp_path.glob("*/mnist-mlp.json"))
@@ -48,7 +48,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None:
-    """Its exit status and last words are kept; only --again runs it once more."""
+    """Its exit status and last output are stored; only --again repeats it."""
     assert rehearsed(tmp_path, "placement").returncode == 0
     (path,) = tmp_path.glob("placement/*.json")
     kept = json.loads(path.read_text()) | {"exit_code": 7, "said": "first\nno kernel for Conv"}
@@ -62,7 +62,7 @@ def test_a_case_that_failed_is_told_and_can_be_run_again(tmp_path: Path) -> None
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
-    """And the exit status is that of a missing capability."""
+    """The exit status is that of a missing capability."""
     found = proof(tmp_path)
     assert (found.returncode, found.stdout) == (NO_DEVICE, "")
     assert len(found.stderr.splitlines()) == 1
@@ -70,7 +70,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path: Path) -> None:
 
 
 def test_every_case_of_every_stage_can_be_named(tmp_path: Path) -> None:
-    """Studies and models of the stages are in the catalogue, and no two cases share a file."""
+    """All studies and models exist, and no two cases share a file."""
     asked = Asked(load_catalogue(ROOT), tmp_path, "cuda", "h200-sxm-share")
     for name, stage in STAGES.items():
         keys = [case.key for case in stage.cases(asked)]

@@ -1,4 +1,4 @@
-"""Strangers' files: each gets its answer, one that ends its process ends alone, refusals help."""
+"""Files of other projects: each gets an answer, crashes stay isolated, refusals help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 LIMITS = pool.Limits(seconds=2, megabytes=2048)
 _DENSE = "g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1,2,3,4,5,6}> { y = MatMul(x, w) }"
-# Places that are fed: two updates of one place would have no gradient.
+# Fed places: two updates of one place would have no gradient.
 _PLACED = (
     "g (float[4,4,4] x, int64[2,2,2] places, float[2,2,4] u) => (float[4,4,4] y) "
     "{ y = ScatterND (x, places, u) }"
@@ -33,14 +33,14 @@ _COUNTED = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
 
 
 def save(folder: Path, name: str, text: str) -> Path:
-    """A file of the folder from the text of its graph."""
+    """Write a file from the text of its graph."""
     path = folder / name
     onnx.save(model_of_text(text), path)
     return path
 
 
 def without_data(folder: Path) -> None:
-    """A file whose weights are in another one that is not there."""
+    """A file whose external weights are missing."""
     model = model_of_text(_DENSE)
     [weights] = model.graph.initializer
     weights.ClearField("float_data")
@@ -50,7 +50,7 @@ def without_data(folder: Path) -> None:
 
 
 def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
-    """The table counts a copy once, and a second call goes on where the first was limited."""
+    """Copies count once, and a second call continues after the limit of the first."""
     folder, results = tmp_path / "files", tmp_path / "results.jsonl"
     (folder / "deep").mkdir(parents=True)
     dense = save(folder, "dense.onnx", _DENSE)
@@ -77,7 +77,7 @@ def test_each_content_has_its_answer_once(tmp_path: Path) -> None:
 
 
 def endless(path: Path, report: Report, fatal: str = "") -> None:
-    """What a file does to its process, by its name."""
+    """Effect of a file on its process, by its name."""
     report.stage(RUNTIME if path.stem == "runtime" and not fatal else GRADIENT)
     if path.stem == "hangs":
         while True:
@@ -89,7 +89,7 @@ def endless(path: Path, report: Report, fatal: str = "") -> None:
 
 
 def test_a_file_ends_no_process_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hang, a crash and hunger are answers; ONNX Runtime's own crash is examined without it."""
+    """A hang, a crash and exhausted memory are answers; runtime crashes are repeated without it."""
     monkeypatch.setattr(pool, "examine", endless)
     paths = [Path(name) for name in ("hangs", "crashes", "grows", "runtime", "ends")]
     examined = {one.path.stem: one for one in pool.examine_all(paths, LIMITS, jobs=2)}
@@ -106,7 +106,7 @@ def test_a_file_ends_no_process_but_its_own(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(("factor", "answer"), [("two", Answer.RIGHT), ("one", Answer.WRONG)])
 def test_a_wrong_gradient_is_wrong(factor: str, answer: Answer) -> None:
-    """The gradient of a square without its factor of two is."""
+    """The gradient of a square without its factor of two is detected."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Mul(x, x) }")
     backward = model_of_text(
         f"""g (float[3] x, float[3] y_cotangent) => (float[3] y, float[3] x_gradient)

@@ -1,4 +1,4 @@
-"""The campaign of kills, a few of them: it begins, kills, looks at what is kept, and goes on."""
+"""A short campaign of kills: it kills, checks the files, and continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks/kills.py"
 
 
 def test_killed_fetches_keep_what_came(tmp_path: Path) -> None:
-    """Two kills, then one more: what was done before counts."""
+    """Two kills, then one more that continues the count."""
     for count in (2, 3):
         command = [sys.executable, str(BENCHMARK), "fetch", "--count", str(count)]
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Ratios of training steps from their rounds, and the tables of them; nothing is timed here."""
+"""Ratios of training steps from recorded rounds, and their tables."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _session(**seconds: list[float]) -> dict[str, Any]:
 
 
 def test_ratios_are_taken_round_by_round() -> None:
-    """A machine that is slow for one round is slow for both sides of it."""
+    """A slow round affects both sides of its ratio."""
     seconds = {"ours": [1.0, 10.0, 2.0], "eager": [2.0, 20.0, 4.0]}
     assert ratio(seconds, "eager") == Spread(0.5, 0.5, 0.5)
 
 
 def test_each_session_has_our_step_of_its_own() -> None:
-    """A contender is compared with the rounds of ours that it took turns with."""
+    """A contender is compared with our rounds of the same session."""
     record = {
         "sessions": [
             _session(ours=[1.0, 1.0], eager=[2.0, 2.0]),
@@ -58,12 +58,12 @@ def test_each_session_has_our_step_of_its_own() -> None:
     ids=["same", "update", "other optimizer", "forward", "nan"],
 )
 def test_other_losses_are_refused(losses: tuple[float, ...], note: str | None, same: bool) -> None:
-    """Another optimizer excuses the loss after its update, not the one before."""
+    """Another optimizer excuses the second loss, not the first."""
     assert (judged(Compared(losses, note=note), (2.0, 1.0)).reason is None) == same
 
 
 def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
-    """Writing the committed records again gives the committed tables and ratios."""
+    """The committed records give the committed tables and ratios."""
     for name in ("specs", "models"):
         (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
     page = (ROOT / DOCUMENT).read_text("utf-8")
@@ -77,7 +77,7 @@ def test_the_page_and_the_site_show_the_records(tmp_path: Path) -> None:
 
 
 def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
-    """Each with one and with two threads."""
+    """Each has cases with one and with two threads."""
     found = list(cases([], [], [1, 2]))
     assert len({case.key for case in found}) == len(found) == 4 * len(SUBJECTS)
     assert all((ROOT / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS)

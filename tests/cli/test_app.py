@@ -1,4 +1,4 @@
-"""The program around its commands: output that cannot be written, terminals of any kind."""
+"""The program around its commands: unwritable output and all kinds of terminals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUOTE = (PROGRAM, "quote", "--rate", "0.9", "--billing", "whole-hour", "--durati
 
 
 def test_a_full_disk_takes_no_output() -> None:
-    """Where the output cannot be written, a line says so and the exit code is the machine's."""
+    """One line says that the output cannot be written, with the machine's exit code."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("w") as full:
@@ -27,7 +27,7 @@ def test_a_full_disk_takes_no_output() -> None:
 
 
 def test_a_reader_that_leaves_is_no_error_of_ours() -> None:
-    """Output cut by ``head`` leaves no traceback."""
+    """Output cut off by ``head`` gives no traceback."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(QUOTE, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
@@ -36,7 +36,7 @@ def test_a_reader_that_leaves_is_no_error_of_ours() -> None:
 
 
 def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
-    """A terminal that knows only ASCII shows question marks, not a traceback."""
+    """An ASCII terminal shows question marks, not a traceback."""
     project = write_tiny_project(tmp_path / "project")
     command = [PROGRAM, "run", "--quick", "--provider", "cpu", "--study", "brief"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
@@ -49,7 +49,7 @@ def test_an_encoding_without_our_signs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80])
 def test_a_narrow_terminal_loses_no_cell(width: int) -> None:
-    """A table is no wider than the terminal: its cells are broken into lines, none is cut."""
+    """A table fits the terminal: cells are wrapped, none is cut."""
     narrow = os.environ | {"COLUMNS": str(width)}
     done = subprocess.run(QUOTE, env=narrow, capture_output=True, text=True, check=False)
     table = done.stdout.partition("\n\n")[2].splitlines()
@@ -61,8 +61,8 @@ def test_a_narrow_terminal_loses_no_cell(width: int) -> None:
     assert letters == sorted("".join(wide.stdout.partition("\n\n")[2].split()))
 
 
-# Runs the program, then says which packages and commands it has imported; what stands before the
-# mark are packages that are taken as not installed.
+# Runs the program, then prints the imported packages and commands; packages before the mark count
+# as not installed.
 _IMPORTS = """
 import sys
 from importlib.abc import MetaPathFinder
@@ -89,7 +89,7 @@ _HEAVY = {*_SITE, *_RUN, "numpy", "onnx"}
 def imported(
     arguments: str, missing: Sequence[str] = (), folder: Path = ROOT
 ) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """How the program ended, and what it had imported."""
+    """Exit of the program, and its imported packages."""
     done = subprocess.run(
         [sys.executable, "-c", _IMPORTS, *missing, "--", *arguments.split()],
         cwd=folder,
@@ -101,7 +101,7 @@ def imported(
 
 
 def test_help_imports_no_command() -> None:
-    """The list of commands is written without their modules, or pydantic."""
+    """The list of commands needs neither their modules nor pydantic."""
     done, names = imported("--help")
     assert "cheapest" in done.stdout
     assert not names & {*_HEAVY, "pydantic"}
@@ -112,7 +112,7 @@ def test_help_imports_no_command() -> None:
 
 
 def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None:
-    """Its own module, and of packages those that read specs."""
+    """It imports only its module, and packages that read specs."""
     done, names = imported("quote --price p2.xlarge-on-demand-2016-11 --duration 428s")
     assert done.returncode == 0, done.stderr
     assert "epochcost.cli.quote" in names
@@ -134,7 +134,7 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
     ],
 )
 def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str) -> None:
-    """Neither those of the site nor those of the runtime are there."""
+    """It works without the packages of the site and the runtime."""
     done, names = imported(arguments, (*_SITE, *_RUN))
     assert done.returncode == 0, done.stderr
     assert not names & {*_SITE, *_RUN}
@@ -142,7 +142,7 @@ def test_what_neither_measures_nor_builds_needs_no_package_for_it(arguments: str
 
 @pytest.mark.parametrize("arguments", ["plan", "run", "ceilings", "new hardware --detect"])
 def test_what_measures_names_the_packages_that_it_lacks(arguments: str) -> None:
-    """Exit code 3, and how to install them."""
+    """Exit code 3, and the command that installs them."""
     done, _ = imported(arguments, _RUN)
     assert done.returncode == 3
     assert "expected the packages that measure; " in done.stderr

@@ -1,4 +1,4 @@
-"""`epochcost break-even` as a person runs it: an answer, exact JSON, one line for each mistake."""
+"""`epochcost break-even`: an answer, exact JSON, one line for each error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def test_an_answer_in_words(run: Callable[..., str]) -> None:
-    """100 dollars a month unused, 20 cents an hour of energy, 70 rented: 200 hours."""
+    """100 dollars a month unused, 20 cents an hour of energy, 70 cents rented: 200 hours."""
     text = run("--own", "mine")
     assert "mine (me, 2026-01-01, assumed): $100.00 a month unused" in text
     assert (
@@ -62,7 +62,7 @@ def test_an_answer_in_words(run: Callable[..., str]) -> None:
 
 
 def test_exact_json(run: Callable[..., str]) -> None:
-    """The figures as strings of digits, the hours of use as asked."""
+    """The figures as decimal strings, the hours of use as given."""
     found = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
     assert found["at_these_hours"] == "180"
     (rented,) = found["rented"]
@@ -89,7 +89,7 @@ def test_exact_json(run: Callable[..., str]) -> None:
 def test_a_mistake_is_one_line(
     run: Callable[..., str], arguments: tuple[str, ...], message: str
 ) -> None:
-    """What was expected and what was got, without a traceback."""
+    """The expected and the given value, without a traceback."""
     printed = run(*arguments)
     assert printed.startswith(message)
     assert printed.count("\n") == 1

@@ -1,4 +1,4 @@
-"""`epochcost build` and `serve`: what they refuse, and how they say it."""
+"""`epochcost build` and `serve`: refusals and their messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def epochcost(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the program in a folder, after some code of the test's."""
+    """Run the program in a folder, after some Python code of the test."""
     code = f"{before}\nfrom epochcost.cli.app import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -21,7 +21,7 @@ def epochcost(folder: Path, *arguments: str, before: str = "") -> subprocess.Com
     )
 
 
-# The import system itself says that the package is not there.
+# The import system reports the package as missing.
 _WITHOUT_ALTAIR = """
 import importlib.util
 find = importlib.util.find_spec
@@ -31,7 +31,7 @@ importlib.util.find_spec = lambda name, *rest: None if name == "altair" else fin
 
 @pytest.mark.parametrize("command", ["build", "serve"])
 def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command: str) -> None:
-    """Exit code 3, the package, and how to install it."""
+    """Exit code 3, the package, and the command that installs it."""
     done = epochcost(tmp_path, command, before=_WITHOUT_ALTAIR)
     assert done.returncode == 3
     assert "missing: altair" in done.stderr
@@ -43,7 +43,7 @@ def test_a_missing_package_names_itself_and_the_command(tmp_path: Path, command:
 def test_without_a_configuration_the_command_says_where_to_run(
     tmp_path: Path, command: str
 ) -> None:
-    """Exit code 1 and the name of the file, in a project that has specs."""
+    """Exit code 1 and the name of the file, in a project with specs."""
     (tmp_path / "specs").mkdir()
     done = epochcost(tmp_path, command)
     assert done.returncode == 1
@@ -51,7 +51,7 @@ def test_without_a_configuration_the_command_says_where_to_run(
 
 
 def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
-    """MkDocs would delete what is in the site's folder."""
+    """MkDocs would delete the files in the site's folder."""
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
     kept = tmp_path / "work/thesis.txt"
     kept.parent.mkdir()
@@ -64,7 +64,7 @@ def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
 
 
 def test_strict_and_pages_do_not_go_together(tmp_path: Path) -> None:
-    """Pages by themselves are not checked, so --strict would promise too much."""
+    """Single pages are not checked, so --strict is refused."""
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n", encoding="utf-8")
     done = epochcost(tmp_path, "build", "--strict", "--pages-to", "pages")
     assert done.returncode == 2
@@ -72,7 +72,7 @@ def test_strict_and_pages_do_not_go_together(tmp_path: Path) -> None:
 
 
 def test_pages_need_the_plugin_in_the_configuration(tmp_path: Path) -> None:
-    """A configuration without it has no pages of ours to write."""
+    """A configuration without the plugin is refused."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "mkdocs.yml").write_text("site_name: x\nplugins: []\n", encoding="utf-8")
     done = epochcost(tmp_path, "build", "--pages-to", "pages")

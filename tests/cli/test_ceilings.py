@@ -1,4 +1,4 @@
-"""`epochcost ceilings`, and the ceilings at the end of a run; trials and times are left out."""
+"""`epochcost ceilings`, and the ceilings at the end of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESULTS = Path("docs/data/results")
 
 @pytest.fixture(name="asked", autouse=True)
 def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A tiny project, and runs of no trials; for how many threads ceilings were measured."""
+    """A tiny project, and runs without trials; records the thread counts of measured ceilings."""
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
     asked: list[int] = []
 
@@ -46,7 +46,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_a_run_takes_them_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
 ) -> None:
-    """At its end, where this host has none; a resumed run has nothing left to do."""
+    """At its end, if this host has none; a resumed run measures none."""
     command = ("run", "--provider", "cpu", "--resume")
     assert call(monkeypatch, *command, "--no-ceilings") == 0
     assert not asked
@@ -62,7 +62,7 @@ def test_a_run_takes_them_once(
 def test_ceilings_of_an_older_form_are_measured_once_more(
     monkeypatch: pytest.MonkeyPatch, asked: list[int]
 ) -> None:
-    """What an older version stored of this host stays until a run replaces it."""
+    """An older version's record of this host stays until a run replaces it."""
     assert call(monkeypatch, "run", "--provider", "cpu") == 0
     ((path, kept),) = load_sidecars(RESULTS, Ceilings).records.items()
     write_sidecar(RESULTS, kept.model_copy(update={"ceilings_version": 1}))
@@ -74,7 +74,7 @@ def test_ceilings_of_an_older_form_are_measured_once_more(
 def test_a_run_whose_ceilings_fail_keeps_its_results(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are no trial: what went wrong is said, and the run has succeeded."""
+    """The failure is reported, and the run succeeds."""
 
     def refuse(*_: object) -> None:
         raise CapabilityError("expected the ceilings of this machine, found no memory")
@@ -89,7 +89,7 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
 def test_the_command_measures_again_and_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[int]
 ) -> None:
-    """For a person with the spread, for a machine the record."""
+    """The text has the spread, JSON the record."""
     assert call(monkeypatch, "ceilings") == 0
     shown = capsys.readouterr().out
     assert "100 (95.24 to 102)" in shown

@@ -1,4 +1,4 @@
-"""`epochcost cheapest` as a person runs it: the choice, why, and one line where there is none."""
+"""`epochcost cheapest`: the choice, its reasons, and one line if there is none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ accuracy_percent = {accuracy}
 
 
 class Shell:
-    """Runs the command in this process, in a project, and keeps what it said."""
+    """Runs the command in this process, in a project, and stores its output."""
 
     def __init__(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -59,7 +59,7 @@ class Shell:
         path.write_text(text)
 
     def machine(self, name: str, amount: str | None = None) -> None:
-        """Write a machine and, where an amount is given, what an hour of it costs."""
+        """Write a machine and, with an amount, its hourly price."""
         self.spec("hardware", name, BOX.format(name=name))
         if amount is not None:
             price = price_text(name, amount)
@@ -71,11 +71,11 @@ class Shell:
         self.spec("published", "paper", PAPER.format(rows=self._rows))
 
     def columns(self, width: str) -> None:
-        """Give the terminal a width."""
+        """Set the terminal's width."""
         self._monkeypatch.setenv("COLUMNS", width)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, output and errors."""
+        """Run it; returns exit code, output and errors."""
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -96,7 +96,7 @@ class Shell:
         return hardware
 
     def refusal(self, *arguments: str) -> str:
-        """What is said where there is no answer."""
+        """The message without an answer."""
         code, out, err = self.run("--model", "tiny", *arguments)
         assert (code, out) == (1, "")
         return err
@@ -124,7 +124,7 @@ def priced_fixture(shell: Shell) -> Shell:
 
 
 def test_the_cheapest_of_all(priced: Shell) -> None:
-    """Ten dollars against twelve and twenty; the machine without a price is listed with why."""
+    """Ten dollars against twelve and twenty; the machine without a price has a reason."""
     got = priced.json()
     assert [one["cost"] for one in got["candidates"]] == ["10", "12", "20"]
     assert got["choice"] == 0
@@ -148,7 +148,7 @@ def test_the_cheapest_of_all(priced: Shell) -> None:
     ],
 )
 def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardware: str) -> None:
-    """A deadline makes it the cheapest in time, a budget alone the fastest for the money."""
+    """A deadline selects the cheapest in time, a budget alone the fastest within it."""
     assert priced.chosen(*arguments) == hardware
 
 
@@ -178,14 +178,14 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
 def test_one_line_where_there_is_no_answer(
     priced: Shell, arguments: tuple[str, ...], message: str
 ) -> None:
-    """What was expected and, where nothing meets it, what comes nearest."""
+    """The expectation and the nearest offer."""
     said = priced.refusal(*arguments)
     assert message in said
     assert said.count("\n") == 1
 
 
 def test_no_price_at_all(shell: Shell) -> None:
-    """Times without prices are no answer, and each is named with its reason."""
+    """Times without prices are no answer, and each has a reason."""
     shell.machine("bare")
     shell.timing("bare", 60)
     assert shell.refusal() == (
@@ -194,14 +194,14 @@ def test_no_price_at_all(shell: Shell) -> None:
 
 
 def test_nothing_was_timed(shell: Shell) -> None:
-    """The command that measures is named; an unknown model is told from an unmeasured one."""
+    """The error names the measuring command; unknown models have another error."""
     assert "measure it with `epochcost run --model tiny`" in shell.refusal()
     code, _, err = shell.run("--model", "tny")
     assert (code, 'did you mean "tiny"' in err) == (1, True)
 
 
 def test_the_ten_best(shell: Shell) -> None:
-    """Of twelve machines and two softwares ten are shown, in 60 columns too, and all on demand."""
+    """Of twelve machines in two programs ten are shown, all on demand, in 60 columns too."""
     for number in range(12):
         shell.machine(f"box{number:02}", "1")
         shell.timing(f"box{number:02}", 3600 + number)
@@ -221,7 +221,7 @@ def test_the_ten_best(shell: Shell) -> None:
 
 
 def test_measured_and_assumed(shell: Shell) -> None:
-    """A stored result at an assumed price: its interval, and the utilisation that makes it."""
+    """A stored result at an assumed price: its interval, and its utilisation."""
     shell.spec("prices", "own", OWNED_PRICE)
     store_results(shell.root, [make_result(model="tiny", batch_size=4)])
     (got,) = shell.json("--mode", "epoch")["candidates"]
@@ -234,7 +234,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
 
 
 def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
-    """Limits at the mean hold in half of the scenarios and far ones in all, by words and JSON."""
+    """Limits at the mean hold in half of the scenarios and loose ones in all."""
     shell.machine("slow", "1")
     shell.timing("slow", 60, batch=8)
     samples = (0.0105, 0.011, 0.0115, 0.011) * 4
@@ -255,7 +255,7 @@ def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
 
 
 def test_spot_prices_without_interruptions_are_list_prices(priced: Shell) -> None:
-    """Such a plan stands apart; with a rate, interruptions are what makes it least sure."""
+    """Such a plan is separate; with a rate, interruptions dominate its uncertainty."""
     cheap = price_text("slow", "0.5", "11-20").replace("on-demand", "spot")
     priced.spec("prices", "slow-11-20", cheap)
     assert "slow-11-20" not in {one["price"] for one in priced.json()["candidates"]}
@@ -298,7 +298,7 @@ def test_documents_of_another_length(
 
 
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
-    """The largest is the cheapest and misses the accuracy; that is said, and the next one named."""
+    """The largest is the cheapest but misses the accuracy; the next one is named."""
     shell.machine("slow", "1")
     for batch, seconds, accuracy in ((32, 3600, "91.4"), (64, 3000, "91.6"), (512, 2000, "89.7")):
         shell.timing("slow", seconds, batch, accuracy)
@@ -311,7 +311,7 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
 def of_this_project(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *asked: str
 ) -> str:
-    """Output of `cheapest` by this project's specs and results, of ResNet-50 without a model."""
+    """Output of `cheapest` with this project's specs and results, by default of ResNet-50."""
     monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *asked])
     with pytest.raises(SystemExit) as ended:
@@ -323,7 +323,7 @@ def of_this_project(
 def test_machines_that_nobody_measured_are_priced_by_predictions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For ResNet-50 within a day a machine with a list price is named, with interval and mark."""
+    """ResNet-50 within a day: a machine with a list price, an interval and a mark."""
     said = of_this_project(monkeypatch, capsys, "--deadline", "24h", "--format", "json")
     answer = json.loads(said)
     marks = {one["figures"] for one in answer["candidates"]}
@@ -343,7 +343,7 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
 def test_a_price_that_nobody_confirms_never_stands_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The cheapest at a confirmed one stands beside it, and so does other software."""
+    """The cheapest confirmed price and other software are listed too."""
     said = of_this_project(monkeypatch, capsys)
     assert "no source confirms the date and billing of its price" in said
     assert "At a confirmed price: $" in said

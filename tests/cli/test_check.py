@@ -1,4 +1,4 @@
-"""`epochcost check`: lines, JSON and exit codes, in a folder with neither git nor a site."""
+"""`epochcost check`: lines, JSON and exit codes, in a folder without git or site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user does."""
+    """Run the command."""
     command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", "check"]
     return subprocess.run(
         [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
@@ -31,7 +31,7 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_valid_specs(project: Path) -> None:
-    """Specs without a fault give no line, a summary and exit code 0."""
+    """Valid specs give a summary and exit code 0."""
     done = check(project)
     count = len(list(SPECS.rglob("*.toml")))
     assert done.returncode == 0
@@ -57,7 +57,7 @@ def test_doubts_are_no_faults(project: Path) -> None:
 
 
 def test_faults_as_lines(project: Path) -> None:
-    """Each fault is a line on standard output, and the exit code 1."""
+    """Each fault is a line on standard output; the exit code is 1."""
     price = project / "specs/prices/p2.xlarge-on-demand-2016-11.toml"
     text = price.read_text(encoding="utf-8")
     price.write_text(text.replace("amount", "amuont"), "utf-8")
@@ -70,7 +70,7 @@ def test_faults_as_lines(project: Path) -> None:
 
 
 def test_faults_as_json(project: Path) -> None:
-    """A machine reads the same faults as objects."""
+    """JSON has the same faults as objects."""
     (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
     done = check(project, "--format", "json", "specs/hardware/x.toml")
     message = "invalid TOML: invalid value, got the end of the line"
@@ -80,7 +80,7 @@ def test_faults_as_json(project: Path) -> None:
 
 
 def test_no_specs_here(tmp_path: Path) -> None:
-    """Where there is nothing to check, one line says so, without a traceback."""
+    """A folder without specs is a one-line error."""
     done = check(tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("expected a project, a folder with specs/, got ")
@@ -88,7 +88,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
 
 
 def test_name_that_is_not_utf8(project: Path) -> None:
-    """A file name of any bytes is shown on one line."""
+    """A file name of arbitrary bytes is shown on one line."""
     (project / "specs/prices" / "a\nb\udcff.toml").write_text("", encoding="utf-8")
     done = check(project, "specs/prices")
     assert done.returncode == 1
@@ -97,7 +97,7 @@ def test_name_that_is_not_utf8(project: Path) -> None:
 
 
 def test_observations_are_read_to_the_last_row(project: Path) -> None:
-    """A table that is not there, and each row that cannot be read, has a line of its own."""
+    """A missing table, and each unreadable row, has a line."""
     folder = project / "specs" / "observations"
     spec = folder / "others.toml"
     spec.write_text(

@@ -1,4 +1,4 @@
-"""`epochcost diff`: silence, a table, a comment that fits, and JSON."""
+"""`epochcost diff`: no output, a table, a comment within the limit, and JSON."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from revisions import edit, write_repository
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with one commit, where commands are run."""
+    """A repository with one commit, as the working folder."""
     folder = write_repository(tmp_path / "project")
     monkeypatch.chdir(folder)
     return folder
 
 
 def run(*arguments: str) -> str:
-    """The output of a diff that ends well."""
+    """The output of a successful diff."""
     done = CliRunner().invoke(app, ["diff", *arguments])
     assert done.exit_code == 0, done.output
     return done.stdout
@@ -31,14 +31,14 @@ def run(*arguments: str) -> str:
 
 @pytest.mark.usefixtures("project")
 def test_json_of_no_change() -> None:
-    """A program gets a document with empty lists."""
+    """The document has empty lists."""
     found = json.loads(run("HEAD", "--format", "json"))
     assert (found["costs"], found["winners"]) == ([], [])
     assert not any(found["results"].values())
 
 
 def test_a_table(project: Path) -> None:
-    """One line for the changed training: the epoch follows from it."""
+    """One line for the changed training, which implies the epoch's change."""
     edit(project, "prices/local-2025", "0.90", "0.45")
     summary, _, header, row = run("HEAD").splitlines()
     assert summary.endswith(" → working tree: 1 cost changes (1 down)")
@@ -65,7 +65,7 @@ def test_json_has_exact_amounts(project: Path) -> None:
 
 
 def test_the_data_of_the_comment(project: Path) -> None:
-    """What a workflow keeps as data is read and rendered to the same comment."""
+    """The stored data renders to the same comment."""
     assert read_comment(run("HEAD", "--format", "comment").encode()) == Comment()
     edit(project, "prices/local-2025", "0.90", "0.45")
     comment = read_comment(run("HEAD", "--format", "comment").encode())
@@ -73,7 +73,7 @@ def test_the_data_of_the_comment(project: Path) -> None:
 
 
 def test_a_name_that_a_terminal_would_obey(project: Path) -> None:
-    """The names of a stranger's files are printed by their characters' numbers."""
+    """Control characters in file names are printed as numbers."""
     path = project / "docs/data/results/lo\x1b[32mcal/x.json"
     path.parent.mkdir()
     path.write_text("{}", "utf-8")

@@ -1,4 +1,4 @@
-"""`epochcost engine` as a user runs it; the making itself is tested below the command."""
+"""`epochcost engine`; other tests build the environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ answer = { tokens = [4] }
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A project whose study sends requests to an engine that nobody has."""
+    """A project whose study needs an engine that is not installed."""
     project = write_tiny_project(tmp_path / "project")
     study = project / "specs/studies/brief.toml"
     study.write_text(study.read_text() + REQUESTS)
@@ -31,7 +31,7 @@ def project_fixture(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program with no index to fetch from and an empty cache."""
+    """Run the program with no index and an empty cache."""
     settings = {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
@@ -50,7 +50,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
-    """Without a name that of the studies is fetched; the failure is said without a traceback."""
+    """Without a name the studies' engine is fetched; the failure has no traceback."""
     done = run(project, "engine")
     assert done.returncode == 3
     assert "onnxruntime-genai==0.0.1: expected this package" in done.stderr
@@ -58,7 +58,7 @@ def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
 
 
 def test_a_name_that_is_no_engine_is_refused(project: Path) -> None:
-    """Nothing else can be installed with it."""
+    """Only engines can be installed."""
     done = run(project, "engine", "numpy==2.4.6")
     assert done.returncode == 1
     assert "numpy==2.4.6: expected an engine and its version as onnxruntime-genai" in done.stderr

@@ -1,4 +1,4 @@
-"""The example that ends each command's help, run as it stands in a project like ours."""
+"""The example at the end of each command's help, run in a project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tool_exports import VLLM, write_export
 
 
 def _examples() -> Iterator[tuple[str, str]]:
-    """The name of every command with the line that ends its help."""
+    """Name of every command with the last line of its help."""
     for name in COMMANDS:
         command = load_command(name)
         members = getattr(command, "commands", None)
@@ -37,20 +37,20 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SPECS = ("hardware", "prices", "grids", "datasets", "devices")
 MODELS = ("mnist-mlp", "mnist-cnn", "gpt2-xl", "digits-mlp", "smollm2-135m", "llama-3.1-8b")
-# It serves until it is stopped; that it has these options is tested with all others.
+# It serves until it is stopped; another test checks its options.
 ENDLESS = {"serve"}
-# It asks a publisher on the network; tested with one on this machine.
+# It needs the network; tested with a local server elsewhere.
 FETCHING = {"data fetch"}
-# What takes long by its nature; each has quick tests of its own.
+# Slow commands, which have quick tests elsewhere.
 LONG = {"build", "ceilings", "plan", "run", "trust", "engine"}
 LISTED = "InstanceType,Region,Price,SpotPrice\ng4dn.xlarge,us-east-1,0.526,0.2104\n"
-# What has a default is left at it, for all else an answer follows.
+# Answers for prompts without a default.
 ANSWERS = b"\nmade up for a test\n" * 9
 
 
 @pytest.fixture(scope="module", name="project")
 def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Our machines and prices with three of our models, in a repository, and a brief study."""
+    """Our machines and prices with three of our models, in a repository, and a short study."""
     folder = tmp_path_factory.mktemp("examples")
     project = folder / "project"
     for kind in SPECS:
@@ -63,7 +63,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copyfile(ROOT / "mkdocs.yml", project / "mkdocs.yml")
     for model in MODELS:
         _copy(project, f"specs/models/{model}.toml")
-    # Few enough that withholding each in turn takes seconds.
+    # Few enough to withhold each in seconds.
     for table in (ROOT / "specs/observations").glob("neusight*"):
         _copy(project, str(table.relative_to(ROOT)))
     for name in ("decoders.csv", "training-llm.csv", "training-llm.toml"):
@@ -86,7 +86,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (project / "vms.csv").write_text(LISTED)
     write_export(project, VLLM, "serve.json")
     _copy(project, "specs/api-tables/models-dev.toml")
-    # Its header: the rows name models that are not here.
+    # Only its header: the rows name models that this project lacks.
     header, *_ = (ROOT / "specs/api-tables/models-dev.csv").read_text().splitlines(keepends=True)
     (project / "specs/api-tables/models-dev.csv").write_text(header)
     (project / "models.dev/providers").mkdir(parents=True)
@@ -101,7 +101,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _digits() -> Path:
-    """The file of a data set as scikit-learn brings it."""
+    """The file of a data set in the form of scikit-learn."""
     package = find_spec("sklearn")
     assert package is not None, "an extra of development"
     assert package.origin is not None
@@ -121,7 +121,7 @@ def _copy(project: Path, name: str) -> None:
     ],
 )
 def test_example_runs(project: Path, name: str) -> None:
-    """At a terminal, where what a spec still needs is asked for and answered."""
+    """At a terminal, with answers to the prompts."""
     ours, terminal = os.openpty()
     os.write(ours, ANSWERS)
     try:

@@ -1,4 +1,4 @@
-"""Faults that strike `epochcost run` from outside: real processes, stopped, starved and disturbed.
+"""External faults of `epochcost run`: real processes, stopped, out of memory or disk, disturbed.
 
 The table in docs/reference/faults.md names these tests.
 """
@@ -25,20 +25,20 @@ from tiny_project import write_tiny_project
 PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 RESULTS = Path("docs/data/results")
 TRIALS = 3
-# A spot machine's notice comes so long before its end.
+# Seconds between a spot machine's notice and its end.
 NOTICE_SECONDS = 30
 _WAIT_SECONDS = 120
 
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A tiny project with a temporary folder of its own."""
+    """A tiny project with its own temporary folder."""
     (tmp_path / "tmp").mkdir()
     return write_tiny_project(tmp_path / "project")
 
 
 def environment(project: Path, **more: str) -> dict[str, str]:
-    """Temporary files go beside the project."""
+    """Variables with temporary files in the project's folder."""
     return os.environ | {"TMPDIR": str(project.parent / "tmp")} | more
 
 
@@ -56,7 +56,7 @@ def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
 
 
 def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in a mount namespace of its own; ``$0`` is the program."""
+    """Run a shell script in a separate mount namespace; ``$0`` is the program."""
     if shutil.which("unshare") is None or _no_namespace():
         pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
     return subprocess.run(
@@ -77,7 +77,7 @@ def _no_namespace() -> bool:
 
 @pytest.fixture(name="begin")
 def begin_fixture(project: Path) -> Iterator[object]:
-    """Start a run with these arguments and wait for a line that begins so."""
+    """Start a run with these arguments and wait for a line with this beginning."""
     running: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
@@ -103,7 +103,7 @@ def begin_fixture(project: Path) -> Iterator[object]:
 
 
 def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
-    """The worker of the present trial, as soon as there is one."""
+    """Wait for the worker of the current trial."""
     while True:
         assert process.poll() is None
         for child in psutil.Process(process.pid).children():
@@ -115,7 +115,7 @@ def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
 
 
 def rounds_stored(project: Path) -> list[int]:
-    """How many rounds each stored result has."""
+    """Number of rounds of each stored result."""
     stored = sound_results(project / RESULTS)
     return sorted(len(one.measurement.samples_by_round) for one in stored)
 
@@ -126,7 +126,7 @@ def rounds_stored(project: Path) -> list[int]:
 def test_an_end_between_rounds_keeps_the_rounds_before(
     project: Path, begin: object, number: signal.Signals
 ) -> None:
-    """Ended in the second round, all first ones are kept; resuming does the missing ones alone."""
+    """Ended in the second round, all first ones are stored; resuming measures the others."""
     assert callable(begin)
     process = begin("--rounds", "2", until="[5/6]")
     process.send_signal(number)
@@ -147,7 +147,7 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
 
 
 def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) -> None:
-    """SIGHUP acts as Ctrl-C does, and the worker is gone within a spot machine's notice."""
+    """SIGHUP acts like Ctrl-C, and the worker ends within a spot machine's notice."""
     assert callable(begin)
     process = begin(until="[2/3]")
     worker = worker_of(process)
@@ -161,9 +161,9 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
 
 @pytest.mark.slow
 def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: object) -> None:
-    """Two real runs on one folder: the later one ends at once, the earlier one with all results."""
+    """Two real runs on one folder: the later one ends at once, the earlier one succeeds."""
     assert callable(begin)
-    # Longer than the second takes to start, on whatever machine.
+    # Longer than the second takes to start on any machine.
     first = begin("--rounds", "3", until="[1/9]")
     second = run(project)
     assert second.returncode == 3
@@ -174,7 +174,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: 
 
 
 def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: object) -> None:
-    """The kernel gives the worker no more memory: its trial says so, the others are measured."""
+    """A worker out of memory fails its trial with a message; other trials are measured."""
     assert callable(begin)
     process = begin(until="[2/3]")
     worker = worker_of(process)
@@ -205,7 +205,7 @@ echo "writable: $?"
 
 @pytest.mark.slow
 def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
-    """Exit 3 with what to do; results of before stay, and count again when the folder is back."""
+    """Exit 3 with a remedy; earlier results stay and count afterwards."""
     done = script(project, _READ_ONLY)
     assert "read-only: 3" in done.stdout, done.stderr
     assert "change the folder's rights, or name another folder with --results" in done.stderr
@@ -229,7 +229,7 @@ echo "elsewhere: $?"
 
 @pytest.mark.slow
 def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
-    """What trials write does not fit: failures say which room lacks; elsewhere all is measured."""
+    """Failures name the full folder; with room elsewhere all is measured."""
     done = script(project, _FULL_SCRATCH)
     assert done.stdout.count("full: 3") == 2, done.stderr
     failures = done.stderr.split("trials failed:")
@@ -241,7 +241,7 @@ def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> Non
 
 
 def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
-    """Progress that cannot be written is not worth a measurement."""
+    """Unwritable progress does not stop the run."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
@@ -257,7 +257,7 @@ def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
     assert rounds_stored(project) == [1] * TRIALS
 
 
-# Every look at the wall clock finds it a day and a half off, now behind, now ahead.
+# The wall clock alternates between a day and a half behind and ahead.
 _JUMPING_CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -275,7 +275,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 
 
 def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
-    """Only the monotonic clock times steps: no sample is negative, none is longer than the run."""
+    """Only the monotonic clock times steps: no sample is negative or longer than the run."""
     compiler = shutil.which("cc") or pytest.skip("no C compiler for the library that moves clocks")
     source, library = project.parent / "jump.c", project.parent / "jump.so"
     source.write_text(_JUMPING_CLOCK)

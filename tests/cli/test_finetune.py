@@ -1,4 +1,4 @@
-"""`epochcost finetune` as a person runs it."""
+"""`epochcost finetune`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LORA = "finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 51
 
 @pytest.fixture(autouse=True)
 def _project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project is the working folder."""
+    """Make the project the working folder."""
     monkeypatch.chdir(ROOT)
 
 
 def run(line: str) -> str:
-    """The output of a command that succeeds."""
+    """The output of a successful command."""
     done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"}, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
 
 
 def test_answer_in_words() -> None:
-    """The question, machines, the cheapest, how sure, memory by part, published rows, the rest."""
+    """The question, machines, the cheapest, odds, memory by part, published rows, reasons."""
     out = run(LORA)
     assert out.startswith("LoRA fine-tuning of llama-3.1-8b on 15,360,000 tokens in sequences of")
     assert "\nCheapest: " in out
@@ -58,7 +58,7 @@ def test_pretraining_takes_all_tokens() -> None:
 
 
 def test_a_budget_lists_the_fastest_first() -> None:
-    """Within two dollars, with the method's name as it is written."""
+    """Within two dollars, with the method's written name."""
     out = run("finetune --model llama-3.1-8b --method qlora --examples 10000 --budget 2USD")
     assert out.startswith("QLoRA fine-tuning of llama-3.1-8b on 5,120,000 tokens")
     assert "fastest first" in out.splitlines()[0]
@@ -70,13 +70,13 @@ def test_a_budget_lists_the_fastest_first() -> None:
 
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
 def test_tokens_are_given_once(tokens: str) -> None:
-    """Neither nothing nor both."""
+    """Both or neither is refused."""
     with pytest.raises(InputError, match="expected either --examples or --tokens-total"):
         run(f"finetune --model llama-3.1-8b{tokens}")
 
 
 def test_unknown_method_is_refused() -> None:
-    """In one line that names the others."""
+    """The one-line error names the methods."""
     done = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
     assert done.exit_code == 2
     assert "expected one of" in done.stderr or "did you mean 'lora'" in done.stderr

@@ -1,4 +1,4 @@
-"""Help, completion and documents say what the commands are: each example is held to them."""
+"""Help, completion and documents agree with the commands: each example parses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INLINE = re.compile(r"`(epochcost [a-z][^`\n]*)`")
 
 
 def _names() -> Iterator[str]:
-    """Every command that can be typed, those of a group behind its name."""
+    """Every command, those of a group after its name."""
     for name, command in LOADED.items():
         yield from (f"{name} {inner}" for inner in getattr(command, "commands", ()))
         if not hasattr(command, "commands"):
@@ -42,7 +42,7 @@ NAMES = tuple(_names())
 
 
 def _parse(line: str) -> None:
-    """Parse a line as the program would, up to the values; an unknown option raises."""
+    """Parse a line like the program, without values; an unknown option raises."""
     words = shlex.split(line, comments=True)
     words = words[words.index(next(word for word in words if Path(word).name == "epochcost")) + 1 :]
     command, known = None, LOADED
@@ -75,7 +75,7 @@ def _lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_ends_with_an_example(name: str) -> None:
-    """The last line of each command's help is a line that can be typed, and it parses."""
+    """The last line of each command's help is an example that parses."""
     done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "79"})
     assert done.exit_code == 0
     shown = done.stdout.partition("Example:\n")[2].strip()
@@ -86,7 +86,7 @@ def test_help_ends_with_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documents_use_commands_that_exist(path: Path) -> None:
-    """Each line of the program in a document names a command, and options that it has."""
+    """Each line of the program in a document has existing commands and options."""
     for line in _lines(path):
         _parse(line)
 
@@ -101,7 +101,7 @@ def test_documents_use_commands_that_exist(path: Path) -> None:
     ],
 )
 def test_a_wrong_line_would_be_found(line: str) -> None:
-    """An unknown option or command, a stray word and a missing value do not pass."""
+    """An unknown option or command, an extra word and a missing value fail."""
     with pytest.raises(Exception, match=r"modle|plam|left over|requires an argument"):
         _parse(line)
 
@@ -118,7 +118,7 @@ def test_a_wrong_line_would_be_found(line: str) -> None:
     ],
 )
 def test_shells_complete(shell: str, words: str, expected: str) -> None:
-    """In each shell, commands and the ids of specs are offered."""
+    """Each shell offers commands and ids of specs."""
     line = f"epochcost {words}"
     asked = {
         "_EPOCHCOST_COMPLETE": f"complete_{shell}",
@@ -136,7 +136,7 @@ def test_shells_complete(shell: str, words: str, expected: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_given_their_script(shell: str) -> None:
-    """`_EPOCHCOST_COMPLETE=source_SHELL epochcost` prints what the shell reads at its start."""
+    """`_EPOCHCOST_COMPLETE=source_SHELL epochcost` prints the shell's start script."""
     environment = {**os.environ, "_EPOCHCOST_COMPLETE": f"source_{shell}"}
     command = [Path(sys.executable).with_name("epochcost")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

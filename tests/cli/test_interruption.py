@@ -1,4 +1,4 @@
-"""Signals that meet a run where an exception goes no further, as in a library's conversion."""
+"""Signals that meet a run where Python swallows exceptions, as in a library's conversion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from heeded_signals import heeded_signals
 from sound_results import sound_results
 from tiny_project import write_tiny_project
 
-# Signals itself when it comes to load a module, as if the signal came at that moment.
+# Sends a signal to itself while it imports a module.
 _SIGNALLED = """
 import os, signal, sys
 from importlib.abc import MetaPathFinder
@@ -41,7 +41,7 @@ main()
     [("typer", "SIGINT"), ("pydantic", "SIGTERM"), ("epochcost.specs.loader", "SIGHUP")],
 )
 def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> None:
-    """In its first second, before a command has begun and while one loads what it needs."""
+    """Before a command begins, and while a command imports its packages."""
     with heeded_signals():
         done = subprocess.run(
             [sys.executable, "-c", _SIGNALLED.format(module=module, number=number)],
@@ -54,7 +54,7 @@ def test_a_signal_while_the_program_loads_ends_it(module: str, number: str) -> N
 
 
 def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
-    """As `nohup` asks for it."""
+    """`nohup` ignores SIGHUP."""
     script = _SIGNALLED.format(module="typer", number="SIGHUP")
     ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}"
     command = [sys.executable, "-c", ignored]
@@ -63,7 +63,7 @@ def test_a_connection_may_be_lost_where_that_is_ignored() -> None:
     assert "expected a file or folder of specs" in done.stderr
 
 
-# Lets onnx meet an equation that its inference never ends to read, as if nobody had checked it.
+# Passes an equation to onnx on which its inference never ends, without our check.
 _ENDLESS = """
 import os, sys
 from onnxstep.graphs import inference
@@ -95,7 +95,7 @@ except KeyboardInterrupt:
     ],
 )
 def test_a_library_that_never_returns_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    """Its loop would hear no signal, but it is in a copy of the process, which goes too."""
+    """The loop runs in a copy of the process, which is ended too."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[2,3] y) "
         '{ y = Einsum <equation = "......ij,j->ij"> (x, w) }'
@@ -116,15 +116,15 @@ def test_a_library_that_never_returns_is_ended(tmp_path: Path, number: signal.Si
 
 
 class Swallowing:
-    """Sends a signal to this process in a destructor, out of which no exception comes."""
+    """Sends a signal to this process in a destructor, where exceptions are lost."""
 
     def __del__(self) -> None:
-        """As if the signal had come at this moment."""
+        """Send the signal."""
         signal.raise_signal(signal.SIGTERM)
 
 
 def test_a_lost_signal_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
-    """When it is asked for and at the end; its traceback is nobody's business."""
+    """At the next check and at the end, without a traceback."""
     with pytest.raises(KeyboardInterrupt):
         _interrupted_twice()
     assert capfd.readouterr().err == ""
@@ -141,7 +141,7 @@ def _interrupted_twice() -> None:
 def test_other_errors_of_destructors_are_shown(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the interruption, which is raised again, is passed over in silence."""
+    """Only the interruption is hidden, since it is raised again."""
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     monkeypatch.setattr(Swallowing, "__del__", lambda _: 1 / 0)
     with interrupted_by_signals():
@@ -150,7 +150,7 @@ def test_other_errors_of_destructors_are_shown(
 
 
 def test_signals_do_what_they_did_before() -> None:
-    """Outside nothing is changed, whatever happened inside."""
+    """Handlers are restored afterwards."""
     before = signal.getsignal(signal.SIGTERM), sys.unraisablehook
     with contextlib.suppress(KeyboardInterrupt), interrupted_by_signals():
         signal.raise_signal(signal.SIGTERM)
@@ -160,7 +160,7 @@ def test_signals_do_what_they_did_before() -> None:
 def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file seems damaged then: its rounds are not replaced, and the run ends as told."""
+    """The file seems damaged then: its rounds are not replaced, and the run ends."""
     project = write_tiny_project(tmp_path / "project")
     monkeypatch.chdir(project)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -189,7 +189,7 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
 def test_a_sweep_says_of_how_many_trials_only_what_it_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It finds them while it goes: interrupted at once it kept none, of nobody knows how many."""
+    """An interrupted sweep reports no total of trials."""
 
     def interrupted(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)

@@ -27,7 +27,7 @@ TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small project as the current folder."""
+    """A small project as the working folder."""
     write_tiny_project(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -44,7 +44,7 @@ def _refusal(*arguments: str) -> EpochcostError:
 
 
 def test_a_price_by_flags(project: Path) -> None:
-    """The file names itself, its machine's provider and today, and is valid at once."""
+    """The file contains its id, its machine's provider and today, and is valid."""
     done = _run(*TRADE, "--as-of", "2026-11-20")
     assert done.exit_code == 0, done.output
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
@@ -56,7 +56,7 @@ def test_a_price_by_flags(project: Path) -> None:
 
 
 def test_nothing_is_overwritten(project: Path) -> None:
-    """A second price of the same name is refused, and the first stays."""
+    """A second price of the same name is refused."""
     _run(*TRADE, "--as-of", "2026-11-20")
     path = project / "specs/prices/giant-on-demand-2026-11.toml"
     before = path.read_bytes()
@@ -92,14 +92,14 @@ def test_nothing_is_overwritten(project: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
-    """A wrong value, a wrong reference and a missing option are named, and no file is left."""
+    """A wrong value, reference or missing option is named, and no file is written."""
     before = sorted(path for path in project.rglob("*") if path.is_file())
     assert message in str(_refusal("new", *arguments))
     assert sorted(path for path in project.rglob("*") if path.is_file()) == before
 
 
 def test_an_owned_machine(project: Path) -> None:
-    """What an owned machine costs is given key by key."""
+    """An owned machine's costs are given by separate keys."""
     keys = ("purchase=3000", "years=4", "utilisation=30%", "power_watts=350")
     options = [word for key in (*keys, "electricity_per_kwh=0.15") for word in ("--owned", key)]
     done = _run("new", "price", "--hardware", "giant", "--plan", "owned", *options, *SOURCE)
@@ -109,7 +109,7 @@ def test_an_owned_machine(project: Path) -> None:
 
 
 def test_the_machine_at_hand(project: Path) -> None:
-    """With --detect the machine describes itself; flags say more."""
+    """--detect describes this machine; flags add to it."""
     done = _run("new", "hardware", "--detect", "--id", "mine", "--provider", "Us")
     assert done.exit_code == 0, done.exception
     machine = load_catalogue(project).machine("mine")
@@ -119,7 +119,7 @@ def test_the_machine_at_hand(project: Path) -> None:
 
 
 def test_a_machine_with_gpus(project: Path) -> None:
-    """What specs/devices/ has of a GPU is filled in; of another a line says that it has nothing."""
+    """A known GPU is filled in from specs/devices/; an unknown one gives a line."""
     folder = project / "specs/devices"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "specs/devices/geforce-rtx-4090.toml", folder)
@@ -157,7 +157,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
-    """Inputs, the length and the classes come from the graph; the file is copied into models/."""
+    """Inputs, length and classes come from the graph; the file is copied into models/."""
     words = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5", "--loss", "softmax_cross_entropy")
     done = _run("new", "model", "--graph", str(graph), *words, *sizes)
@@ -175,7 +175,7 @@ def test_a_model_from_its_graph(project: Path, graph: Path) -> None:
 
 
 def _keep_weights_in(name: str, graph: Path) -> None:
-    """Save a model again, as PyTorch does: with its tensors in a file beside it."""
+    """Save a model with its tensors in a separate file, as PyTorch does."""
     model = onnx.load(graph)
     for tensor in model.graph.initializer:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
@@ -183,7 +183,7 @@ def _keep_weights_in(name: str, graph: Path) -> None:
 
 
 def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
-    """Weights beside the file are copied too; where they are missing, checks and plans say so."""
+    """External weights are copied too; checks and plans report missing ones."""
     kept = graph.with_name("word_bag.onnx.data")
     _keep_weights_in(kept.name, graph)
     words = ("--task", "tests", "--example", "a few words", "--source", "x")
@@ -211,7 +211,7 @@ def test_a_models_data_goes_with_it(project: Path, graph: Path) -> None:
 
 
 def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) -> None:
-    """Weights under a name that is taken are refused, and nothing is copied."""
+    """Weights with an existing name are refused, and nothing is copied."""
     kept = project / "models/weights.bin"
     kept.write_bytes(b"others")
     _keep_weights_in(kept.name, graph)

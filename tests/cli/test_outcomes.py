@@ -1,4 +1,4 @@
-"""What a person reads at the end of a run: agreement with fp32, rates under load, doubts."""
+"""Messages at the end of a run: agreement with fp32, rates under load, doubts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compared(*outputs: OutputDifference) -> Result:
 
 
 def test_every_output_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its difference by norm and by element, and the rows whose largest changed, if it has any."""
+    """Its difference by norm and by element, and changed largest scores, if it has any."""
     show_agreements([compared(LOGITS, SCORE)])
     *_, logits, score = capsys.readouterr().out.splitlines()
     assert logits.split()[-4:] == ["logits", "1.71%", "0.25", "12.5%"]
@@ -40,7 +40,7 @@ def test_every_output_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
-    """One line for a person who waits."""
+    """One line has all three."""
     trial = under_load(make_result()).trial
     assert served_words(trial, served()) == (
         "500 samples/s keeps 0.99 of answers within 15 ms, latency 51 ms (p99 100 ms)"
@@ -49,7 +49,7 @@ def test_a_rate_is_told_with_its_latency_and_bound() -> None:
 
 
 def test_a_bound_that_nothing_keeps_is_told() -> None:
-    """With how often it was tried."""
+    """With the number of tries."""
     trial = under_load(make_result()).trial
     lost = served(kept=False)
     assert served_words(trial, lost) == (
@@ -62,13 +62,13 @@ STEADY = (0.0100, 0.0101) * 20
 
 
 def twice(result: Result) -> Result:
-    """Measured in two rounds that are alike."""
+    """A result of two equal rounds."""
     joined = add_round(add_round(None, result.measurement, 0.1), result.measurement, 0.1)
     return result.model_copy(update={"measurement": joined})
 
 
 def disturbed(batch_size: int, others_cpus: float) -> Result:
-    """A result of two CPUs of which others took some."""
+    """A result of two CPUs with steal time."""
     result = make_result(batch_size=batch_size, samples=STEADY)
     conditions = Conditions(seconds=1.0, others_cpus=others_cpus)
     measurement = result.measurement.model_copy(update={"conditions": conditions})
@@ -76,7 +76,7 @@ def disturbed(batch_size: int, others_cpus: float) -> Result:
 
 
 def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each result with its own figure."""
+    """Each result is listed with its figure."""
     show_doubts([disturbed(32, 1.0), disturbed(64, 0.5), disturbed(128, 0.0)])
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -89,7 +89,7 @@ def test_a_remedy_is_said_once_for_all_that_need_it(capsys: pytest.CaptureFixtur
 
 
 def test_outliers_that_weigh_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """A tenth more for two slow steps is said; one that adds half a percent is not."""
+    """Two slow steps that add a tenth are listed; half a percent is not."""
     heavy = make_result(samples=(*STEADY, 0.03, 0.05))
     light = make_result(batch_size=64, samples=(*STEADY, 0.012))
     show_outliers([heavy, light])

@@ -1,4 +1,4 @@
-"""What a run says of money at its end."""
+"""Costs at the end of a run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RESULTS = Path("docs/data/results")
 
 @pytest.fixture(autouse=True, name="project")
 def project_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tiny project as the current folder."""
+    """A tiny project as the working folder."""
     monkeypatch.chdir(write_tiny_project(tmp_path))
     return tmp_path
 
 
 def said(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 0.51)) -> str:
-    """What is said of a training and an inference on the local machine."""
+    """Output for a training and an inference on the local machine."""
     mine = [
         make_result(model="tiny", mode="training", batch_size=4, samples=samples),
         make_result(model="tiny", mode="inference", batch_size=1, samples=samples),
@@ -35,7 +35,7 @@ def said(capsys: pytest.CaptureFixture[str], samples: tuple[float, ...] = (0.5, 
 
 
 def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
-    """The time is told, and that nothing has a list price."""
+    """The time is printed, and that nothing has a list price."""
     text = said(capsys)
     assert "full training, here: " in text
     assert "a million inferences, here: " in text
@@ -45,7 +45,7 @@ def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An assumed price here is marked; a machine that others can rent is named with its plan."""
+    """An assumed price is marked; the cheapest rentable machine is named with its plan."""
     (project / "specs/prices").mkdir(exist_ok=True)
     (project / "specs/prices/own.toml").write_text(OWNED_PRICE)
     (project / "specs/prices/giant.toml").write_text(price_text("giant", "3600"))
@@ -63,7 +63,7 @@ def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFix
 def test_a_host_that_is_declared_under_another_name(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was measured as the machine at hand is told, wherever its host is listed."""
+    """Results as "local" are reported for the declared host."""
     mine = make_result(model="tiny", mode="inference", batch_size=1, hardware="local")
     store_results(project, [mine.model_copy(update={"hardware": "giant"})])
     show_costs(load_catalogue(project), RESULTS, [Skipped(mine.trial, mine)])
@@ -71,7 +71,7 @@ def test_a_host_that_is_declared_under_another_name(
 
 
 def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -> None:
-    """A decoder's phases are no job with a price: the command that asks by the token is named."""
+    """For a decoder the output names the command for token costs."""
     decoder = make_result(model="smollm2-135m", mode="inference", batch_size=1)
     show_costs(load_catalogue(ROOT), RESULTS, [Skipped(decoder.trial, decoder)])
     assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (

@@ -1,4 +1,4 @@
-"""`epochcost plan`: what a run would do, for people and for machines."""
+"""`epochcost plan`: trials as text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from usable_providers import usable_providers
 
 @pytest.fixture(autouse=True)
 def in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here stands in a tiny project."""
+    """Run every test here in a tiny project."""
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
 
 
 def plan(*arguments: str) -> str:
-    """What `epochcost plan` prints."""
+    """Output of `epochcost plan`."""
     done = CliRunner().invoke(app, ["plan", *arguments], catch_exceptions=False)
     assert done.exit_code == 0
     return done.stdout
@@ -40,7 +40,7 @@ def test_the_trials_are_listed_in_order() -> None:
 
 
 def test_json_holds_everything_that_defines_a_trial() -> None:
-    """A machine reads the same trials, with the digests of their work."""
+    """JSON has the same trials, with the digests of their work."""
     document = json.loads(plan("--provider", "cpu", "--format", "json"))
     assert document["hardware"] == "local"
     assert [trial["batch_size"] for trial in document["trials"]] == [1, 2, 4]
@@ -50,7 +50,7 @@ def test_json_holds_everything_that_defines_a_trial() -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_what_is_left_out_has_its_reason() -> None:
-    """Without a GPU the CUDA trials are named, with what is missing."""
+    """Without a GPU the CUDA trials are listed with the reason."""
     text = plan()
     assert "left out, because provider cuda: expected a usable GPU" in text
     assert "\n  tiny training cuda\n" in text
@@ -62,7 +62,7 @@ def test_what_is_left_out_has_its_reason() -> None:
 
 
 def test_verbose_shows_how_large_the_models_are() -> None:
-    """Parameters and arithmetic of every model, then the memory of every batch size."""
+    """Parameters and operations of every model, then memory by batch size."""
     lines = plan("--provider", "cpu", "--verbose").splitlines()
     assert max(map(len, lines)) <= 100
     table = lines[lines.index("and as it runs here:") + 1 :]
@@ -77,7 +77,7 @@ def test_verbose_shows_how_large_the_models_are() -> None:
 
 
 def test_verbose_says_why_a_model_is_not_counted() -> None:
-    """A graph that is no graph has no figures, and the others have theirs."""
+    """An invalid graph has no figures, and the others have theirs."""
     spec = Path("specs/models/tiny.toml").read_text()
     Path("specs/models/broken.toml").write_text(
         spec.replace('"tiny"', '"broken"', 1).replace("tiny.onnx", "broken.onnx")
@@ -89,7 +89,7 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
 
 
 def test_a_decoder_without_a_graph_is_left_out() -> None:
-    """The plan says that its times are predicted, and the others have theirs."""
+    """The plan says that its times are predicted."""
     form = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace('"tiny"', '"formal"', 1)
     numbers = "[decoder]\nhidden = 64\nparameters = 1000"
     Path("specs/models/formal.toml").write_text(form.replace("[decoder]", numbers))
@@ -102,7 +102,7 @@ def test_a_decoder_without_a_graph_is_left_out() -> None:
 
 
 def test_another_machine_is_refused_unless_taken_as_is() -> None:
-    """The refusal names the option, which then plans for the machine that was named."""
+    """The refusal names the option that plans for that machine."""
     refused = CliRunner().invoke(app, ["plan", "--provider", "cpu", "--hardware", "giant"])
     assert isinstance(refused.exception, InputError)
     assert "--as-is" in str(refused.exception)

@@ -1,4 +1,4 @@
-"""`epochcost prices import` as a user runs it: what it prints, writes and returns."""
+"""`epochcost prices import`: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def prices(project: Path) -> set[str]:
 
 
 def test_new_unchanged_and_unmatched(project: Path) -> None:
-    """A table says what each row came to, a new spec is written, and no other file is touched."""
+    """A table has the outcome of each row; only new specs are written."""
     before = {path: path.read_bytes() for path in (project / "specs").rglob("*.toml")}
     done = run(
         project, "p2.xlarge,0.80,us-east-1\np3.2xlarge,3.06,us-east-1\nz9.nano,1,us-east-1\n"
@@ -55,7 +55,7 @@ def test_new_unchanged_and_unmatched(project: Path) -> None:
 
 
 def test_dry_run(project: Path) -> None:
-    """A dry run says the same and writes nothing."""
+    """A dry run prints the same and writes nothing."""
     before = prices(project)
     done = run(project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS, "--dry-run")
     assert done.returncode == 0
@@ -64,7 +64,7 @@ def test_dry_run(project: Path) -> None:
 
 
 def test_an_unsound_row_stops_all(project: Path) -> None:
-    """One unsound row and nothing is written; --skip-faulty lists it and takes the others."""
+    """One wrong row prevents all writing; --skip-faulty lists it and imports the others."""
     before = prices(project)
     table = "p2.xlarge,0.80,us-east-1\np3.2xlarge,0.00,us-east-1\n"
     done = run(project, table)
@@ -80,7 +80,7 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
 
 
 def test_what_the_table_does_not_say(project: Path) -> None:
-    """Without a day and without a provider the usage is wrong: exit code 2, one line."""
+    """A missing day or provider is a usage error: exit code 2, one line."""
     for arguments, option in ((OPTIONS[:2], "--as-of"), (OPTIONS[2:], "--provider")):
         done = run(project, "p2.xlarge,0.80,us-east-1\n", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -88,7 +88,7 @@ def test_what_the_table_does_not_say(project: Path) -> None:
 
 
 def test_no_such_file(project: Path) -> None:
-    """A missing table is one line and exit code 1."""
+    """A missing table is a one-line error with exit code 1."""
     done = run(project, "", "none.csv", *OPTIONS)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""What people see while trials run, fed by hand with a clock that is a counter."""
+"""Progress display of trials, driven by hand with a counting clock."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from epochcost.results.environment import Environment
 from epochcost.results.format import FORMAT_VERSION
 from epochcost.results.records import Measurement, Placement, Result
 
-# What is expected of a trial with this budget before any has been measured: 7 s and 3 s beside it.
+# First estimate for a trial with this budget: 7 s and 3 s of overhead.
 BUDGET_SECONDS = 7
 EXPECTED_SECONDS = 10
 
 
 def trial(batch_size: int) -> Trial:
-    """A trial of nothing real."""
+    """A synthetic trial."""
     return Trial(
         model="net",
         mode="training",
@@ -100,32 +100,32 @@ EVENTS: tuple[Event, ...] = (
 
 
 class CountingClock:
-    """A clock that a test moves."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def __call__(self) -> float:
-        """The time now."""
+        """The current time."""
         return self.seconds
 
 
 def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> TimeLeft:
-    """With one visit of each trial ahead."""
+    """The estimate with one visit of each trial ahead."""
     left = TimeLeft(clock or CountingClock())
     left.schedule(Visit(one) for one in trials)
     return left
 
 
 def test_time_left_starts_from_the_budgets() -> None:
-    """Before anything is measured, each trial is expected to take its budget and a little more."""
+    """Before any measurement, each trial takes its budget plus overhead."""
     assert time_left(TRIALS).seconds == 3 * EXPECTED_SECONDS
     assert time_left(TRIALS).words == "30 s left"
     assert time_left(TRIALS * 5).words == "2 min left"
 
 
 def test_time_left_learns_from_finished_trials() -> None:
-    """When the first trial takes half of what was expected, so will the rest."""
+    """If the first trial takes half of the estimate, so do the others."""
     clock = CountingClock()
     left = time_left(TRIALS, clock)
     left.start()
@@ -136,7 +136,7 @@ def test_time_left_learns_from_finished_trials() -> None:
 
 
 def shown(*, terminal: bool) -> str:
-    """Everything that a console gets to see of the events."""
+    """The console's output for the events."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
     with Display(console) as display:
@@ -146,7 +146,7 @@ def shown(*, terminal: bool) -> str:
 
 
 def test_plain_lines_where_nobody_watches() -> None:
-    """A line for a start, a line for an end, no control characters."""
+    """A line for each start and end, without control characters."""
     lines = shown(terminal=False).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "[1/3] net training cpu batch 1",
@@ -160,7 +160,7 @@ def test_plain_lines_where_nobody_watches() -> None:
 
 
 def test_a_terminal_shows_what_is_being_measured() -> None:
-    """The live line has the count, the trial, its samples and its precision."""
+    """The live line has count, trial, samples and precision."""
     text = shown(terminal=True)
     assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
@@ -183,7 +183,7 @@ def rounds_of_two() -> list[Event]:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_rounds_are_told(terminal: bool) -> None:
-    """Which round it is, that more follow, and what is kept of a trial that failed in a later."""
+    """The round's number, the remaining rounds, and kept rounds of a failed trial."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=terminal, width=120, color_system=None)
     with Display(console) as display:

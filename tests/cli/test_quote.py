@@ -1,4 +1,4 @@
-"""`epochcost quote` as a person runs it: exact JSON, a legible bill, one line for each mistake."""
+"""`epochcost quote`: exact JSON, a readable bill, one line for each error."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ HOUR = ("--price", "box-hourly", "--duration", "1h")
 
 
 class Shell:
-    """Runs the command in this process and keeps what it said."""
+    """Runs the command in this process and stores its output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def quote(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, output and errors."""
+        """Run it; returns exit code, output and errors."""
         self._monkeypatch.setattr(sys, "argv", ["epochcost", "quote", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -105,7 +105,7 @@ class Shell:
         return int(ended.value.code or 0), said.out, said.err
 
     def json(self, *arguments: str) -> Any:
-        """The parsed JSON of a quote that succeeds."""
+        """The parsed JSON of a successful quote."""
         code, out, err = self.quote(*arguments, "--format", "json")
         assert (code, err) == (0, "")
         return json.loads(out)
@@ -158,7 +158,7 @@ def test_a_price_of_the_catalogue(shell: Shell) -> None:
 
 
 def test_vcpus_come_from_the_machine(shell: Shell) -> None:
-    """A plan per vCPU takes their number from the hardware spec unless told another."""
+    """A plan per vCPU uses the machine's number unless it is given."""
     four = shell.json("--price", "box-bought", "--duration", "1h")
     eight = shell.json("--price", "box-bought", "--duration", "1h", "--vcpus", "8")
     assert Decimal(eight["total"]) == 2 * Decimal(four["total"])
@@ -166,7 +166,7 @@ def test_vcpus_come_from_the_machine(shell: Shell) -> None:
 
 
 def test_the_bill_for_people(shell: Shell) -> None:
-    """A table of used and unused time with their total, under the plan and its date."""
+    """A table of used and unused time with totals, the plan and its date."""
     code, out, _ = shell.quote("--price", "box-hourly", "--duration", "428s")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
@@ -213,7 +213,7 @@ def test_energy_stands_beside_the_money(shell: Shell) -> None:
 
 
 def test_unknown_power_is_no_zero(shell: Shell) -> None:
-    """The bill stands; of the energy there is a reason."""
+    """The bill is complete; the energy has a reason."""
     arguments = ("--price", "mute-hourly", "--duration", "1h", "--grid", "here")
     assert shell.json(*arguments)["energy"] == {"reason": "mute: its power is not known"}
     _, out, _ = shell.quote(*arguments)

@@ -1,4 +1,4 @@
-"""A wrong line is refused in one go, in plain words, with what was probably meant."""
+"""A wrong command line is refused with all errors at once and suggestions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from epochcost.cli.app import app
     ],
 )
 def test_refused_in_plain_words(line: str, words: str) -> None:
-    """All that is missing at once; of a wrong value what is near, else what there is."""
+    """All missing options at once; for a wrong value the nearest one, else the choices."""
     done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
     assert done.exit_code == 2
     assert words in done.stderr
@@ -33,5 +33,5 @@ def test_refused_in_plain_words(line: str, words: str) -> None:
 
 
 def test_help_needs_no_options() -> None:
-    """It is given whatever is missing."""
+    """Help is printed despite missing options."""
     assert CliRunner().invoke(app, ["finetune", "--help"]).exit_code == 0

@@ -1,4 +1,4 @@
-"""A comment on a pull request: hostile data are refused, or shown as text and nothing else."""
+"""A comment on a pull request: hostile data is refused, or shown as plain text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from epochcost.cli.request_comment import (
 from fuzzing_comments import hostile_text, require_inert, run
 from shown_comment import shown
 
-# The characters that Unicode lets a reader ignore: they have no width (Default_Ignorable).
+# Characters without width (Unicode's Default_Ignorable).
 _WITHOUT_WIDTH = (
     *(0x00AD, 0x034F, 0x061C, *range(0x115F, 0x1161), *range(0x17B4, 0x17B6)),
     *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F)),
@@ -45,7 +45,7 @@ _ROW = (
 
 
 def test_its_text() -> None:
-    """Faults come first, then the sum, the table and the lists, each of which says how many."""
+    """Faults first, then the sum, the table and the lists, each with its count."""
     parts = {"costs": _COSTS, "winners": Part((("a",),), 3), "faults": faults_part("x\n\n y\n")}
     text = markdown(Comment("check --budgets", "1 cost changes", "v1", "working tree", parts))
     assert text == (
@@ -60,13 +60,13 @@ def test_its_text() -> None:
 
 
 def test_nothing_to_say() -> None:
-    """An empty comment has no text, not even the marker."""
+    """An empty comment has no text and no marker."""
     assert markdown(Comment()) == ""
     assert read_comment(write_comment(Comment())) == Comment()
 
 
 def test_every_character_is_visible_or_a_number() -> None:
-    """All of Unicode: no backtick, pipe, line, width of zero, mark or other direction is left."""
+    """No character of Unicode leaves a backtick, pipe, line break, zero width or direction."""
     points = range(0x110000)
     shown_as = {point: plain(chr(point)) for point in points}
     assert all(text.isprintable() and text for text in shown_as.values())
@@ -78,7 +78,7 @@ def test_every_character_is_visible_or_a_number() -> None:
 
 
 def test_a_text_is_cut_once() -> None:
-    """What is written in the limits is read as it was, whatever it holds."""
+    """A text within the limits is read unchanged."""
     for number in range(2_000):
         text = hostile_text(random.Random(number)) * 20
         assert len(bounded(text)) <= MOST_CHARACTERS
@@ -86,7 +86,7 @@ def test_a_text_is_cut_once() -> None:
 
 
 def test_the_largest_comment_is_read() -> None:
-    """All parts full of the longest texts are below the limit of the file and of a comment."""
+    """A comment with all longest texts is within the limits of file and comment."""
     long = "\U0001f600" * (MOST_CHARACTERS + 1)
     rows = [[long]] * (MOST_ROWS + 1)
     parts = {name: part(rows) for name in TITLES} | {"faults": part(rows)}
@@ -134,7 +134,7 @@ _SOUND: dict[str, Any] = json.loads(
     ],
 )
 def test_other_data_are_refused(change: dict[str, Any], fault: str) -> None:
-    """Each limit and each form, with its place; the data themselves are not repeated."""
+    """Each limit and each form, with its place; the message does not repeat the data."""
     read_comment(json.dumps(_SOUND).encode())
     with pytest.raises(ValueError, match=f"^{fault}"):
         read_comment(json.dumps(_SOUND | change).encode())
@@ -153,7 +153,7 @@ def test_other_data_are_refused(change: dict[str, Any], fault: str) -> None:
     ],
 )
 def test_what_is_no_document_of_ours_is_refused(data: bytes, fault: str) -> None:
-    """Bytes that are too many, too deep, no text, no JSON or ambiguous."""
+    """Too many bytes, too deep, no text, no JSON, or ambiguous."""
     with pytest.raises(ValueError, match=fault):
         read_comment(data)
 
@@ -167,12 +167,12 @@ def test_what_is_no_document_of_ours_is_refused(data: bytes, fault: str) -> None
     ],
 )  # fmt: skip
 def test_what_is_alive_is_seen(text: str) -> None:
-    """No check of comments is worth more than what it can find."""
+    """The check detects active content."""
     assert shown(f"{MARKER}\n{text}\n").live
 
 
 def test_hostile_comments() -> None:
-    """Hostile texts in all fields, and damaged data: all are refused or inert."""
+    """Hostile texts in all fields, and damaged data, are refused or inert."""
     outcomes = run(0, 200)
     assert outcomes["damage refused"] > 100
     assert outcomes["damage shown as text"] > 5

@@ -1,4 +1,4 @@
-"""`epochcost results import` as a person runs it."""
+"""`epochcost results import`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERMS = ("--model", "tiny", "--hardware", "rack")
 
 @pytest.fixture(name="root")
 def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a decoder and a rack, which is the working folder."""
+    """A project with a decoder and a rack, as the working folder."""
     rack_project(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The published run on 16 GPUs, and `tokens` lists it from then on."""
+    """The published run on 16 GPUs; `tokens` lists it afterwards."""
     path = write_export(root, VLLM, "c32_gpus_16.json")
     code, out, err = run(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
     assert (code, err) == (0, "")
@@ -50,7 +50,7 @@ def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[st
 def test_json_has_exact_costs_and_withholds_tails(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The 99.9th percentile of 320 requests is null, the 99th is there."""
+    """The 99.9th percentile of 320 requests is null, the 99th is not."""
     path = write_export(root, VLLM)
     options = (*TERMS, "--gpus", "16", "--rate", "2.31", "--format", "json")
     code, out, _ = run(capsys, "results", "import", str(path), *options)
@@ -64,7 +64,7 @@ def test_json_has_exact_costs_and_withholds_tails(
 
 
 def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the load that they are about."""
+    """Each with its load."""
     path = write_export(root, GUIDELLM)
     code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
     assert code == 0
@@ -93,7 +93,7 @@ def test_a_fault_is_one_line(
 
 
 def test_a_file_that_is_cut_off_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file's name, what was expected, and where it ends."""
+    """File, expectation, and the place of its end."""
     path = root / "half.json"
     path.write_text(json.dumps(VLLM)[:200])
     code, out, err = run(capsys, "results", "import", str(path), *TERMS)

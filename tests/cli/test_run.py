@@ -1,4 +1,4 @@
-"""`epochcost run` as its users meet it: real processes, killed, interrupted and starved of disk."""
+"""`epochcost run` in real processes: killed, interrupted and out of disk."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _WAIT_SECONDS = 60
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A tiny project with a temporary folder of its own."""
+    """A tiny project with its own temporary folder."""
     (tmp_path / "tmp").mkdir()
     return write_tiny_project(tmp_path / "project")
 
 
 def environment(project: Path) -> dict[str, str]:
-    """Temporary files beside the project, where a test looks for them; a wide terminal."""
+    """Variables with temporary files in the project's folder and a wide terminal."""
     return os.environ | {"TMPDIR": str(project.parent / "tmp"), "COLUMNS": "200"}
 
 
@@ -82,7 +82,7 @@ def stored_bytes(project: Path) -> dict[str, bytes]:
 def test_a_killed_run_resumes_with_what_is_missing(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
-    """After kill -9 no result is lost or halved, no worker lives on, and the rest is measured."""
+    """After kill -9 no result is lost, no worker remains, and the rest is measured."""
     (worker,) = eventual_workers(started)
     started.kill()
     started.wait()
@@ -102,7 +102,7 @@ def test_a_killed_run_resumes_with_what_is_missing(
 
 
 def require_learnt(results: tuple[Result, ...]) -> None:
-    """Every trial of the project has its result, and training lowered the held-out loss."""
+    """Require a result of every trial, with a lower held-out loss after training."""
     assert {result.trial.title for result in results} == {
         "tiny inference cpu batch 1",
         "tiny training cpu batch 2",
@@ -118,7 +118,7 @@ def require_learnt(results: tuple[Result, ...]) -> None:
 def test_an_interruption_keeps_what_is_finished(
     project: Path, started: subprocess.Popen[str], number: signal.Signals
 ) -> None:
-    """Ctrl-C or a spot machine's notice: the run says what is kept and how to go on, and cleans."""
+    """Ctrl-C or a spot machine's notice: the run lists kept results and how to continue."""
     (worker,) = eventual_workers(started)
     started.send_signal(number)
     _, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
@@ -133,7 +133,7 @@ def test_an_interruption_keeps_what_is_finished(
 def test_a_worker_that_dies_fails_its_trial_and_no_other(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
-    """The trial is listed as failed with the reason; the exit code tells; the others are kept."""
+    """The trial is listed with the reason; the exit code is that of a failure."""
     (worker,) = eventual_workers(started)
     worker.kill()
     output, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
@@ -145,7 +145,7 @@ def test_a_worker_that_dies_fails_its_trial_and_no_other(
 
 
 def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The worker of the present trial, as soon as there is one."""
+    """Wait for the worker of the current trial."""
     workers: list[psutil.Process] = []
     while not workers:
         assert process.poll() is None
@@ -155,7 +155,7 @@ def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def command(process: psutil.Process) -> list[str]:
-    """A process's command line; empty where it has just ended."""
+    """A process's command line; empty if it has ended."""
     try:
         return process.cmdline()
     except psutil.NoSuchProcess:
@@ -163,7 +163,7 @@ def command(process: psutil.Process) -> list[str]:
 
 
 def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
-    """Two runs neither mix their files nor disturb each other's times."""
+    """Two runs do not mix files or disturb each other's times."""
     (project / RESULTS / "local").mkdir(parents=True)
     with exclusive_lock(project / RESULTS / "local"):
         second = run(project, "--provider", "cpu")
@@ -189,7 +189,7 @@ ls -A docs/data/results/local | wc -l
 
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
-    """A disk that fills while a trial runs: exit 3 with the remedy; then --resume does the rest."""
+    """A disk that fills during a trial: exit 3 with the remedy; --resume does the rest."""
     _skip_without_private_mounts()
     study = project / "specs/studies/brief.toml"
     study.write_text(study.read_text().replace("[sampling]", 'modes = ["training"]\n[sampling]'))
@@ -214,7 +214,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
 
 
 def _skip_without_private_mounts() -> None:
-    """A small disk is a tmpfs in a mount namespace, which some containers forbid."""
+    """Skip without mount namespaces, which some containers forbid."""
     probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     if shutil.which("unshare") is None or _fails(probe):
         pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
@@ -226,7 +226,7 @@ def _fails(arguments: list[str]) -> bool:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
-    """Asking for CUDA by name where it is unusable is exit 3 with the reason, before any plan."""
+    """CUDA without a usable GPU is exit 3 with the reason, before planning."""
     done = run(project, "--provider", "cuda")
     assert done.returncode == 3
     assert "expected a usable GPU" in done.stderr
@@ -253,7 +253,7 @@ def test_wrong_arguments_say_what_is_right(
     code: int,
     words: str,
 ) -> None:
-    """Each exit code is the kind of fault, each message names the nearest right choice."""
+    """Each exit code gives the kind of fault, each message the nearest valid choice."""
     monkeypatch.chdir(project)
     assert call(monkeypatch, "run", *arguments) == code
     assert words in capsys.readouterr().err
@@ -263,14 +263,14 @@ def test_wrong_arguments_say_what_is_right(
 def test_a_folder_without_specs_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Run outside a project, the message says what should be there."""
+    """The message names the missing folder."""
     monkeypatch.chdir(tmp_path)
     assert call(monkeypatch, "run") == 1
     assert "epochcost init DIR" in capsys.readouterr().err
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process; only an expected error ends it so."""
+    """The exit code of the program in this process; only expected errors are caught."""
     monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()

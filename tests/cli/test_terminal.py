@@ -1,4 +1,4 @@
-"""What commands share: ``--batch-size`` as a size, a sweep, or words, and JSON."""
+"""Common parts of commands: ``--batch-size``, text width, and JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from epochcost.errors import Fault, InputError
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "65537", "1e3", "\N{SUPERSCRIPT TWO}"])
 def test_anything_else_is_refused_in_words(text: str) -> None:
-    """What was expected and what was got."""
+    """The expected and the given value."""
     with pytest.raises(InputError, match="expected auto, or a size from 1 to 65536, got"):
         batch_size_of(text)
 
 
 def test_json_has_every_digit_and_the_fields_of_values(capsys: pytest.CaptureFixture[str]) -> None:
-    """No number of money becomes a float on its way."""
+    """Amounts of money stay exact decimals."""
     fault = Fault(Path("specs/a.toml"), 1, 2, "wrong")
     print_json({"amount": Decimal("0.10"), "day": dt.date(2026, 7, 1), "fault": fault})
     assert json.loads(capsys.readouterr().out) == {
@@ -56,7 +56,7 @@ def test_a_table_fits_its_terminal(
     drop: tuple[str, ...],
     left_out: tuple[str, ...],
 ) -> None:
-    """Columns go in the order that was stated; what stays is whole, in lines of that width."""
+    """Columns are dropped in a fixed order; the others are complete."""
     monkeypatch.setenv("COLUMNS", width)
     assert print_table(*TABLE, drop=drop) == left_out
     shown = capsys.readouterr().out
@@ -70,7 +70,7 @@ def test_a_table_fits_its_terminal(
 def test_sentences_fit_a_terminal(
     err: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lines are broken between words and go on indented; a pipe gets them whole."""
+    """Lines are wrapped and indented; a pipe gets them whole."""
     monkeypatch.setenv("COLUMNS", "20")
     text = "First: one two three four five\n\n  second six seven"
     say(text, err=err)

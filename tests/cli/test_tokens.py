@@ -1,4 +1,4 @@
-"""`epochcost tokens` as a person runs it."""
+"""`epochcost tokens`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from epochcost.cli.app import main
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a timed decoder, which is the working folder."""
+    """A project with a timed decoder, as the working folder."""
     project(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def ask(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
-    """The exit code, and what was said."""
+    """The exit code and the output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["epochcost", "tokens", *options])
         with pytest.raises(SystemExit) as ended:
@@ -55,7 +55,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.usefixtures("root")
 def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By hand: a request costs 0.0051 USD there and an hour here 1 USD: from 0.0545 a second."""
+    """A request costs 0.0051 USD there and an hour here 1 USD: from 0.0545 a second."""
     api = root / "specs/apis/theirs.toml"
     text = api.read_text().replace("input_per_million = 1", "input_per_million = 9")
     api.write_text(text.replace("output_per_million = 4", "output_per_million = 84"))
@@ -71,7 +71,7 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("root")
 def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what it reaches; in other precisions and software it has no time at all."""
+    """Listed with its reached values; other precisions and software have no time."""
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--tpot", "50ms", "--ttft", "400ms")
     assert "Left out, too slow for the bounds: This machine: Some, 2 vCPUs in fp32" in out
     assert "(first token 500 ms, each further 125 ms)" in out
@@ -82,7 +82,7 @@ def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("root")
 def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
-    """Six a minute are a tenth a second, as JSON says exactly."""
+    """Six a minute are exactly a tenth a second in JSON."""
     code, out, _ = ask(capsys, *USUAL, "--requests", "6/min", "--format", "json")
     answer = json.loads(out)
     assert code == 0
@@ -113,7 +113,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_fault_is_one_line(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
 ) -> None:
-    """What was demanded and what was got; nothing else."""
+    """The expected and the given value, nothing else."""
     code, out, err = ask(capsys, *USUAL, *options)
     assert (code, out) == (1, "")
     assert words in err
@@ -123,7 +123,7 @@ def test_a_fault_is_one_line(
 def test_what_an_engine_was_measured_to_do_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table of the rates, and what to expect between them; JSON has every percentile."""
+    """A table of the rates, with values between them; JSON has every percentile."""
     asked_project(tmp_path, {2.0: 1.0, 4.0: 2.0})
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(capsys, *USUAL, "--requests", "3/s", "--wide")
@@ -147,7 +147,7 @@ def test_what_an_engine_was_measured_to_do_is_told(
 def of_this_project(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *options: str
 ) -> tuple[int, str, str]:
-    """The answer by the specs of this project."""
+    """The answer with this project's specs."""
     monkeypatch.chdir(Path(__file__).parents[2])
     return ask(capsys, "--requests", "2/s", "--prompt", "1000", "--output", "200", *options)
 
@@ -155,7 +155,7 @@ def of_this_project(
 def test_machines_that_nobody_timed_are_predicted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Llama 3.1 8B: a list of machines and APIs, each with its software, precision and evidence."""
+    """Llama 3.1 8B: machines and APIs, each with software, precision and evidence."""
     options = ("--model", "llama-3.1-8b", "--ttft", "1s", "--tpot", "50ms", "--format", "json")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
@@ -176,7 +176,7 @@ def test_machines_that_nobody_timed_are_predicted(
 def test_one_gpu_holds_a_model_of_32_billion(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Qwen3 32B in 16 bits on machines of one device: those of 80 GB and more."""
+    """Qwen3 32B in 16 bits on machines with one device of at least 80 GB."""
     options = ("--model", "qwen3-32b", "--devices", "1", "--format", "json")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
@@ -190,7 +190,7 @@ def test_one_gpu_holds_a_model_of_32_billion(
 def test_a_model_that_fits_nowhere_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the machines lack, and what else to try."""
+    """The reason for the machines, and a suggestion."""
     options = ("--model", "mistral-large", "--software", "llama.cpp")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, out) == (1, "")

@@ -1,4 +1,4 @@
-"""`epochcost train` on scikit-learn's digits: what it says, keeps, costs, and goes on from."""
+"""`epochcost train` on scikit-learn's digits: output, files, costs, and resuming."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(name="kept", autouse=True)
 def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """Our project; what a training keeps goes elsewhere."""
+    """Our project; trainings store their state elsewhere."""
     monkeypatch.chdir(ROOT)
     return ("--to", str(tmp_path / "to"), "--results", str(tmp_path / "results"), "--threads", "1")
 
@@ -34,7 +34,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def repeats(folder: Path) -> list[Repeat]:
-    """Those of the one training that was stored."""
+    """The repeats of the single stored training."""
     (record,) = load_sidecars(folder / "results", Trainings).records.values()
     return list(record.repeats)
 
@@ -66,7 +66,7 @@ def test_repeats_to_a_target_are_priced_and_stored(
 
 @pytest.mark.slow
 def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[str, ...]) -> None:
-    """The same command ends with the weights of a training that nobody stopped."""
+    """The same command ends with the weights of an uninterrupted training."""
     command = [sys.executable, "-m", "epochcost", "train", "--model", "digits-cnn", "--epochs", "6"]
     with (
         heeded_signals(),
@@ -107,7 +107,7 @@ def test_what_cannot_be_trained_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Targets, data sets and sizes that do not fit are told before the first step."""
+    """Wrong targets, data sets and sizes are refused before the first step."""
     assert call(monkeypatch, "--model", "digits-mlp", *arguments, *kept) == code
     told = " ".join(capsys.readouterr().err.split())
     assert words in told

@@ -1,6 +1,6 @@
-"""The small project that Chromium reads: built once in each process of the tests.
+"""The small project for Chromium's tests, built once in each process.
 
-What its build keeps is shared with the other projects of which these tests build sites.
+Other projects whose sites these tests build share its cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shared_builds import SharedBuilds
 def shared_fixture(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> SharedBuilds:
-    """What builds of sites share, in a folder of all processes of this run."""
+    """The shared cache of site builds, in a folder of all processes."""
     base = tmp_path_factory.getbasetemp()
     alone = not hasattr(request.config, "workerinput")
     return SharedBuilds((base if alone else base.parent) / "shared-builds")
@@ -37,7 +37,7 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuil
 
 @pytest.fixture(scope="session", name="folder")
 def folder_fixture(project: Path, address: str, shared: SharedBuilds) -> Path:
-    """The built site of the project; instant navigation wants to know its address."""
+    """The built site of the project; instant navigation needs its address."""
     published = {"EPOCHCOST_SITE_URL": address, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     subprocess.run(command, cwd=project, env={**os.environ, **published}, check=True)
@@ -54,14 +54,14 @@ def browser_fixture() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session", name="address")
 def address_fixture(project: Path) -> Iterator[str]:
-    """The address of a local server of the site that is to be built."""
+    """The address of a local server of the site."""
     with served(project / "site") as address:
         yield address
 
 
 @pytest.fixture(name="site")
 def site_fixture(folder: Path, address: str, browser: Browser) -> Iterator[Site]:
-    """The site; afterwards no page may have complained."""
+    """The site; afterwards no page may have reported an error."""
     site = Site(folder, address, browser)
     yield site
     for context in browser.contexts:

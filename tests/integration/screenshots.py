@@ -1,9 +1,9 @@
-"""Takes the pictures of docs/images from a built site, in a real Chromium: `make screenshots`.
+"""Take the pictures of docs/images from a built site, in Chromium: `make screenshots`.
 
-python tests/integration/screenshots.py SITE docs/images
+    python tests/integration/screenshots.py SITE docs/images
 
-The same site gives the same pictures on every machine: all text is in one font that a dependency
-brings, charts are the static ones, nothing moves, and the clock's zone and language are set.
+The same site gives the same pictures on every machine: one font from a dependency, static charts,
+no animation, fixed time zone and language.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import accessibility
 from browsed_site import LOOKS, PRINT, Look, chromium, put_on, served, wait_until
 
-# Picture name: page, and what is true of it as soon as it is whole.
+# Picture name: page, and a condition that holds when it is loaded.
 PICTURES = {
     "home": ("index.html", "true"),
     "model": ("models/resnet50.html", "true"),
@@ -33,14 +33,14 @@ PICTURES = {
 _SCREEN, _PAPER = 900, 1131  # heights: a window, and A4 of the print's width
 _MOST_BYTES = 4_000_000
 _FONTS = {"normal": "lato-normal.woff2", "bold": "lato-bold.woff2"}
-# Charts become interactive when they come into view: here nothing ever does.
+# Charts become interactive in view; here none ever does.
 _NOTHING_SEEN = """window.IntersectionObserver = class {
   observe() {} unobserve() {} disconnect() {}
 };"""
 
 
 def opened(browser: Browser, address: str, name: str) -> Page:
-    """A page that holds still, in the pictures' font."""
+    """A page without motion, in the pictures' font."""
     uri, whole = PICTURES[name]
     context = browser.new_context(
         viewport={"width": 1280, "height": _SCREEN},
@@ -78,7 +78,7 @@ def _data(kind: str, content: bytes) -> str:
 
 
 def take(page: Page, look: Look, path: Path) -> int:
-    """One picture of the first screen of a page; its size in bytes."""
+    """Take a picture of a page's first screen; returns its size in bytes."""
     put_on(page, look)
     height = _PAPER if look == PRINT else _SCREEN
     page.set_viewport_size({"width": look.width, "height": height})
@@ -87,7 +87,7 @@ def take(page: Page, look: Look, path: Path) -> int:
 
 
 def main(site: Path, folder: Path) -> None:
-    """Take every picture in every look: "home-dark", but "home" where it is light."""
+    """Take every picture in every look: "home-dark", and "home" for light."""
     folder.mkdir(parents=True, exist_ok=True)
     total = 0
     with served(site) as address, chromium() as browser:

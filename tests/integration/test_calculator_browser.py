@@ -1,4 +1,4 @@
-"""The browser's bills and odds against the engine's, in a real Chromium, on every kind of plan."""
+"""The browser's bills and odds equal the engine's, for every kind of plan, in Chromium."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = ["inputs_fixture"]
 
 ROOT = Path(__file__).parents[2]
 _DRAWS = 2000
-# Of more, doubles do not have the cents.
+# Above this amount doubles cannot represent cents.
 _LARGE = Decimal(10**9)
-# Doubles have 16 digits; sums of differences lose some.
+# Doubles have 16 digits, of which sums of differences lose some.
 _TOLERANCE = Decimal("1e-7")
 
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture() -> Iterator[Page]:
-    """An empty page that knows how to bill."""
+    """An empty page with the billing script."""
     with chromium() as browser:
         page = browser.new_page()
         for name in ("bill", "odds"):
@@ -48,7 +48,7 @@ def page_fixture() -> Iterator[Page]:
 
 
 def billed(page: Page, cases: list[tuple[Any, dict[str, Decimal]]]) -> list[dict[str, Any]]:
-    """What the browser makes of programs and usages, through the JSON that is published."""
+    """The browser's bills for published programs and usages."""
     asked = [
         [program, {key: float(value) for key, value in usage.items()}] for program, usage in cases
     ]
@@ -58,7 +58,7 @@ def billed(page: Page, cases: list[tuple[Any, dict[str, Decimal]]]) -> list[dict
 
 
 def agree(said: dict[str, Any], engine: Quote) -> None:
-    """Hold the browser's total and time to the engine's."""
+    """Compare the browser's total and time with the engine's."""
     for name, meant in (("total", engine.total), ("elapsed_seconds", engine.elapsed_seconds)):
         got = Decimal(repr(said[name]))
         assert abs(got - meant) <= _TOLERANCE * max(abs(meant), Decimal("1e-6")), (
@@ -69,7 +69,7 @@ def agree(said: dict[str, Any], engine: Quote) -> None:
 
 
 def drawn_plan(draw: random.Random) -> Price:
-    """A rented plan with some of everything: starts, parts, steps, and the terms of its kind."""
+    """A random rented plan: starts, parts, steps, and the terms of its kind."""
     disk = {"label": "disk", "amount": Decimal("0.1"), "count": 40, "per": "gb-month"}
     kind = draw.choice(("spot", "spot", "on-demand", "savings-plan"))
     return plans.plan(
@@ -138,7 +138,7 @@ def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
         count, runs = draw.randint(1, 6), draw.randint(1, 4)
         try:
             engines.append(quote(price, Usage(seconds, count, runs=runs), credited=False))
-        except InputError:  # interruptions that never let it end
+        except InputError:  # interruptions too frequent to finish
             continue
         usage = {"seconds": seconds, "count": Decimal(count), "runs": Decimal(runs)}
         cases.append((bill_program(price).json, usage))
@@ -150,7 +150,7 @@ def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
 
 
 def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> None:
-    """Each plan that there is, as a job by itself and as a share of a longer one."""
+    """Each plan, as a single job and as a share of a longer one."""
     cases, engines = [], []
     for price in load_catalogue(ROOT).prices.values():
         usage = Usage(Decimal(123_456), count=2, vcpus=4)
@@ -168,13 +168,13 @@ def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> N
 
 
 def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:
-    """A damaged program gives an error that says what is missing, and no figure."""
+    """A damaged program gives an error with the missing name, and no figure."""
     program = bill_program(plans.rented()).json | {"values": {}}
     with pytest.raises(Exception, match="no value is called"):
         billed(page, [(program, {"seconds": Decimal(1)})])
 
 
-# Every timing of the data as a way to do the job, under the first of its plans.
+# Every timing of the data as an offer, under the first of its plans.
 _WEIGHED = """([data, plans, most]) => {
   const ways = data.train.map(timing => {
     const plan = plans[timing.plans[0]], [low, mean, high] = timing.seconds.map(seconds => {
@@ -193,7 +193,7 @@ _WEIGHED = """([data, plans, most]) => {
 
 
 def test_the_browser_draws_what_python_draws(page: Page, inputs: Inputs) -> None:
-    """Odds, ratios, regret and limits of one list, by the data that the site publishes."""
+    """Odds, ratios, regret and limits of a list equal Python's."""
     report, rows = Report(inputs), predicted_rows(inputs)
     report.__dict__["rows"] = rows
     data = data_of(report)

@@ -1,4 +1,4 @@
-"""The calculator's page in a real Chromium: questions, addresses, constraints, the disk."""
+"""The calculator's page in Chromium: questions, addresses, limits, and offline use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 're
 
 
 def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
-    """The page with a question in its address, answered."""
+    """Open the page with a question in its address, and wait for the answer."""
     page = site.tab(look)
     page.goto(f"{site.address}calculator.html{question}")
     wait_until(page, _SETTLED)
@@ -21,13 +21,13 @@ def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
 
 
 def said(page: Page) -> str:
-    """The whole answer, whether its tables are framed yet or not."""
+    """The whole answer, with or without framed tables."""
     return " ".join(page.locator(".ec-calculated").inner_text().split())
 
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
-    """Three trainings a week, asked for by hand, then by the address; start over ends it."""
+    """Three trainings a week, by form, then by address; "start over" resets it."""
     page = ask(site, "", look)
     first = said(page)
     page.locator("[name=runs]").fill("3")
@@ -42,7 +42,7 @@ def test_the_address_keeps_the_question(site: Site, look: Look) -> None:
     assert said(page) == first
 
 
-# One address each, since of a key's values the first counts.
+# One address each, since only a key's first value counts.
 _ADDRESSES = (
     "epochs=-1&utilisation=-1&electricity=-1e308&runs=-3&failed=-1&interruptions=-1&deadline=-1",
     "epochs=1e300&utilisation=1000&electricity=Infinity&runs=1e400&failed=100&budget=-1&hours=0",
@@ -54,14 +54,14 @@ _ADDRESSES = (
 
 
 def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
-    """Unknown keys, and values beyond a field's bounds, leave the calculator as it is."""
+    """Unknown keys and values out of bounds change nothing."""
     plain = said(ask(site, ""))
     for asked in _ADDRESSES:
         assert said(ask(site, f"?{asked}#{asked}")) == plain, asked
 
 
 def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
-    """The form marks it, the answer is that without it, and the address does not keep it."""
+    """The form marks it, and answer and address ignore it."""
     page = ask(site, "")
     plain = said(page)
     page.locator("summary", has_text="assumptions").click()
@@ -73,7 +73,7 @@ def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> No
 
 
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
-    """A deadline and a budget at the mean hold in about half of the draws, and both are told."""
+    """A deadline and a budget at the mean hold in about half of the draws."""
     page = ask(site, "?model=net&software=onnxruntime&prices=owned")
     hours, dollars = (
         float(page.locator("tbody tr").first.locator("td").nth(at).get_attribute("data-order") or 0)
@@ -87,7 +87,7 @@ def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
 
 
 def test_one_software_is_compared_at_a_time(site: Site) -> None:
-    """A training that others published and one of ours never stand in one list."""
+    """Published trainings and ours are never in one list."""
     data = (site.folder / "data/calculator/net.js").read_text()
     ours = '"ONNX Runtime 1.0","stack":"onnxruntime"'
     assert ours in data
@@ -107,7 +107,7 @@ def test_one_software_is_compared_at_a_time(site: Site) -> None:
 
 
 def test_a_busier_server_costs_less_a_request(site: Site) -> None:
-    """A month costs the same at a thousandth of the requests, and each a thousand times as much."""
+    """A month costs the same at a thousandth of the requests, so each costs 1000 times as much."""
     costs = []
     for rate in (100, 0.1):
         page = ask(site, f"?model=net&job=serve&prices=owned&rate={rate}")
@@ -120,7 +120,7 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
     assert costs[0] == costs[2]
     assert float(costs[1]) == pytest.approx(float(costs[3]))
     assert "times what it would" in verdict
-    # Alone on its machine, a request takes as long as a step: a mean of 1.075 ms.
+    # A request alone on its machine takes as long as a step: 1.075 ms on average.
     within = float(page.locator("tbody td").nth(3).get_attribute("data-order") or 0)
     assert within == pytest.approx(0.001075)
     slow = ask(site, "?model=net&job=serve&prices=owned&within=0.001")
@@ -128,7 +128,7 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
 
 
 def test_two_machines_are_set_against_each_other(site: Site) -> None:
-    """Cost and time, each with the factor and both figures; one machine alone is no comparison."""
+    """Cost and time, each with factor and both figures; one machine has no comparison."""
     page = ask(site, "?model=net&a=local&b=box")
     verdict = page.locator(".ec-verdict").inner_text()
     assert " times cheaper: $" in verdict
@@ -143,7 +143,7 @@ def test_two_machines_are_set_against_each_other(site: Site) -> None:
 
 
 def test_the_bill_adds_up_to_the_verdict(site: Site) -> None:
-    """The lines of one training, with the failures that its reader expects."""
+    """The lines of one training, with the expected failures."""
     page = ask(site, "?model=net&failed=50")
     page.locator("summary", has_text="The bill").click()
     lines = page.locator("details[open] li").all_inner_texts()
@@ -154,7 +154,7 @@ def test_the_bill_adds_up_to_the_verdict(site: Site) -> None:
 
 
 def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
-    """Without a server it computes; without JavaScript it names what answers instead."""
+    """It computes without a server; without JavaScript it names the command."""
     page = site.tab()
     page.goto((site.folder / "calculator.html").as_uri() + "?runs=2")
     wait_until(page, _SETTLED)

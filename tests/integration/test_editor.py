@@ -1,4 +1,4 @@
-"""What an editor says of a spec, through taplo: the committed ones pass, mistakes are found."""
+"""Editor checks of specs through taplo: committed ones pass, errors are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ seconds = 90
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    """A price with a mistake, in a project with the schemas."""
+    """A price with an error, in a project with the schemas."""
     shutil.copytree(ROOT / "docs/schemas", tmp_path / "docs/schemas")
     (tmp_path / "specs/prices").mkdir(parents=True)
     path = tmp_path / "specs/prices/p3-2026.toml"
@@ -44,7 +44,7 @@ def _lint(path: Path, *files: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_specs_pass() -> None:
-    """Taplo finds nothing wrong with any committed spec by the schema that it names."""
+    """Taplo finds no error in any committed spec by its schema."""
     done = _lint(ROOT, *sorted((ROOT / "specs").rglob("*.toml")))
     assert done.returncode == 0, done.stderr
 
@@ -62,7 +62,7 @@ def test_all_specs_pass() -> None:
     ],
 )
 def test_a_mistake_is_found(spec: Path, line: str, wrong: str, said: str) -> None:
-    """The command that a continuous integration would run names what is wrong."""
+    """Taplo's command for continuous integration names the error."""
     spec.write_text(SPEC.replace(line, wrong), "utf-8")
     done = _lint(spec.parent, spec)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Hostile specs that are accepted stay text wherever the site and a request's comment show them."""
+"""Accepted hostile specs stay text on the site and in comments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import live_text
 from live_text import live_in_html, live_in_site
 
 TESTS = Path(__file__).parents[1]
-# What a page may say, and what it would be if one of its marks were left out.
+# Allowed content of a page, and forbidden content without one of its escapes.
 _ALIVE = (
     "<script>hax()</script>", "<img src=x onerror=hax()>", "<svg onload=hax()>", "<hax>", "<b hax>",
     "<strong>hax</strong>", "<p><code>hax</code>", "<h1>hax</h1>", "<ul><li>hax</ul>",
@@ -31,13 +31,13 @@ _QUIET = (
 
 @pytest.mark.parametrize("text", _ALIVE)
 def test_what_is_alive_is_seen(text: str) -> None:
-    """No check of pages is worth more than what it can find."""
+    """The check detects active content."""
     assert live_in_html(f"<!DOCTYPE html><body><p>words {text}</body>")
 
 
 @pytest.mark.parametrize("text", _QUIET)
 def test_what_is_only_said_is_not(text: str) -> None:
-    """Text may be anywhere."""
+    """Plain text is accepted everywhere."""
     assert live_in_html(f"<!DOCTYPE html><body>{text}</body>") == []
 
 
@@ -58,7 +58,7 @@ def test_what_is_only_said_is_not(text: str) -> None:
     ],
 )
 def test_every_kind_of_file_is_read(tmp_path: Path, name: str, text: str) -> None:
-    """One thing alive in each kind of file that a site has."""
+    """The check finds active content in each kind of file of a site."""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, "utf-8")
@@ -66,17 +66,17 @@ def test_every_kind_of_file_is_read(tmp_path: Path, name: str, text: str) -> Non
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
-    """The outcomes of so many damages, in a process of their own."""
+    """The outcomes of this many damaged specs, in a process."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing_specs", str(first), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
-    # Those in place of a sound one are built or refused, too.
+    # Replaced specs are built or refused, too.
     return {outcome: int(times) for times, outcome in lines if "in place" not in outcome}
 
 
 def test_damaged_specs() -> None:
-    """Some of each kind are built; what is refused is told in a line."""
+    """Some of each kind are built; refusals are one line."""
     found = fuzz(0, 40)
     assert sum(found.values()) == 40
     assert sum(times for outcome, times in found.items() if outcome.startswith("built")) > 5
@@ -86,5 +86,5 @@ def test_damaged_specs() -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("first", range(40, 5_040, 500))
 def test_many_damaged_specs(first: int) -> None:
-    """The same for five thousand others, in minutes each."""
+    """The same for five thousand others."""
     assert sum(fuzz(first, 500).values()) == 500

@@ -1,4 +1,4 @@
-"""`epochcost init`: a new project in an empty folder checks, plans, builds and measures at once."""
+"""`epochcost init`: a new project checks, plans, builds and measures at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _files(folder: Path) -> set[Path]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that was made in an empty folder."""
+    """A project created in an empty folder."""
     folder = tmp_path_factory.mktemp("team") / "costs"
     done = CliRunner().invoke(app, ["init", str(folder)])
     assert done.exit_code == 0, done.exception
@@ -38,7 +38,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _in(project: Path, *command: str | Path) -> str:
-    """What a command prints in the project, with this environment's programs on the path."""
+    """Output of a command in the project, with this environment's programs."""
     path = os.pathsep.join((str(PROGRAM.parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1"}
     done = subprocess.run(
@@ -49,7 +49,7 @@ def _in(project: Path, *command: str | Path) -> str:
 
 
 def test_specs_are_valid(project: Path) -> None:
-    """The new specs have no fault and name schemas that are there."""
+    """The new specs have no fault and name existing schemas."""
     _in(project, PROGRAM, "check")
     for spec in (project / "specs").rglob("*.toml"):
         schema = spec.read_text("utf-8").partition("\n")[0].removeprefix("#:schema ")
@@ -57,13 +57,13 @@ def test_specs_are_valid(project: Path) -> None:
 
 
 def test_it_plans_its_example(project: Path) -> None:
-    """The example model would be trained and served on the machine at hand."""
+    """The plan trains and serves the example model on this machine."""
     planned = _in(project, PROGRAM, "plan", "--provider", "cpu")
     assert "mnist-mlp training cpu batch 128" in planned
 
 
 def test_its_models_get_predicted_times(project: Path) -> None:
-    """What predictions learn from comes along: a model of ours has a time on its GPU machine."""
+    """The tables of predictions are included: one of our models has a time on its GPU machine."""
     shutil.copyfile(ROOT / "models/resnet50.onnx", project / "models/resnet50.onnx")
     text = (ROOT / "specs/models/resnet50.toml").read_text().replace("\ndataset = ", "\n# ")
     (project / "specs/models/resnet50.toml").write_text(text)
@@ -75,7 +75,7 @@ def test_its_models_get_predicted_times(project: Path) -> None:
 
 
 def test_its_site_builds_without_a_warning(project: Path) -> None:
-    """`make check` builds strictly, with the package's templates and without a result."""
+    """`make check` builds strictly, with the package's templates and no result."""
     _in(project, "make", "check")
     home = (project / ".cache/check-site/index.html").read_text("utf-8")
     assert "What our models cost" in home
@@ -84,7 +84,7 @@ def test_its_site_builds_without_a_warning(project: Path) -> None:
 
 
 def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
-    """The same workflows and scripts, and what they call is there."""
+    """The same workflows and scripts, and everything they call."""
     shared = {
         path for path in _files(ROOT / ".github") if path.parts[0] in {"scripts", "workflows"}
     }
@@ -99,7 +99,7 @@ def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
 
 
 def test_it_installs_no_name_that_others_may_register(project: Path) -> None:
-    """Every requirement on epochcost says where it is: here the path of this checkout."""
+    """Every requirement on epochcost has a source, here the path of this checkout."""
     files = list((project / "requirements").glob("*.txt"))
     assert len(files) == len(list((ROOT / "runner/epochcost/template/requirements").glob("*.txt")))
     for file in files:
@@ -128,7 +128,7 @@ def test_what_is_pinned_is_what_pip_noted(origin: object, requirement: str) -> N
 
 
 def test_a_folder_in_use_is_refused(project: Path) -> None:
-    """Nothing is written where something is; a fresh clone is taken for empty."""
+    """Files are never overwritten; a fresh clone counts as empty."""
     before = _files(project)
     error = CliRunner().invoke(app, ["init", str(project)]).exception
     assert isinstance(error, InputError)
@@ -137,7 +137,7 @@ def test_a_folder_in_use_is_refused(project: Path) -> None:
 
 
 def test_a_killed_one_is_repeated(tmp_path: Path) -> None:
-    """By the same command, which finds nothing in the folder and removes what was begun."""
+    """The same command succeeds and removes the remains."""
     (tmp_path / ".mine.making-dead/project").mkdir(parents=True)
     code = """
 import os

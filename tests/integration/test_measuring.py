@@ -1,4 +1,4 @@
-"""A measurement from a machine to the published page, by the workflows that `init` copies."""
+"""A measurement from a machine to the published page, by the workflows of `init`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Project:
         study = (specs / "studies/brief.toml").read_text("utf-8")
         brief = 'hardware = ["box"]\nmodes = ["training"]\ntraining_batch_sizes = "auto"\n'
         study = study.replace('["tiny"]\n', f'["tiny"]\n{brief}')
-        # Samples of two seconds, whatever they say: beside other tests a watched phase may be half
-        # a second longer than its samples, and the check of results wants most of it filled.
+        # Samples of two seconds: beside other tests a phase may be half a second longer than its
+        # samples, and the check of results requires most of it filled.
         study = study.replace("relative_half_width = 0.5", "relative_half_width = 0.0001")
         study = study.replace("budget_seconds = 0.5", "budget_seconds = 2")
         (specs / "studies/brief.toml").write_text(study, "utf-8")
@@ -46,14 +46,14 @@ class Project:
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
     def git(self, *words: str) -> str:
-        """What git answers in the project."""
+        """Output of git in the project."""
         done = subprocess.run(
             ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
         )
         return done.stdout
 
     def script(self, name: str, *words: str) -> str:
-        """What a script of the project's workflows says, which has to end well."""
+        """Output of a workflow's script, which must succeed."""
         program = self.folder.parent / "epochcost"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
         program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Prices listed anew, from others' tables to a pull request, with a `gh` that answers here."""
+"""New prices, from others' tables to a pull request, with a local `gh`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _AZURE = """// generated at 2026-11-21T01:02:03Z
 
 @pytest.fixture(name="state")
 def state_fixture(tmp_path: Path) -> Path:
-    """What GitHub knows, and the program that answers for it."""
+    """GitHub's state, and the program that simulates it."""
     (tmp_path / "licence.txt").write_text("Apache-2.0", "utf-8")
     (tmp_path / "refused.txt").write_text("", "utf-8")
     model = tmp_path / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
@@ -109,7 +109,7 @@ def _run(clone: Path, state: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
-    """A spec of each, dated and with its source; the request says what they cost."""
+    """A dated spec with source for each; the request lists their costs."""
     _propose(clone, state)
     names = git(clone, "show", "--name-only", "--format=", "prices-12").split()
     assert len(names) == 2
@@ -125,7 +125,7 @@ def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
 
 
 def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) -> None:
-    """Nothing of it is read, and nothing is proposed."""
+    """Nothing of it is read or proposed."""
     (state / "licence.txt").write_text("NOASSERTION", "utf-8")
     (state / "aws.go").unlink()
     said = _propose(clone, state)
@@ -135,7 +135,7 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
 
 
 def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> None:
-    """Its row is dated and leads to the commit; rows without a file stay as they are."""
+    """Its row has date and commit; rows without a file do not change."""
     model = state / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
     model.write_text("[cost]\ninput = 0.06\ncache_read = 0.03\noutput = 0.08\n", "utf-8")
     _propose(clone, state)
@@ -151,7 +151,7 @@ def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> No
 def test_a_token_that_may_not_is_told_without_a_traceback(
     clone: Path, state: Path, call: str
 ) -> None:
-    """What GitHub says, then the call that it refused."""
+    """GitHub's message, then the refused call."""
     (state / "refused.txt").write_text(call, "utf-8")
     done = _run(clone, state)
     assert done.returncode == 1

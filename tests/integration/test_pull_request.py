@@ -1,4 +1,4 @@
-"""A pull request that changes one price, from the branch to the published page, by the scripts."""
+"""A pull request that changes one price, from the branch to the published page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared_builds import SharedBuilds
 from shown_comment import shown
 
 SCRIPTS = Path(__file__).parents[2] / ".github/scripts"
-# In the project an hour of `box` costs 0.80 dollars on demand since July.
+# The project's price: an hour of `box` costs 0.80 dollars on demand since July.
 _NEWER = """
 id = "box-2026-11"
 hardware = "box"
@@ -41,12 +41,12 @@ _IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
 class Clone:
-    """A contributor's clone of the project, with a bare remote as its origin."""
+    """A contributor's clone of the project, with a bare remote as origin."""
 
     def __init__(self, folder: Path, shared: SharedBuilds) -> None:
         self.folder = shared.into(write_project(folder / "clone"))
         self.summary = folder / "summary.md"
-        # Made up for pages: no machine could have given them, and a check says so.
+        # Synthetic results, which the check of results refuses.
         shutil.rmtree(self.folder / "docs/data/results")
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
         self.git("init", "--quiet", "--initial-branch=main")
@@ -56,19 +56,19 @@ class Clone:
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
     def git(self, *words: str) -> str:
-        """What git answers in the clone."""
+        """Output of git in the clone."""
         done = subprocess.run(
             ["git", *_IDENTITY, *words], cwd=self.folder, capture_output=True, text=True, check=True
         )
         return done.stdout
 
     def commit(self, message: str) -> None:
-        """Commit all that changed."""
+        """Commit all changes."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
 
     def script(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a workflow's script as its workflow does."""
+        """Run a workflow's script like its workflow."""
         program = self.folder.parent / "epochcost"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
         program.chmod(0o755)
@@ -81,7 +81,7 @@ class Clone:
 
     @property
     def comment(self) -> str:
-        """The text of what the comparison left for the pull request."""
+        """The comparison's text for the pull request."""
         return markdown(read_comment((self.folder / "comment/comment.json").read_bytes()))
 
 
@@ -92,7 +92,7 @@ def clone_fixture(tmp_path: Path, shared: SharedBuilds) -> Clone:
 
 
 def add_price(clone: Clone, amount: str) -> None:
-    """Add the newer price on a branch of its own."""
+    """Add the newer price on a branch."""
     clone.git("switch", "--quiet", "--create", "cheaper")
     path = clone.folder / "specs/prices/box-2026-11.toml"
     path.write_text(_NEWER.format(amount=amount), "utf-8")
@@ -131,7 +131,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
 
 
 def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
-    """The comment names file, line and what was expected, and the check fails."""
+    """The comment names file, line and expectation, and the check fails."""
     add_price(clone, '"cheap"')
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
@@ -142,7 +142,7 @@ def test_a_request_with_a_fault_is_told_where_it_is(clone: Clone) -> None:
 
 
 def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> None:
-    """The check fails, and the comment has the budget's line and the changed costs."""
+    """The check fails; the comment has the budget's line and the changed costs."""
     add_price(clone, "40")
     write_spec(clone.folder, "studies/brief", _BUDGET)
     compared = clone.script("compare.py", "main", "comment")
@@ -152,7 +152,7 @@ def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> N
 
 
 def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
-    """A result that cannot be believed fails the check, and the comment says why."""
+    """An implausible result fails the check, and the comment says why."""
     clone.git("switch", "--quiet", "--create", "result")
     path = clone.folder / "docs/data/results/box/fast```.json"
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The README's promises: its commands exist and answer, its links lead somewhere, it is short."""
+"""The README's commands answer, its links lead to files, and it is short."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-# Measuring and building take minutes and have tests of their own.
+# Measuring and building take minutes; other tests cover them.
 SLOW_COMMANDS = {"run", "build"}
 
 
@@ -29,18 +29,18 @@ def epochcost_commands() -> list[list[str]]:
 
 
 def make_targets() -> list[str]:
-    """The targets that the README tells people to make."""
+    """The make targets in the README."""
     return sorted(set(re.findall(r"(?:\$ |`)make ([a-z-]+)", README)))
 
 
 @pytest.mark.parametrize("arguments", epochcost_commands(), ids=" ".join)
 def test_the_commands_answer(arguments: list[str], tmp_path: Path) -> None:
-    """Each command runs, or, where it takes minutes, at least knows its options."""
+    """Each command runs, or, if it takes minutes, has these options."""
     if arguments[0] in SLOW_COMMANDS:
         arguments = [arguments[0], "--help"]
-    if arguments == ["plan"]:  # of the whole catalogue it takes a minute
+    if arguments == ["plan"]:  # takes a minute for the whole catalogue
         arguments = ["plan", "--study", "starter"]
-    if arguments[0] == "train":  # what it keeps does not belong to this project's results
+    if arguments[0] == "train":  # its files must not be added to this project's results
         arguments = [*arguments, "--to", str(tmp_path), "--results", str(tmp_path / "results")]
     command = [sys.executable, "-m", "epochcost", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -57,7 +57,7 @@ def test_the_make_targets_exist() -> None:
 
 
 def test_the_linked_files_exist() -> None:
-    """Every relative link and picture of the README is there."""
+    """Every relative link and picture of the README exists."""
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
         if "://" not in link:
             assert (ROOT / link).exists(), link

@@ -1,4 +1,4 @@
-"""A whole site, built by MkDocs as `epochcost build` does it."""
+"""A whole site, built by `epochcost build` with MkDocs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def epochcost(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module", name="built")
 def built_fixture(folder: Path) -> Path:
-    """A project whose site was built without a warning: that of the browser's tests."""
+    """The browser tests' project, whose site was built without a warning."""
     return folder.parent
 
 
 class Addresses(HTMLParser):
-    """What a page loads, links to and names."""
+    """The loaded resources, links and anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,15 +59,15 @@ def addresses(page: Path) -> Addresses:
 
 
 def test_no_page_loads_anything_from_elsewhere(built: Path, address: str) -> None:
-    """Scripts, styles and pictures come from the site itself."""
+    """Scripts, styles and pictures come from the site."""
     for page in (built / "site").rglob("*.html"):
         for loaded in addresses(page).loads:
-            local = loaded.removeprefix(address)  # pages name their own address
+            local = loaded.removeprefix(address)  # the page's canonical address
             assert not urlsplit(local).scheme, f"{page.name}: {loaded}"
 
 
 def test_every_link_and_anchor_leads_somewhere(built: Path) -> None:
-    """Also those in raw HTML and the downloads, which MkDocs does not check."""
+    """Including raw HTML and downloads, which MkDocs does not check."""
     site = built / "site"
     pages = {page: addresses(page) for page in site.rglob("*.html") if page.name != "404.html"}
     for page, found in pages.items():
@@ -83,9 +83,9 @@ def test_every_link_and_anchor_leads_somewhere(built: Path) -> None:
 
 
 def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -> None:
-    """Static SVG stands in the page; the search index knows neither SVG nor spec."""
+    """The page has static SVG; the search index has neither SVG nor spec."""
     page = (built / "site/models/net.html").read_text(encoding="utf-8")
-    # The other stands in a fold, which only scripts open.
+    # The other is in a fold that only scripts open.
     assert page.count('class="ec-static"') == 1
     assert page.count("<template>") >= 1
     assert "role-axis" in page
@@ -97,7 +97,7 @@ def test_charts_are_drawn_in_the_pages_and_kept_out_of_the_search(built: Path) -
 
 
 def test_downloads_hold_the_data(built: Path) -> None:
-    """The files of all figures and of each chart are there, and the raw results too."""
+    """The files of all figures and charts exist, and the raw results."""
     assert (built / "site/data/figures.parquet").read_bytes()[:4] == b"PAR1"
     data = built / "site/data"
     document = json.loads((data / "figures.json").read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ def test_downloads_hold_the_data(built: Path) -> None:
 
 
 def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
-    """The site is built without it."""
+    """The site is built without the result."""
     folder = shared.into(write_project(tmp_path))
     damaged = folder / "docs/data/results/local/damaged.json"
     damaged.write_bytes(b'{"format_version": 1, "tri')
@@ -120,7 +120,7 @@ def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: Sha
 
 
 def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: SharedBuilds) -> None:
-    """The place stands in the message, and no traceback."""
+    """The message has the place and no traceback."""
     folder = shared.into(write_project(tmp_path))
     spec = folder / "specs/prices/box-2026.toml"
     spec.write_text(spec.read_text(encoding="utf-8").replace("0.80", "-1"), encoding="utf-8")
@@ -132,7 +132,7 @@ def test_a_wrong_spec_ends_the_build_with_its_line(tmp_path: Path, shared: Share
 
 @pytest.fixture(scope="module", name="written")
 def written_fixture(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose docs are what --pages-to writes, for generators without plugins."""
+    """A folder with docs by --pages-to, for generators without plugins."""
     folder = tmp_path_factory.mktemp("written")
     done = epochcost(built, "build", "--pages-to", str(folder / "docs"))
     assert done.returncode == 0, done.stderr
@@ -140,7 +140,7 @@ def written_fixture(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def test_the_pages_build_without_the_plugin(written: Path) -> None:
-    """MkDocs by itself makes the same pages, with their charts and without the plugin."""
+    """MkDocs alone makes the same pages with their charts."""
     (written / "mkdocs.yml").write_text(_PLAIN_CONFIG, encoding="utf-8")
     plain = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
@@ -158,7 +158,7 @@ def test_the_pages_build_without_the_plugin(written: Path) -> None:
 
 
 def test_the_pages_build_with_zensical(written: Path) -> None:
-    """The way out to another generator: the same pages, each chart in its place, no complaint."""
+    """Another generator makes the same pages with each chart, without warnings."""
     (written / "zensical.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", "zensical.yml"]
     done = subprocess.run(command, cwd=written, capture_output=True, text=True, check=False)
@@ -197,7 +197,7 @@ def test_links_go_to_web_addresses_only(built: Path) -> None:
 
 
 def test_results_may_be_absent(tmp_path: Path, shared: SharedBuilds) -> None:
-    """A project that measured nothing yet has a whole site that says what to run."""
+    """A project without results has a whole site that names the measuring command."""
     folder = shared.into(write_project(tmp_path, []))
     done = epochcost(folder, "build", "--strict")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The site in a real Chromium: light, dark, on a phone, in print; charts, downloads, palette."""
+"""The site in Chromium: light, dark, phone, print; charts, downloads, palette."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from browsed_site import (
 )
 
 _INTERACTIVE = "document.querySelectorAll('.ec-plot[data-state=interactive]').length"
-# Names in legends that reach beyond their chart, where they would be cut.
+# Legend names that reach beyond their chart and would be cut.
 _CUT = """[...document.querySelectorAll(".ec-live svg")].flatMap(svg => {
   const end = svg.getBoundingClientRect().right;
   const names = [...svg.querySelectorAll(".role-legend-label text")];
   return names.filter(name => name.getBoundingClientRect().right > end).map(x => x.textContent);
 })"""
-# One page of each kind, with what shows that its scripts are done.
+# One page of each kind, with a sign that its scripts are done.
 _KINDS = {
     "index.html": "main h1",
     "models/index.html": "main h1",
@@ -44,14 +44,14 @@ _KINDS = {
     "data.html": "main h1",
     "explanation/figures.html": "main h1",
 }
-# The longest of them are looked at in dark and on a phone too, by the rules that depend on it.
+# The longest are also checked in dark and on a phone, by the rules that depend on it.
 _LOOKED_AT_AGAIN = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
 _BY_LOOK = {"dark": ["color-contrast"], "phone": ["scrollable-region-focusable", "target-size"]}
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pages_open(site: Site, every: bool) -> None:
-    """In every look: no error, no request to elsewhere, nothing wider, no text run as code."""
+    """In every look: no error, no external request, no overflow, no text run as code."""
     page = site.begin()
     looks = list(LOOKS)
     for uri in _walked(site) if every else _KINDS:
@@ -65,12 +65,12 @@ def test_pages_open(site: Site, every: bool) -> None:
 
 
 def _walked(site: Site) -> list[str]:
-    """The pages that instant navigation reaches; those outside of it have a test of their own."""
+    """The pages that instant navigation reaches; another test has the others."""
     return [uri for uri in site.pages() if uri != "404.html"]
 
 
 def test_pages_of_every_kind_are_accessible(site: Site) -> None:
-    """Opened afresh, axe-core finds nothing of ours, in light, dark and on a phone."""
+    """axe-core finds no violation in light, dark and on a phone."""
     page = site.tab()
     page.context.add_init_script(accessibility.program())
     found = []
@@ -85,7 +85,7 @@ def test_pages_of_every_kind_are_accessible(site: Site) -> None:
 
 
 def put_on_screen(page: Page, address: str, settled: str) -> None:
-    """Open a page and wait until it is done with itself."""
+    """Open a page and wait until its scripts are done."""
     page.goto(address)
     accessibility.hold_still(page)
     if "interactive" in settled:
@@ -113,7 +113,7 @@ def test_a_chart_can_be_read_with_the_keyboard(site: Site) -> None:
 
 
 def test_pages_run_no_script_but_their_own(site: Site) -> None:
-    """What would be put into a page, as a script or as text that becomes code, is refused."""
+    """Injected scripts, and text that becomes code, are refused."""
     page = site.browser.new_page()
     refused: list[str] = []
     page.on("console", lambda message: refused.append(message.text))
@@ -135,7 +135,7 @@ def test_pages_run_no_script_but_their_own(site: Site) -> None:
 
 
 def test_print_is_light_even_for_readers_of_dark_pages(site: Site) -> None:
-    """Paper is white: text and lines of charts take the light palette."""
+    """Text and lines of charts use the light palette."""
     page = site.tab(DARK)
     page.goto(site.address + "models/net.html")
     background = "getComputedStyle(document.body).backgroundColor"
@@ -149,9 +149,9 @@ def test_print_is_light_even_for_readers_of_dark_pages(site: Site) -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
-    """The library is loaded when the first chart comes into view, once; each chart then lives.
+    """The library loads once, with the first visible chart; each chart then works.
 
-    Names in its legend that are too long for it end in an ellipsis, not at its edge.
+    Long legend names end in an ellipsis.
     """
     page = site.tab(look)
     libraries: list[str] = []
@@ -172,7 +172,7 @@ def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
 
 
 def test_an_interactive_chart_answers_the_pointer(site: Site) -> None:
-    """Over a point stands what it is, as text even where a name is hostile."""
+    """A point's tooltip is text, even for a hostile name."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
     plot = page.locator(".ec-plot").first
@@ -186,7 +186,7 @@ def test_an_interactive_chart_answers_the_pointer(site: Site) -> None:
 
 
 def test_downloads_give_the_data(site: Site) -> None:
-    """All files of a chart arrive under their names; the picture is the chart as it is shown."""
+    """All files of a chart arrive with their names; the picture is the shown chart."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
     found = {}
@@ -205,7 +205,7 @@ def test_downloads_give_the_data(site: Site) -> None:
 
 
 def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
-    """It becomes interactive there, and leads back to its place on the site."""
+    """It becomes interactive, and links back to its place on the site."""
     page = site.tab(Look("frame", 800, "light"))
     source = f"{site.address}embed/models-net-train.html"
     page.set_content(f'<iframe src="{source}" width="760" height="620"></iframe>')
@@ -218,7 +218,7 @@ def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
 
 
 def test_pages_outside_of_navigation_open_too(site: Site) -> None:
-    """Every page of one chart, and the page of an address that there is not, in every look."""
+    """Every page of one chart, and the page for unknown addresses, in every look."""
     alone = sorted(path.name for path in (site.folder / "embed").glob("*.html"))
     assert alone
     page = site.tab()
@@ -232,7 +232,7 @@ def test_pages_outside_of_navigation_open_too(site: Site) -> None:
 
 
 def test_pages_of_one_chart_are_accessible(site: Site) -> None:
-    """axe-core finds nothing in one of them, nor in the page of an address that there is not."""
+    """axe-core finds no violation there or on the page for unknown addresses."""
     page = site.tab()
     page.context.add_init_script(accessibility.program())
     for uri in ("embed/models-net-train.html", "404.html"):
@@ -242,7 +242,7 @@ def test_pages_of_one_chart_are_accessible(site: Site) -> None:
 
 
 def test_the_palette_switch_recolours_charts_in_place(site: Site) -> None:
-    """The same drawing takes other colours: nothing is drawn again."""
+    """The same drawing gets other colours, without redrawing."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
     colour = (
@@ -257,7 +257,7 @@ def test_the_palette_switch_recolours_charts_in_place(site: Site) -> None:
 
 
 def test_instant_navigation_brings_charts_and_goes_back(site: Site) -> None:
-    """Charts of a page that was fetched by a click work, and so does the way back."""
+    """Charts work on a page reached by a click, and after going back."""
     page = site.begin()
     page.evaluate("window.sameDocument = true")
     page.locator("main a[href$='models/net.html']").last.click()
@@ -283,7 +283,7 @@ def test_the_site_opens_from_the_disk(site: Site) -> None:
 
 
 def test_charts_show_without_javascript(site: Site) -> None:
-    """The static chart is part of the page."""
+    """The page contains the static chart."""
     context = site.browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(site.address + "models/net.html")
@@ -296,7 +296,7 @@ def test_charts_show_without_javascript(site: Site) -> None:
 
 
 def test_previews_of_links_have_title_description_and_address(site: Site) -> None:
-    """Those of the page, also where a person wrote it."""
+    """Of generated and hand-written pages."""
     for uri, title in (
         ("models/net.html", ""),
         ("explanation/figures.html", "What the figures say"),
@@ -308,7 +308,7 @@ def test_previews_of_links_have_title_description_and_address(site: Site) -> Non
 
 
 def test_search_finds_a_machine(site: Site) -> None:
-    """By its name, on the site itself."""
+    """By its name, in the site's search."""
     page = site.tab()
     page.goto(site.address + "index.html")
     page.locator("input[name=query]").click()

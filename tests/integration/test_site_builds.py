@@ -1,6 +1,6 @@
-"""What a second build does: all but the drawings.
+"""Repeated builds of a site: only changed charts are drawn again.
 
-And what no build does: publish what does not belong to the site, or go on when it was killed.
+Also: no build publishes foreign files, or continues after it was killed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WAIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Built:
-    """A site's files, and what the build said."""
+    """A site's files, and the build's output."""
 
     files: Mapping[str, bytes]
     said: str
 
     @property
     def warnings(self) -> list[str]:
-        """What was complained of."""
+        """The build's warnings."""
         return [line for line in self.said.splitlines() if line.startswith("WARNING")]
 
 
@@ -49,7 +49,7 @@ def build(folder: Path, *options: str) -> Built:
 
 
 def small(folder: Path, shared: SharedBuilds) -> Path:
-    """A project with one result, and the drawings that there are."""
+    """A project with one result and shared drawings."""
     return shared.into(write_project(folder / "project", [make_result()]))
 
 
@@ -63,7 +63,7 @@ def original_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBui
 
 @pytest.fixture(name="copy")
 def copy_fixture(original: Path, tmp_path: Path) -> Path:
-    """A copy of the built project that a test may change."""
+    """A copy of the built project for changes."""
     return shutil.copytree(original, tmp_path / "project", symlinks=True)
 
 
@@ -80,7 +80,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def test_a_build_with_drawings_is_the_same_as_one_from_nothing(
     copy: Path, shared: SharedBuilds
 ) -> None:
-    """Byte for byte; an edited price leaves most drawings as they are."""
+    """Byte for byte; an edited price keeps most drawings."""
     folder, former = copy, files_of(copy)
     price = folder / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_build_with_drawings_is_the_same_as_one_from_nothing(
 
 
 def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: SharedBuilds) -> None:
-    """Of links in Markdown, and of those in the HTML of templates, that lead nowhere."""
+    """Dead links in Markdown, and in templates' HTML."""
     folder = small(tmp_path, shared)
     (folder / "docs/linking.md").write_text(
         "# Linking\n\n[nowhere](nowhere.md), [there](prices.md#none-such)\n", encoding="utf-8"
@@ -117,7 +117,7 @@ def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: Sh
 
 @pytest.fixture(name="foreign")
 def foreign_fixture(tmp_path: Path, shared: SharedBuilds) -> Path:
-    """A project whose docs hold what does not belong there, one link of each sort."""
+    """A project whose docs have foreign files and one link of each kind."""
     folder = small(tmp_path, shared)
     results = folder / "docs/data/results/local"
     secret = tmp_path / "secret"
@@ -136,7 +136,7 @@ def foreign_fixture(tmp_path: Path, shared: SharedBuilds) -> Path:
 
 
 def test_only_what_belongs_is_published(foreign: Path) -> None:
-    """What does not is named, and left out of the site and of its pages as Markdown."""
+    """Foreign files are named, and omitted from the site and its Markdown pages."""
     built = build(foreign)
     for words in ("evil", "secret", "passwd", "linked", "around", "dangling"):
         assert not [name for name in built.files if words in name], words
@@ -151,7 +151,7 @@ def test_only_what_belongs_is_published(foreign: Path) -> None:
 
 
 def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
-    """By a strict build and by `check`, each link by its path, in one line."""
+    """A strict build and `check` refuse each link by its path, in one line."""
     for options in (("build", "--strict"), ("check",)):
         done = subprocess.run(
             [*_COMMAND, *options], cwd=foreign, capture_output=True, text=True, check=False
@@ -165,7 +165,7 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.Signals) -> None:
-    """The processes that draw end with it, and say nothing of it."""
+    """The drawing processes end with it, without messages."""
     folder = write_project(tmp_path / "project")
     with heeded_signals():
         process = subprocess.Popen(
@@ -173,12 +173,12 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
         )
     built = psutil.Process(process.pid)
     with process:
-        # A process that is still beginning may say that the build has gone.
+        # A starting process may report that the build has ended.
         while not any(folder.rglob("drawings/*")):
             assert process.poll() is None, "the build ended before it drew"
             time.sleep(0.05)
         assert len(children := built.children(recursive=True)) >= 2
-        # A terminal tells all processes, who kills only one.
+        # A terminal signals all processes, kill only one.
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         assert process.stderr is not None
         said = process.stderr.read().decode()
@@ -188,7 +188,7 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
 
 
 def test_a_killed_build_leaves_the_former_site_and_is_repeated(copy: Path) -> None:
-    """By the same command, which also removes what the killed one left beside the site."""
+    """The same command succeeds and removes the remains."""
     folder, former = copy, files_of(copy)
     price = folder / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "7.5"), encoding="utf-8")
@@ -203,7 +203,7 @@ def test_a_killed_build_leaves_the_former_site_and_is_repeated(copy: Path) -> No
 
 
 def test_a_strict_build_that_fails_leaves_the_former_site(copy: Path) -> None:
-    """Where its only fault is a warning, and where it cannot be built at all."""
+    """After a warning, and after an error."""
     folder, former = copy, files_of(copy)
     for path, text in (("docs/linking.md", "[nowhere](nowhere.md)"), ("specs/prices/a.toml", "a")):
         (folder / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Folds and tables that readers open, sort and filter."""
+"""Folds and tables that users open, sort and filter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 
 
 def test_a_link_into_a_fold_opens_it(site: Site) -> None:
-    """Whatever names a place inside of it; print opens every fold, and closes it again."""
+    """Any link to a place inside opens it; print opens all folds, and closes them again."""
     page = site.tab()
     page.goto(site.address + "data.html")
     fold = page.locator("details.ec-fold").last
@@ -31,7 +31,7 @@ def test_a_link_into_a_fold_opens_it(site: Site) -> None:
 
 
 def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
-    """As pictures, which are fetched for paper only."""
+    """As pictures, which are fetched only for print."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
     picture = page.locator("details.ec-fold .ec-paper").first
@@ -46,7 +46,7 @@ def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, look: Look) -> None:
-    """Sixty rows stand on three pages, and the page moves little when they get there."""
+    """Sixty rows take three pages, with little layout shift."""
     page = site.tab(look)
     page.add_init_script(_SHIFTS)
     written = (site.folder / "machines/index.html").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
     assert overflow(page) <= 0
 
 
-# What moves without a hand's doing.
+# Layout shift without input.
 _SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
   if (!entry.hadRecentInput) { window.shifted = (window.shifted || 0) + entry.value; }
 })).observe({ type: "layout-shift", buffered: true });"""

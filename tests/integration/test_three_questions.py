@@ -1,4 +1,4 @@
-"""Three questions of new users, from the first page to the answer, on the catalogue's own specs."""
+"""Three questions of new users, from the first page to the answer, with the catalogue's specs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MODELS = ("resnet50", "bert-base-fine-tune-all")
 
 @pytest.fixture(scope="module", name="asked")
 def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of two models and five machines, whose times are predicted from all observations."""
+    """The site of two models and five machines, with times predicted from all observations."""
     folder = tmp_path_factory.mktemp("questions")
     for name in ("datasets", "devices", "observations"):
         shutil.copytree(REPOSITORY / "specs" / name, folder / "specs" / name)
@@ -41,7 +41,7 @@ def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answer(page: Page, words: str) -> str:
-    """What the site answers to a question, two clicks from its first page."""
+    """The site's answer to a question, two clicks from its first page."""
     clicks = [
         page.locator("nav a:visible", has_text="Calculator"),
         page.locator("main a", has_text=words),

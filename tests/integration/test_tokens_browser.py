@@ -1,4 +1,4 @@
-"""The cost of tokens at a reader's traffic: the browser's is the engine's, in a real Chromium."""
+"""Token costs at a reader's traffic: the browser equals the engine, in Chromium."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ _TOLERANCE = 1e-7
 
 @pytest.fixture(scope="module", name="report")
 def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of a decoder that was timed on one machine and is offered behind an API."""
+    """The report of a decoder timed on one machine and offered by an API."""
     root = tmp_path_factory.mktemp("tokens")
     project(root)
     with_room(root)
     store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
-    dear = root / "specs/apis/theirs.toml"  # so that many requests are cheaper on machines
+    dear = (
+        root / "specs/apis/theirs.toml"
+    )  # dear enough that machines are cheaper for many requests
     dear.write_text(dear.read_text("utf-8").replace("million = 4", "million = 100"), "utf-8")
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     return Report(read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs"))
@@ -50,7 +52,7 @@ def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture() -> Iterator[Page]:
-    """An empty page that knows what tokens cost."""
+    """An empty page with the script for token costs."""
     with chromium() as browser:
         page = browser.new_page()
         for name in ("shown", "bill", "tokens"):
@@ -59,7 +61,7 @@ def page_fixture() -> Iterator[Page]:
 
 
 def drawn(draw: random.Random) -> Requests:
-    """Some traffic, with bounds or without, within what was timed and beyond it."""
+    """Random traffic, with or without bounds, within and beyond the timed range."""
     first, token = (draw.choice((None, Decimal(draw.randint(1, 400)) / 100)) for _ in "ft")
     return Requests(
         Decimal(draw.randint(1, 4000)) / 1000,
@@ -97,7 +99,7 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
 
 
 def plain(asked: Requests) -> dict[str, float]:
-    """A question as the form asks it; a bound that is not there is one that all keep."""
+    """A question as the form sends it; a missing bound becomes one that everything meets."""
     return {
         "rate": float(asked.per_second),
         "prompt": asked.prompt,
@@ -108,17 +110,17 @@ def plain(asked: Requests) -> dict[str, float]:
 
 
 def by_cost(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cheapest when never idle first, which hardly ties."""
+    """Sort key: the cost if never idle, which hardly ties."""
     return sorted(found, key=lambda one: float(one["full"]))
 
 
 def order(offer: ServingOffer) -> Decimal:
-    """The same of the engine's."""
+    """The engine's offers in the same order."""
     return offer.full.mean
 
 
 def agree(said: dict[str, Any], meant: ServingOffer) -> None:
-    """Hold one offer to the other."""
+    """Compare one offer of both."""
     assert said["decoder"]["precision"] == meant.deployment.precision
     assert said["machines"] == meant.machines
     for key, value in (
@@ -134,7 +136,7 @@ def agree(said: dict[str, Any], meant: ServingOffer) -> None:
     assert capacity["token"] == pytest.approx(float(meant.capacity.token.mean), rel=_TOLERANCE)
 
 
-# What published numbers of five digits, and factors that fade with a prompt's length, depart by.
+# Tolerance for published numbers of five digits, and factors that fade with a prompt's length.
 _NEAR = 0.03
 
 
@@ -176,7 +178,7 @@ def test_predicted_machines_cost_what_the_engine_says(
 
 
 def _agrees(one: dict[str, Any], offer: ServingOffer) -> bool:
-    """Whether an offer of the browser costs what the engine's does when it is never idle."""
+    """Whether an offer's cost if never idle equals the engine's."""
     first, token = (float(time.mean) for time in (offer.capacity.first, offer.capacity.token))
     return (
         one["full"] == pytest.approx(float(offer.full.mean), rel=_NEAR)
@@ -195,7 +197,7 @@ def project_report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module", name="form")
 def form_fixture(report: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A decoder's form as its page has it, opened from the disk, without what is around it."""
+    """A decoder's form from its page, opened from the disk."""
     folder = tmp_path_factory.mktemp("form")
     (made,) = (one for one in workload.pages(report) if one.uri == "models/tiny.md")
     text = render(environment(ROOT / "site_templates"), made)
@@ -222,7 +224,7 @@ def opened(page: Page) -> Page:
 
 
 def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> None:
-    """A changed field is answered at once; its address asks the same; an API keeps all bounds."""
+    """A changed field is answered at once; its address gives the same answer."""
     tab = opened(page)
     tab.goto(form)
     tab.wait_for_selector("[data-state=ready]")
@@ -243,7 +245,7 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
 
 
 def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> None:
-    """Other values leave the form as it came."""
+    """Other values do not change the form."""
     tab = opened(page)
     tab.goto(f"{form}?requests=-1&prompt=x&answer=1e99&first=&token=%ff&elements=1&length=2")
     tab.wait_for_selector("[data-state=ready]")

@@ -1,7 +1,7 @@
-"""What a redesign must not change: graphs, published figures, printed answers and ids of results.
+"""Results that a redesign must not change: graphs, figures, printed answers and ids of results.
 
-Held to ``tests/golden/unchanged``: graphs by digest, figures and answers as text whose diff can be
-read. `make unchanged` renews them, with the reason in the commit.
+Compared with ``tests/golden/unchanged``: graphs by digest, figures and answers as readable text.
+`make unchanged` rewrites them; give the reason in the commit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MODELS = {
     for name, model in load_catalogue(ROOT).models.items()
     if model.graph is not None and model.decoder is None
 }
-# Those whose answer does not depend on the machine, from README and docs.
+# Commands of README and docs whose answers do not depend on the machine.
 _COMMANDS = {
     "quote": "quote --price p2.xlarge-on-demand-2016-11 --duration 428s",
     "quote-committed": "quote --price a2-highgpu-1g-committed-use-3y-2024-06 --duration 1h",
@@ -53,7 +53,7 @@ _COMMANDS = {
 
 
 def _held(name: str, got: str) -> None:
-    """Compare with the golden of that name, or write it where the flag asks for that."""
+    """Compare with the golden of that name, or write it if the flag is set."""
     path = GOLDEN / name
     if _RENEWED:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def _held(name: str, got: str) -> None:
 
 
 def _digest(built: Callable[[], bytes]) -> str:
-    """SHA-256 of a graph, or what refused it."""
+    """SHA-256 of a graph, or the error that refused it."""
     try:
         return hashlib.sha256(built()).hexdigest()
     except EpochcostError as error:
@@ -95,7 +95,7 @@ def test_graphs(model: str) -> None:
 
 @pytest.fixture(scope="module", name="committed_alone")
 def committed_alone_fixture() -> None:
-    """What this machine measured for its own report would be in every figure."""
+    """Exclude this machine's own measurements from the figures."""
     own = ROOT / "docs/data/results/local"
     if own.exists():
         pytest.fail(f"expected committed results alone, found {own}: move it away meanwhile")
@@ -110,7 +110,7 @@ def _cost(row: dict[str, str]) -> float:
 
 
 def _rounded(cell: str) -> str:
-    """Give a number four digits, so that a diff shows what a reader of the site could see."""
+    """Round a number to four digits, as in the site's figures."""
     try:
         return f"{float(cell):.4g}" if cell else ""
     except ValueError:
@@ -119,7 +119,7 @@ def _rounded(cell: str) -> str:
 
 @pytest.mark.usefixtures("committed_alone")
 def test_figures(tmp_path: Path) -> None:
-    """The cheapest published row of every model, mode, stack and precision is as it was."""
+    """The cheapest published row of every model, mode, stack and precision is the same."""
     _run(["build", "--site-dir", str(tmp_path)])
     groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
     with (tmp_path / "data" / "figures.csv").open(newline="", encoding="utf-8") as table:
@@ -137,14 +137,14 @@ def test_figures(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("committed_alone")
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_printed(name: str, tmp_path: Path) -> None:
-    """A command of README and docs prints what it printed."""
+    """A command of README and docs prints the same."""
     said = _run(_COMMANDS[name].format(folder=tmp_path).split())
     _held(f"printed/{name}.txt", said.replace(str(tmp_path), "FOLDER"))
 
 
 @pytest.mark.usefixtures("committed_alone")
 def test_ids_of_results() -> None:
-    """The committed results have the ids of the trials that they name."""
+    """The committed results have the ids of their trials."""
     results = sorted((ROOT / "docs/data/results").glob("*/*.json"))
     _held("results.txt", "".join(f"{path.parent.name}/{path.name}\n" for path in results))
 

@@ -1,4 +1,4 @@
-"""The tutorial and the how-to pages done literally: files written and commands typed."""
+"""The contributors' pages, executed literally: files written and commands run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = (
     "replay-spot-machines.md",
     "price-fine-tuning.md",
 )
-# The pages whose steps take seconds.
+# Pages whose steps take seconds.
 _QUICK = ("add-a-machine.md", "replay-spot-machines.md")
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
 
@@ -70,7 +70,7 @@ def clone_fixture(tmp_path: Path) -> Path:
     [pytest.param(page, marks=pytest.mark.slow) if page not in _QUICK else page for page in PAGES],
 )
 def test_the_steps_work_as_the_page_says(page: str, clone: Path) -> None:
-    """Each step does and prints what the page says, in its order, on a fresh clone."""
+    """Each step of the page has the printed result, in order, on a fresh clone."""
     page_steps = steps(ROOT / "docs/how-to" / page, "Steps")
     assert len(page_steps) >= 2
     assert any(isinstance(step, Command) for step in page_steps)

@@ -1,4 +1,4 @@
-"""The package as a wheel, used from an empty folder away from the checkout."""
+"""The package as a wheel, used in an empty folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-# Step times that we publish are most of it, and times that others did.
+# Most of it are our step times and published ones.
 MOST_BYTES = 11_000_000
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a clone of this commit builds."""
+    """The wheel that a clone of this commit builds."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
@@ -30,14 +30,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> dict[str, str]:
-    """The environment of a process that imports the wheel's package before the checkout's."""
+    """Environment of a process that imports the wheel's package, not the checkout's."""
     folder = wheel.parent / "installed"
     subprocess.run([*PIP, "install", "--no-deps", "--target", folder, wheel], check=True)
     return {**os.environ, "PYTHONPATH": str(folder)}
 
 
 def epochcost(environment: dict[str, str], folder: Path, *arguments: str) -> str:
-    """What the installed program prints in a folder."""
+    """Output of the installed program in a folder."""
     done = subprocess.run(
         [sys.executable, "-m", "epochcost", *arguments],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
@@ -47,7 +47,7 @@ def epochcost(environment: dict[str, str], folder: Path, *arguments: str) -> str
 
 
 def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
-    """All files that links lead to, but for exporters, pictures and results of this machine."""
+    """All linked files, except exporters, pictures and results of this machine."""
     carried = set(zipfile.ZipFile(wheel).namelist())
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "specs", "site_templates", "models/*.onnx", "docs/data/results"],
@@ -74,14 +74,14 @@ def test_a_question_is_answered_in_an_empty_folder(
 
 
 def test_a_project_begins_from_it(installed: dict[str, str], tmp_path: Path) -> None:
-    """`init` needs no checkout, and what it wrote is valid."""
+    """`init` needs no checkout, and its files are valid."""
     epochcost(installed, tmp_path, "init", "costs")
     epochcost(installed, tmp_path / "costs", "check")
 
 
 @pytest.mark.slow
 def test_an_empty_folder_has_answers_and_a_site(installed: dict[str, str], tmp_path: Path) -> None:
-    """Strictly built below the current folder, with nothing written where the package lies."""
+    """Built strictly in the current folder, with nothing written into the package."""
     assert "resnet50" in epochcost(installed, tmp_path, "cheapest", "--model", "resnet50")
     before = sorted(Path(installed["PYTHONPATH"]).rglob("*[!c]"))
     epochcost(installed, tmp_path, "build", "--strict")

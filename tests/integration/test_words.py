@@ -1,4 +1,4 @@
-"""Texts that no committed file may have, each with its reason."""
+"""Texts that no committed file may contain, each with its reason."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# In parts, so that this file does not match itself.
+# Written in parts, so that this file does not match.
 RULES = {
-    # Who installs chooses the index: a mirror, a cache, or none.
+    # The user chooses the index: a mirror, a cache, or none.
     "a host of a package index": re.compile("(?:pypi|npmjs)" + r"\.org|python" + r"hosted\.org"),
-    # What only one machine has helps no reader.
+    # Paths of one machine are useless to others.
     "a folder of one machine": re.compile(
         r"(?<![\w.~/-])/(?:root|home/[a-z]+|Users/[a-z]+)/" + r"\w"
     ),
@@ -22,7 +22,7 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES)
 def test_no_committed_file_has_it(rule: str) -> None:
-    """Code, specs, docs, templates and workflows alike."""
+    """Code, specs, docs, templates and workflows."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The workflows' scripts as GitHub runs them: real git, and a `gh` that keeps its state here."""
+"""The workflows' scripts as on GitHub: real git, and a `gh` with local state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 @pytest.fixture
 def github(tmp_path: Path) -> GitHub:
-    """A repository with one open request on which a person has quoted our marker."""
+    """A repository with one open request, in which a person quoted our marker."""
     return GitHub(tmp_path)
 
 
@@ -39,14 +39,14 @@ CHEAPER, DEARER = Comment(summary="A costs less"), Comment(summary="B costs more
 
 
 def test_a_comment_is_made_once_and_renewed_in_place(github: GitHub) -> None:
-    """A second run of a request changes the first one's comment and adds none."""
+    """A second run edits the first run's comment and adds none."""
     assert "commented on pull request 7" in github.comment(CHEAPER)
     assert "renewed" in github.comment(DEARER)
     assert github.comments == [f"{MARKER}\nquoted", markdown(DEARER)]
 
 
 def test_nothing_is_said_where_nothing_changes(github: GitHub) -> None:
-    """No change makes no comment, and takes back one that said there was a change."""
+    """Without a change there is no comment, and an earlier one is removed."""
     assert "no comment" in github.comment(Comment())
     assert len(github.comments) == 1
     github.comment(CHEAPER)
@@ -80,7 +80,7 @@ _ARCHIVES = _damaged_archives()
 
 @pytest.mark.parametrize("archive", _ARCHIVES.values(), ids=_ARCHIVES)
 def test_a_damaged_archive_changes_no_comment(github: GitHub, archive: bytes) -> None:
-    """An archive that compare.py cannot have left ends the script in one line."""
+    """An archive that compare.py cannot have written is a one-line error."""
     github.comment(CHEAPER)
     (github.state / "comment.zip").write_bytes(archive)
     done = github.renew()
@@ -94,7 +94,7 @@ _FORBIDDEN = "Resource not accessible by integration (HTTP 403)"
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str) -> None:
-    """A request of a fork: one line says so, and leads to the summary that has the text."""
+    """For a fork's request one line links to the summary with the text."""
     file = github.state / "comment.json"
     file.write_bytes(write_comment(CHEAPER))
     github.refuse(method, _FORBIDDEN)
@@ -105,13 +105,13 @@ def test_a_token_that_may_not_comment_fails_nothing(github: GitHub, method: str)
 
 
 def test_a_later_push_keeps_an_older_run_from_commenting(github: GitHub) -> None:
-    """A run whose commit is not its request's newest one has nothing to say any more."""
+    """A run of an outdated commit does not comment."""
     assert "nothing to comment" in github.comment(CHEAPER, HEAD_SHA="older")
     assert len(github.comments) == 1
 
 
 def test_an_html_block_hides_no_fence(github: GitHub) -> None:
-    """A forger closed a fold and opened a fence at once, which Markdown takes for HTML."""
+    """A forged fold end followed by a fence, which Markdown treats as HTML."""
     forged = "</details>\n```\n[click](https://example.org) <img src=x> @everyone\n```"
     parts = {"winners": Part(((forged,),)), "faults": Part(tuple((f,) for f in forged.split("\n")))}
     github.comment(Comment("check", forged, forged, forged, parts))
@@ -119,7 +119,7 @@ def test_an_html_block_hides_no_fence(github: GitHub) -> None:
 
 
 def test_the_trusted_side_has_all_that_its_script_imports(tmp_path: Path, github: GitHub) -> None:
-    """The workflow checks out a few folders, in one of which the script's module is."""
+    """The folders that the workflow checks out contain the script's module."""
     text = (ROOT / ".github/workflows/comment.yml").read_text("utf-8")
     (block,) = re.findall(r"sparse-checkout: \|\n((?: {12}\S+\n)+)", text)
     _git(tmp_path, "clone", "--quiet", "--no-checkout", str(ROOT), "base")
@@ -158,7 +158,7 @@ def _clone(folder: Path) -> Path:
 
 
 def test_results_of_a_run_are_proposed_on_a_branch(github: GitHub, tmp_path: Path) -> None:
-    """Only the result files are committed, to the machine's folder, and a request is opened."""
+    """Only result files are committed, to the machine's folder, and a request is opened."""
     clone = _clone(tmp_path)
     measured = github.state / "results" / "box"
     measured.mkdir(parents=True)
@@ -174,7 +174,7 @@ def test_results_of_a_run_are_proposed_on_a_branch(github: GitHub, tmp_path: Pat
 def test_what_stands_beside_results_is_proposed_where_it_stood(
     github: GitHub, tmp_path: Path
 ) -> None:
-    """Ceilings and limits keep their folders; another machine's and what no run keeps stay out."""
+    """Ceilings and limits keep their folders; other machines' files are excluded."""
     clone = _clone(tmp_path)
     names = ("box/one.json", "box/ceilings/cpu.json", "box/limits/two.json")
     for name in (*names, "other/three.json", "box/page/four.json", "five.json"):
@@ -188,7 +188,7 @@ def test_what_stands_beside_results_is_proposed_where_it_stood(
 
 @pytest.mark.parametrize("script", ["measure.sh", "propose.sh"])
 def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None:
-    """A path in a machine's place never reaches the file system."""
+    """A path as machine name never reaches the file system."""
     environment = github.environment | {"HARDWARE": "../elsewhere"}
     done = subprocess.run(
         [SCRIPTS / script, "results"], env=environment, capture_output=True, text=True, check=False
@@ -199,7 +199,7 @@ def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None
 
 @pytest.mark.parametrize("known", ["site", "push", "nowhere"])
 def test_changes_count_from_what_was_published_last(tmp_path: Path, known: str) -> None:
-    """What the site says, else the commit before the push; one that is not here counts not."""
+    """The site's commit, else the one before the push; unknown commits are ignored."""
     clone, site = _clone(tmp_path), tmp_path / "site"
     commit = _git(clone, "rev-parse", "HEAD")
     (site / "data").mkdir(parents=True)
@@ -231,7 +231,7 @@ def test_every_action_is_pinned_by_its_hash(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_no_workflow_runs_a_request_with_secrets(path: Path) -> None:
-    """Only reading is granted to all jobs, and no trigger runs a fork's code with our token."""
+    """Jobs have read permission only, and no trigger runs a fork's code with our token."""
     text = path.read_text("utf-8")
     assert "pull_request_target" not in text
     assert "secrets." not in text
@@ -240,7 +240,7 @@ def test_no_workflow_runs_a_request_with_secrets(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
-    """What a workflow runs is what a person can run: scripts of the repository and make targets."""
+    """Workflows run scripts of the repository and make targets."""
     targets = (ROOT / "Makefile").read_text("utf-8")
     for line in re.findall(r"^\s+(?:- )?run: (.+)$", path.read_text("utf-8"), re.M):
         words = [word for word in line.split() if word != "python3"]
@@ -252,7 +252,7 @@ def test_every_step_runs_a_file_or_a_target_that_exists(path: Path) -> None:
 
 
 def test_bash_reads_every_script() -> None:
-    """No script has a fault of syntax."""
+    """All scripts have valid syntax."""
     bash = shutil.which("bash")
     assert bash
     for script in SCRIPTS.glob("*.sh"):

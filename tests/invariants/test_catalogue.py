@@ -1,4 +1,4 @@
-"""What must hold of the project's own specs, beyond what the schema demands of any."""
+"""Properties of the project's own specs, beyond the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epochcost.specs.price import Price
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "specs").rglob("*.toml"))
-# The first day of EC2's public beta: no rented price is older.
+# The first day of EC2's public beta, before any rented price.
 FIRST_CLOUD_DAY = dt.date(2006, 8, 25)
 
 
@@ -26,12 +26,12 @@ def catalogue() -> Catalogue:
 
 
 def hourly(price: Price) -> Decimal:
-    """All that an hour of a running machine costs."""
+    """The cost of an hour of a running machine, all parts."""
     return share(price, Usage(Decimal(3600))).total
 
 
 def test_every_machine_has_a_price(catalogue: Catalogue) -> None:
-    """Only one of which a source has the name alone leaves its reader without a cost."""
+    """Only machines of which the source has just a name lack one."""
     unpriced = {name for name in catalogue.hardware if not catalogue.prices_of(name)}
     remarks = [one for source in catalogue.published.values() for one in source.remarks]
     assert catalogue.hardware
@@ -39,16 +39,16 @@ def test_every_machine_has_a_price(catalogue: Catalogue) -> None:
 
 
 def test_every_price_says_where_and_when(catalogue: Catalogue) -> None:
-    """A price has a source that can be followed and a date that has been."""
+    """A price has a source address and a date in the past."""
     for price in catalogue.prices.values():
         assert len(price.source) >= 20, price.id
         assert FIRST_CLOUD_DAY <= price.as_of <= dt.datetime.now(dt.UTC).date(), price.id
 
 
 def test_assumptions_are_explained(catalogue: Catalogue) -> None:
-    """They say so in notes, are what no price list says, and "local" has just one plan.
+    """Assumed prices have notes and no list price; "local" has exactly one plan.
 
-    A part of a machine has a part of its price: of one that is listed, which the source names.
+    A part of a machine has a part of a listed price, which the source names.
     """
     assumed = [price for price in catalogue.prices.values() if price.assumed]
     assert [price.hardware for price in assumed].count("local") == 1
@@ -61,20 +61,20 @@ def test_assumptions_are_explained(catalogue: Catalogue) -> None:
 
 
 def test_price_grows_with_the_machine(catalogue: Catalogue) -> None:
-    """Machines of one family cost in proportion to their vCPUs: a digit that slipped shows."""
+    """Prices in a family are proportional to vCPUs, which reveals slipped digits."""
     for family in ("spot-2017-07", "on-demand-2024-06"):
         prices = [catalogue.price(f"n1-highcpu-{size}-{family}") for size in (8, 16, 32, 64)]
         assert len({hourly(price) / (8 * 2**n) for n, price in enumerate(prices)}) == 1
 
 
 def test_machines_say_their_vcpus(catalogue: Catalogue) -> None:
-    """All but the detected one, devices without a host, and those that say why they do not."""
+    """All but the detected one, devices without a host, and those with a reason."""
     silent = [machine for machine in catalogue.hardware.values() if not machine.vcpus]
     assert [machine.id for machine in silent if not machine.detected and not machine.notes] == []
 
 
 def test_starter_study_is_short(catalogue: Catalogue) -> None:
-    """On one provider the study that everybody runs first spends under two minutes measuring."""
+    """On one provider it measures for less than two minutes."""
     study = catalogue.study("starter")
     sizes = [*(study.training_batch_sizes or ()), *(study.inference_batch_sizes or ())]
     assert len(study.models) * len(sizes) * study.sampling.budget_seconds <= 120

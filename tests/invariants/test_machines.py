@@ -1,4 +1,4 @@
-"""What must hold between the real machines, grids and exchange rates."""
+"""Consistency of the real machines, grids and exchange rates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def accelerators(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
 
 
 def test_memory_is_plausible(accelerators: list[tuple[str, Accelerator]]) -> None:
-    """An accelerator has 4 to 300 GiB; the memory in its name is the memory that is stated."""
+    """An accelerator has 4 to 300 GiB; memory in its name equals its memory."""
     for machine, one in accelerators:
         if one.memory_gib is not None:
             assert 4 <= one.memory_gib <= 300, machine
@@ -45,7 +45,7 @@ def test_memory_is_plausible(accelerators: list[tuple[str, Accelerator]]) -> Non
 
 
 def test_one_device_has_one_set_of_figures(accelerators: list[tuple[str, Accelerator]]) -> None:
-    """Accelerators of one name have the same figures wherever they stand, or none."""
+    """Accelerators of one name have equal figures everywhere, or none."""
     stated: dict[tuple[str, str], set[Decimal]] = defaultdict(set)
     for _, one in accelerators:
         for figure in FIGURES:
@@ -57,7 +57,7 @@ def test_one_device_has_one_set_of_figures(accelerators: list[tuple[str, Acceler
 
 
 def test_half_precision_is_the_faster(accelerators: list[tuple[str, Accelerator]]) -> None:
-    """A peak of 16-bit products is at least that of 32-bit ones."""
+    """The peak of 16-bit products is at least that of 32-bit ones."""
     for machine, one in accelerators:
         if one.peak_fp16_tflops and one.peak_fp32_tflops:
             assert one.peak_fp16_tflops >= one.peak_fp32_tflops, machine

@@ -1,4 +1,4 @@
-"""What must hold between the real prices: over time, between plans, sizes and kinds of GPU."""
+"""Consistency of the real prices: over time, between plans, sizes and kinds of GPU."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from epochcost.specs.price import Price
 
 HOUR = Usage(Decimal(3600))
 YEAR = dt.timedelta(days=366)
-# Dollars for an hour of one GPU with its share of the host, from the cheapest spot price that we
-# know to the dearest machine with one GPU: wide enough for markets, too narrow for a slipped digit.
+# Dollars for an hour of one GPU with its share of the host, from the cheapest known spot price to
+# the dearest machine with one GPU: wide enough for markets, too narrow for a slipped digit.
 GPU_HOUR = {
     "GRID K520": ("0.3", "1.5"),
     "Tesla K80": ("0.1", "1.5"),
@@ -49,7 +49,7 @@ def catalogue() -> Catalogue:
 
 
 def hourly(price: Price) -> Decimal:
-    """What an hour costs, all parts together."""
+    """The cost of an hour, all parts together."""
     return quote(price, HOUR).total
 
 
@@ -68,13 +68,13 @@ def plans(catalogue: Catalogue) -> Mapping[tuple[str, ...], list[Price]]:
 
 
 def kind_of(name: str) -> str | None:
-    """The kind of GPU in the table of bounds that an accelerator is of."""
+    """The kind of GPU in the table of bounds."""
     kinds = [kind for kind in GPU_HOUR if name == kind or name.startswith(f"{kind} ")]
     return max(kinds, key=len, default=None)
 
 
 def test_hour_of_a_gpu_is_in_bounds(catalogue: Catalogue) -> None:
-    """The hourly price of a machine, divided by its GPUs, is one that such a GPU goes for."""
+    """The hourly price of a machine, divided by its GPUs, is within the bounds."""
     judged = 0
     for price in rented(catalogue):
         for gpus in catalogue.machine(price.hardware).accelerators:
@@ -98,7 +98,7 @@ def test_hour_of_a_vcpu_is_in_bounds(catalogue: Catalogue) -> None:
 
 
 def test_spot_is_at_most_on_demand(catalogue: Catalogue) -> None:
-    """Within a year a spot price does not exceed the on-demand price of machine and region."""
+    """A spot price is at most the on-demand price of machine and region in the same year."""
     pairs = 0
     for one, other in combinations(rented(catalogue), 2):
         spot, dear = (one, other) if one.plan == "spot" else (other, one)
@@ -111,10 +111,10 @@ def test_spot_is_at_most_on_demand(catalogue: Catalogue) -> None:
 
 
 def test_more_gpus_cost_more(catalogue: Catalogue) -> None:
-    """Of one list, n times the GPUs cost at least n-1 times and at most three n times as much.
+    """In one list, n times the GPUs cost at least n-1 and at most three n times as much.
 
-    Hosts differ in size, and lists give small discounts, so prices need not be in proportion.
-    Where the host is chosen freely, and priced apart, they need not even do that.
+    Hosts differ in size, and lists give small discounts. Prices with a separately priced host are
+    excluded.
     """
     lists: dict[tuple[object, ...], list[tuple[int, Decimal, str]]] = defaultdict(list)
     for price in rented(catalogue):
@@ -132,9 +132,9 @@ def test_more_gpus_cost_more(catalogue: Catalogue) -> None:
 
 
 def test_what_ended_is_marked(catalogue: Catalogue) -> None:
-    """A price that another follows with another amount ends before it, and an end has a follower.
+    """A price with a successor of another amount ends before it, and an end has a successor.
 
-    Where the end is not known it is not stated; where it is, no later price overlaps it.
+    An unknown end is not stated; with a stated end no later price overlaps.
     """
     ended = 0
     for dated in plans(catalogue).values():
@@ -149,7 +149,7 @@ def test_what_ended_is_marked(catalogue: Catalogue) -> None:
 
 
 def test_unpublished_days_are_owned_up_to(catalogue: Catalogue) -> None:
-    """A price whose day nobody published says so in unconfirmed, and why in notes."""
+    """A price without a published day says so in unconfirmed, with the reason in notes."""
     undated = [price for price in rented(catalogue) if "skypilot-catalog" in price.source]
     assert len(undated) >= 20
     assert all("as_of" in price.unconfirmed and price.notes for price in undated)

@@ -1,4 +1,4 @@
-"""What must hold of the published tables: every figure comes out again, or its spec says why."""
+"""The published tables: every figure is reproduced, or its spec gives a reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
-# How the figures of each source come out. A change here is a change of what the site claims.
+# Outcomes of each source's figures. A change here changes the site's claims.
 OUTCOMES = {
     ("ai21-2020", "printed", "equal"): 4,
     ("ai21-2020", "printed", "not recomputed"): 1,
@@ -62,27 +62,27 @@ def test_how_the_figures_come_out(checks: list[tuple[str, ClaimCheck]]) -> None:
 def test_every_difference_has_a_reason_and_nothing_else(
     checks: list[tuple[str, ClaimCheck]],
 ) -> None:
-    """A figure is equal at its printed precision, or its spec says why not."""
+    """A figure equals at its printed precision, or its spec gives a reason."""
     assert [check.claim for _, check in checks if check.equal == bool(check.claim.differs)] == []
 
 
 def test_rounding_is_given_as_the_reason_where_it_is_one(
     checks: list[tuple[str, ClaimCheck]],
 ) -> None:
-    """Reasons that speak of rounding stand where rounding suffices, and only there."""
+    """A reason names rounding if and only if rounding suffices."""
     for page, check in checks:
         reason = check.claim.differs or ""
         assert ("rounded" in reason) is (check.agreement == "within rounding"), (page, reason)
 
 
 def test_every_source_says_how_its_figures_are_computed(catalogue: Catalogue) -> None:
-    """The function of each source has a docstring, which its page shows."""
+    """The function of each source has a docstring, shown on its page."""
     assert all(method(table) for table in catalogue.published.values())
     assert "82 epochs" in method(catalogue.published["malta-2019"])
 
 
 def test_published_epochs_fit_the_model(catalogue: Catalogue) -> None:
-    """Where we have the model of a published table, its epochs are the model's."""
+    """Epochs of a published table equal those of our model's spec."""
     linked = [published for published in catalogue.published.values() if published.model]
     assert len(linked) >= 8
     for published in linked:

@@ -1,4 +1,4 @@
-"""The fault table of docs/reference/faults.md names tests that exist, and every fault has one."""
+"""docs/reference/faults.md names existing tests, and every fault has one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-# Issue by issue: what a rented machine does to a run.
+# Faults of rented machines during a run.
 _FAULTS = (
     "SIGINT", "SIGTERM", "kill -9", "disk is full", "read-only", "memory runs out", "hangs",
     "clock jumps", "two runs on one folder", "newer version",
@@ -21,7 +21,7 @@ def rows() -> list[str]:
 
 
 def test_every_fault_is_in_the_table() -> None:
-    """None of those that the run promises to survive is missing."""
+    """The table has every fault that the run promises to survive."""
     assert [fault for fault in _FAULTS if not any(fault in row for row in rows())] == []
 
 

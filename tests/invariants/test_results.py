@@ -1,4 +1,4 @@
-"""The committed results: each passes the check that a result sent in has to pass."""
+"""The committed results pass the check of submitted results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_committed_results_have_no_fault() -> None:
-    """Neither a trial nor a ceiling claims what its machine cannot do."""
+    """No trial or ceiling claims more than its machine can do."""
     found = check_results(
         load_catalogue(ROOT), ROOT / "docs/data/results", (), dt.datetime.now(dt.UTC)
     )

@@ -1,4 +1,4 @@
-"""The models of the catalogue have the sizes that their sources state."""
+"""Models of the catalogue have the sizes in their sources."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ ROOT = Path(__file__).parents[2]
 
 
 def _blocks(layers: int, width: int, sequence: int, attentions: int = 1) -> int:
-    """Of Transformer blocks: four matrices and two products an attention, and a net of 4 widths."""
+    """Parameters of Transformer blocks: attention with four matrices, and a net of 4 widths."""
     dense = (4 * attentions + 8) * width**2 * sequence
     return layers * (dense + 2 * attentions * width * sequence**2)
 
 
 def _bert_heads(width: int, masked: int) -> int:
-    """Of the summary, the next sentence and the masked words, whose decoder is of 30,522 words."""
+    """Multiplications of summary, next sentence and masked words with a decoder of 30,522 words."""
     return width**2 + 2 * width + masked * (width**2 + 30_522 * width)
 
 
 def _translation(width: int) -> int:
-    """Of encoder and decoder on 32 tokens each, and a decoder of 37,000 words."""
+    """Multiplications of encoder and decoder on 32 tokens each, with 37,000 words."""
     return _blocks(6, width, 32) + _blocks(6, width, 32, attentions=2) + 32 * width * 37_000
 
 
-# By id of a model: its trainable parameters, and where the count comes from.
+# Trainable parameters by model id, with the source of the count.
 PARAMETER_COUNTS = [
     ("bert-1.5b", 1_530_379_324, "transformers' BertForPreTraining of 48 layers of 1600"),
     ("bert-base", 110_106_428, "transformers' BertForPreTraining; 110 million in Devlin et al."),
@@ -66,7 +66,7 @@ PARAMETER_COUNTS = [
     ("transformer-big", 214_171_648, "summed over the layers; 213 million in Vaswani et al."),
     ("vit-s16", 22_050_664, "summed over the layers; 22 million in Touvron et al. 2020"),
 ]
-# By id of a model: the multiplications of one example forward, and where they come from.
+# Multiplications of one example's forward pass by model id, with the source.
 FORWARD_MULTIPLICATIONS = [
     ("bert-1.5b", _blocks(48, 1600, 512) + _bert_heads(1600, 77), "section 3 of Vaswani et al."),
     ("bert-base", _blocks(12, 768, 512) + _bert_heads(768, 77), "section 3 of Vaswani et al."),
@@ -100,7 +100,7 @@ FORWARD_MULTIPLICATIONS = [
 
 @pytest.mark.parametrize(("model_id", "expected", "source"), PARAMETER_COUNTS)
 def test_parameter_count_is_that_of_the_source(model_id: str, expected: int, source: str) -> None:
-    """The graph that a spec names trains as many numbers as its source says."""
+    """The graph trains as many numbers as its source states."""
     catalogue = load_catalogue(ROOT)
     graph = load_model(catalogue.graph_path(catalogue.model(model_id)))
     assert parameter_count(graph) == expected, source

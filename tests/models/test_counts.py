@@ -1,4 +1,4 @@
-"""The counts that come with the models' files are those of their graphs."""
+"""The committed counts are those of the models' graphs."""
 
 import os
 from functools import partial
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_counts_are_those_of_the_graphs() -> None:
-    """Each graph of a model is counted anew, and nothing else is listed; a flag renews the file."""
+    """Each graph is counted again, and nothing else is listed; a flag rewrites the file."""
     catalogue = load_catalogue(ROOT)
     graphs = sorted(
         {
@@ -36,14 +36,14 @@ def test_counts_are_those_of_the_graphs() -> None:
 
 
 def _line(graph: Graph) -> bytes:
-    """A graph's count as JSON: a list of the one entry that the file has for it."""
+    """A graph's count as one JSON entry of the file."""
     counted = arithmetic_of_file(graph.path, dict(graph.dimensions))
     assert counted is not None
     return COUNTS_FORM.dump_json(((graph.digest, graph.dimensions, counted),))
 
 
 def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is counted whose count stands beside it; a damaged list is as none."""
+    """A graph with a stored count is not counted; a damaged list is ignored."""
     catalogue = load_catalogue(ROOT)
     path = catalogue.graph_path(catalogue.models["resnet50"])
     monkeypatch.setattr(arithmetic, "computed_in_copies", None)

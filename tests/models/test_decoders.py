@@ -1,4 +1,4 @@
-"""Decoders of the exporter: the cache changes nothing but the time, and counts are the authors'."""
+"""Exported decoders: the cache changes only the time, and sizes are the authors'."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("rotary", [True, False], ids=["rotary", "learned-positions"])
 def test_the_cache_changes_no_token(rotary: bool) -> None:
-    """Forty greedy tokens with the cache in place are those of reading everything again."""
+    """Forty greedy tokens with the cache equal those of reading everything again."""
     runner = Runner(tiny_decoder(rotary=rotary))
     found = greedy_with_cache(runner, PROMPT, 40)
     assert found == greedy_anew(runner, PROMPT, 40)
@@ -46,7 +46,7 @@ def test_the_cache_changes_no_token(rotary: bool) -> None:
 
 
 def test_several_sequences_are_those_of_each() -> None:
-    """Scores of a batch of two are those of each sequence by itself."""
+    """Scores of a batch of two equal those of each sequence."""
     runner = Runner(tiny_decoder())
     prompts = np.random.default_rng(2).integers(0, VOCABULARY, (2, 9))
     both = runner.logits(prompts, runner.empty_cache(2, 9), 9)
@@ -57,12 +57,12 @@ def test_several_sequences_are_those_of_each() -> None:
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
 def test_parameters_are_as_many_as_published(name: str) -> None:
-    """Of the committed files, tied embeddings counted once."""
+    """Counted in the committed files, tied embeddings once."""
     assert parameter_count(load_model(MODELS / f"{name}.onnx")) == PUBLISHED[name]
 
 
 def test_the_graph_says_its_form() -> None:
-    """The cache has the shared heads, and every layer reads and writes its own."""
+    """The cache has the shared heads, and every layer reads and writes its part."""
     graph = tiny_decoder().graph
     caches = [one for one in graph.input if one.name.startswith("past_key_values")]
     assert len(caches) == 2 * LAYERS
@@ -74,7 +74,7 @@ def test_the_graph_says_its_form() -> None:
 
 
 def test_a_spec_has_the_parameters_of_its_graph() -> None:
-    """All of them, and those that a token of a mixture of experts takes part in."""
+    """All of them, and those that one token of a mixture of experts uses."""
     catalogue = load_catalogue(MODELS.parent)
     for model in catalogue.models.values():
         if model.decoder is not None and model.graph is not None:

@@ -1,4 +1,4 @@
-"""Exporting again gives the committed bytes; left out where PyTorch is absent, as it usually is."""
+"""Exporting again gives the committed bytes; skipped without PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPORTERS = sorted({entry["exporter"] for entry in MANIFEST.values()})
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("exporter", EXPORTERS)
 def test_export_gives_the_committed_files(exporter: str, tmp_path: Path) -> None:
-    """The exporter proves its forward against PyTorch's and writes the same files and entries."""
+    """The exporter compares its output with PyTorch's and writes the same files and entries."""
     entries = {name: entry for name, entry in MANIFEST.items() if entry["exporter"] == exporter}
     for package in {"torch", "onnxscript"} & next(iter(entries.values())).keys():
         found = pytest.importorskip(package, reason=f"exporters need {package}").__version__

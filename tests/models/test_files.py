@@ -1,4 +1,4 @@
-"""The committed models are weightless, agree with their manifest, and run in ONNX Runtime."""
+"""The committed models are weightless, match their manifest, and run in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from onnxstep.graphs.parameters import data_inputs, materialise, parameter_count
 MODELS = Path(__file__).parents[2] / "models"
 MANIFEST: dict[str, dict[str, Any]] = tomli.loads((MODELS / "manifest.toml").read_text("utf-8"))
 NAMES = sorted(MANIFEST)
-# A graph without weights is kilobytes; anything larger has something in it that should not be.
+# A graph without weights takes kilobytes; larger files contain something else.
 MAX_BYTES = 512 * 1024
-# Constants of a graph, such as a mask or positions, may stand in it; weights may not.
+# Limit for constants such as a mask or positions; weights are larger.
 MAX_CONSTANT_ELEMENTS = 4096
-# Networks that their sources start with the defaults of Keras.
+# Networks whose sources use Keras's default first values.
 KERAS = ["cifar10_cnn", "mnist_cnn", "mnist_mlp"]
 
 
@@ -35,7 +35,7 @@ def model(name: str) -> onnx.ModelProto:
 
 
 def test_manifest_lists_every_file() -> None:
-    """No file without an entry, no entry without a file, no exporter without either."""
+    """Files, entries and exporters correspond."""
     assert [f"{name}.onnx" for name in NAMES] == sorted(p.name for p in MODELS.glob("*.onnx"))
     assert sorted({entry["exporter"] for entry in MANIFEST.values()}) == sorted(
         path.name for path in MODELS.glob("export_*.py")
@@ -44,7 +44,7 @@ def test_manifest_lists_every_file() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_manifest_agrees_with_the_file(name: str) -> None:
-    """The hash is of the file's bytes, the rest of what stands in them."""
+    """The hash is that of the file's bytes, other entries those of its content."""
     entry, data = MANIFEST[name], (MODELS / f"{name}.onnx").read_bytes()
     loaded = model(name)
     assert entry["file"] == f"{name}.onnx"
@@ -71,7 +71,7 @@ def test_file_is_weightless_and_clean(name: str) -> None:
 
 @pytest.mark.parametrize("name", KERAS)
 def test_model_runs_in_onnx_runtime(name: str) -> None:
-    """Finite logits at batch 1 and 32, each image's independent of its neighbours."""
+    """Finite logits at batch 1 and 32, each image independent of the others."""
     loaded = model(name)
     session = onnxruntime.InferenceSession(
         loaded.SerializeToString(), providers=["CPUExecutionProvider"]

@@ -1,4 +1,4 @@
-"""The page about adding a model shows what the code accepts."""
+"""The code accepts the specs on the page about adding a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def block(language: str) -> str:
 def test_every_spec_on_the_page_passes_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page's files, each in the folder of its kind, are a project without a fault."""
+    """The page's files, in their folders, are a project without a fault."""
     study, tagger, decoder, recurrent, dataset = blocks("toml")
     files = {
         "studies/tagger": study,

@@ -1,4 +1,4 @@
-"""An exported model loses its weights and keeps the difference between parameters and state."""
+"""The weightless form of an exported model keeps parameters and state apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPORTED = """g (float[8,3] x) => (float[8,3] y)
     <float[3] norm_weight = {2,2,2}, float[3] norm_bias = {3,3,3},
      float[3] mean = {4,4,4}, float[3] var = {5,5,5}> {
     y, m, v = BatchNormalization <training_mode = 1> (x, norm_weight, norm_bias, mean, var) }"""
-# ONNX's text form has no dots in names, PyTorch's names have.
+# ONNX's text form allows no dots in names, PyTorch's names have them.
 NAMES = {
     "norm_weight": "norm.weight",
     "norm_bias": "norm.bias",
@@ -26,7 +26,7 @@ NAMES = {
 
 
 def weightless() -> ModuleType:
-    """The module beside the exporters, which they import by path."""
+    """The module next to the exporters, imported by path."""
     spec = importlib.util.spec_from_file_location("weightless", PATH)
     assert spec is not None
     assert spec.loader is not None
@@ -36,7 +36,7 @@ def weightless() -> ModuleType:
 
 
 def exported() -> onnx.ModelProto:
-    """A batch normalization as PyTorch names its tensors, in training form."""
+    """A batch normalization with PyTorch's tensor names, in training form."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]>\n{EXPORTED}')
     for tensor in model.graph.initializer:
         tensor.name = NAMES[tensor.name]
@@ -46,7 +46,7 @@ def exported() -> onnx.ModelProto:
 
 
 def test_batch_normalization_becomes_weightless() -> None:
-    """Gain one, bias zero, mean zero, variance one; inference form; a step can be built of it."""
+    """Gain one, bias zero, mean zero, variance one; inference form, trainable."""
     model = weightless().weightless(exported(), "norm", ["norm.weight", "norm.bias"])
     assert [held.name for held in parameters(model)] == ["norm.weight", "norm.bias"]
     assert [held.name for held in state(model)] == ["norm.running_mean", "norm.running_var"]

@@ -1,4 +1,4 @@
-"""Devices and tables of rates that follow a known law, for the tests of predictions."""
+"""Synthetic devices and tables of rates that follow a known law."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from epochcost.predict.rates import COLUMNS
 from epochcost.specs.hardware import Device
 
-# Peak in TFLOP/s and bandwidth in GB/s of each, by generation: two chips in each of four.
+# Peak in TFLOP/s and bandwidth in GB/s, by generation: two chips in each of four.
 FACTS = {
     "A1": ("Alpha", 10, 300), "A2": ("Alpha", 18, 700),
     "B1": ("Beta", 15, 400), "B2": ("Beta", 30, 900),
     "C1": ("Gamma", 30, 600), "C2": ("Gamma", 60, 2000),
     "D1": ("Delta", 40, 800), "D2": ("Delta", 80, 3000),
 }  # fmt: skip
-# How far each model is bound by arithmetic: 1 entirely, 0 by bandwidth.
+# Share of arithmetic in each model's time: 1 for arithmetic only, 0 for bandwidth only.
 MODELS = {"dense": 0.9, "mixed": 0.6, "light": 0.4, "sparse": 0.2, "thin": 0.5, "wide": 0.7}
 
 
@@ -41,7 +41,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def true_rate(model: str, chip: str) -> float:
-    """Examples a second, without noise: a geometric mean of what peak and bandwidth allow."""
+    """Examples a second, without noise: a geometric mean of the rates by peak and bandwidth."""
     _, peak, bandwidth = FACTS[chip]
     share = MODELS[model]
     level = 10 * (1 + sorted(MODELS).index(model))
@@ -49,7 +49,7 @@ def true_rate(model: str, chip: str) -> float:
 
 
 def rows(noise: float = 0.03, seed: int = 0) -> list[dict[str, str]]:
-    """Every model on every device, as a table has them."""
+    """Every model on every device, as table rows."""
     drawn = random.Random(seed)
     return [
         row(model, f"Maker {chip}", true_rate(model, chip) * math.exp(drawn.gauss(0, noise)))
@@ -59,7 +59,7 @@ def rows(noise: float = 0.03, seed: int = 0) -> list[dict[str, str]]:
 
 
 def row(model: str, accelerator: str, value: float, **others: str) -> dict[str, str]:
-    """One row; a column that is not given is empty."""
+    """One row; missing columns are empty."""
     given = {
         "source": "made up",
         "model": model,

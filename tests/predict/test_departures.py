@@ -1,4 +1,4 @@
-"""Departures from a law: shared terms, groups left out, calibration and the fit of a law."""
+"""Residuals of a law: shared terms, left-out groups, calibration and the law's fit."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def _drawn(traits: Traits, seed: int) -> np.ndarray:
 
 
 def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
-    """Rows share a term where labels agree, less the farther their features lie."""
+    """Rows with equal labels share a term, smaller for distant features."""
     traits = _traits(10)
     spread = covariance(TERMS, traits, traits)
     assert spread[0, 7] == pytest.approx(0.3**2)
@@ -35,7 +35,7 @@ def test_covariance_is_that_of_the_shared_labels_and_near_features() -> None:
 
 
 def test_left_out_in_closed_form_is_what_a_fit_without_the_group_says() -> None:
-    """The closed form agrees with conditioning on the other groups alone."""
+    """The closed form equals conditioning on the other groups."""
     traits = _traits(35)
     departures = _drawn(traits, 1)
     groups = numbered([row % 7 for row in range(35)])
@@ -48,7 +48,7 @@ def test_left_out_in_closed_form_is_what_a_fit_without_the_group_says() -> None:
 
 
 def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
-    """Nine of ten normal errors lie within 1.645 deviations, and so says the factor."""
+    """For normal errors the factor of a 90 % range is 1.645 deviations."""
     factors = []
     for seed in range(20):
         traits = _traits(70)
@@ -59,7 +59,7 @@ def test_calibration_of_a_process_that_is_right_keeps_its_ranges() -> None:
 
 
 def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> None:
-    """One row in ten is off by a factor of three, and the parameters come back."""
+    """With one row in ten off by a factor of three, the fit recovers the parameters."""
     place = np.linspace(0.1, 3.0, 60)
 
     def law(parameters: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_a_law_is_fitted_to_what_it_made_in_spite_of_rows_that_are_wrong() -> No
 
 
 def test_a_parameter_of_which_rows_say_nothing_stays_at_its_start() -> None:
-    """The prior holds what no row depends on."""
+    """The prior determines it."""
     observed = np.full(5, 2.0)
     result = fitted(
         lambda parameters: np.full(5, parameters[0]), observed, np.zeros(2), np.full(2, 5.0)

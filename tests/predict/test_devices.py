@@ -1,4 +1,4 @@
-"""Devices against every name that machines and published tables give them."""
+"""Devices by all names in machines and published tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("memory_gb_per_second", "peak_fp32_tflops", "peak_fp16_tflops", "power_watts")
-# No device: what is no GPU, and names of several forms or sizes.
+# No device: other hardware, and names of several forms or sizes.
 WITHOUT_DEVICE = {"CPU", "i9_10940x", "Inferentia", "TPU", "TPU v3", "TPU v5e", "TPU v6"} | {
     "A100", "HGX A100 SXM", "V100", "Tesla V100",
 }  # fmt: skip
@@ -28,7 +28,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def named(catalogue: Catalogue) -> dict[str, list[Device]]:
-    """The devices that each name means."""
+    """The devices that a name can mean."""
     devices: dict[str, list[Device]] = defaultdict(list)
     for device in catalogue.devices.values():
         for name in device.names:
@@ -48,7 +48,7 @@ def gpus(catalogue: Catalogue) -> list[tuple[str, Accelerator]]:
 
 
 def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
-    """Operations a byte, and gains of tensor cores, lie within what makers build."""
+    """Operations a byte, and gains of tensor cores, are plausible."""
     for device in catalogue.devices.values():
         single, memory = device.peak_fp32_tflops, device.memory_gb_per_second
         fastest = device.peak_fp16_tflops or single
@@ -66,7 +66,7 @@ def test_the_facts_of_a_device_fit_each_other(catalogue: Catalogue) -> None:
 def test_every_gpu_of_a_machine_is_a_device(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:
-    """Each GPU that a machine has leads to a device."""
+    """Each GPU of a machine has a device."""
     assert len(gpus) >= 60
     assert {one.name for _, one in gpus if one.name.casefold() not in named} == set()
 
@@ -74,7 +74,7 @@ def test_every_gpu_of_a_machine_is_a_device(
 def test_machines_say_of_a_gpu_what_its_device_says(
     gpus: list[tuple[str, Accelerator]], named: dict[str, list[Device]]
 ) -> None:
-    """A machine has the figures of its GPU from the device, but for the memory left free."""
+    """A machine's GPU has its device's figures, except free memory."""
     for machine, one in gpus:
         (device,) = named[one.name.casefold()]
         for figure in FIGURES:
@@ -82,7 +82,7 @@ def test_machines_say_of_a_gpu_what_its_device_says(
 
 
 def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:
-    """The accelerators of all tables lead to a device, except those that can lead to none."""
+    """Accelerators of all tables have a device, except listed ones."""
     published = set()
     for table in load_catalogue(ROOT).tables_of("examples"):
         path = ROOT / "specs" / "observations" / table.table

@@ -1,4 +1,4 @@
-"""Forecasts: near the truth where it is known, wide where nothing is, the same in any company."""
+"""Forecasts: accurate for a known law, wide without data, independent of other questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.predict.rates import read_rates
 from predict.tables import MODELS, devices, rows, true_rate, write
 
 KNOWN = Devices(devices())
-# Works that ask for more have lower rates, as the levels of the made-up law.
+# Larger works have lower rates, like the levels of the synthetic law.
 PROFILES = {
     (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
     for level, model in enumerate(sorted(MODELS), 1)
@@ -25,14 +25,14 @@ PROFILES = {
 
 @pytest.fixture
 def forecaster(tmp_path: Path) -> Forecaster:
-    """One that has seen all made-up rows but those of a chip."""
+    """A forecaster with all synthetic rows except a chip's."""
     table = [one for one in rows() if one["accelerator"] != "Maker C1"]
     found, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
     return Forecaster(found, KNOWN)
 
 
 def question(model: str, chip: str, **others: object) -> Question:
-    """Inference of a made-up model in fp32 on one chip."""
+    """Inference of a synthetic model in fp32 on one chip."""
     device = KNOWN.named(chip)
     assert device is not None
     asked = Question(model, PROFILES[model, ""], "inference", "fp32", 1, "plain", device, 1)
@@ -40,7 +40,7 @@ def question(model: str, chip: str, **others: object) -> Question:
 
 
 def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Forecaster):
-    """Nine of ten rates of the law on the chip that was left out lie within their intervals."""
+    """Intervals contain nine of ten rates of the left-out chip."""
     found = forecaster.forecasts([question(model, "C1") for model in MODELS])
     held = [
         one.low <= true_rate(model, "C1") <= one.high
@@ -51,7 +51,7 @@ def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Foreca
 
 
 def test_training_takes_three_forward_passes(forecaster: Forecaster):
-    """Where no training was seen, its rate is a third of inference's."""
+    """Without training rows, the rate is a third of inference's."""
     inference, training = forecaster.forecasts(
         [question("dense", "A2"), question("dense", "A2", mode="training")]
     )
@@ -67,7 +67,7 @@ def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: For
 
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
-    """Of one half or twice as fast as the rest say, by three works; the interval narrows."""
+    """Three measured works correct a machine half or twice as fast; the interval narrows."""
     found, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
     anchored = [question(model, "B1") for model in ("dense", "light", "thin")]
     asked = question("wide", "B1")
@@ -86,7 +86,7 @@ def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float)
 
 
 def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
-    """The same table in another folder finds the forecast that is kept."""
+    """The same table in another folder uses the stored forecast."""
     cache = tmp_path / "cache"
     for name in ("here", "there"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Draws of predictions: together as wide as intervals say, and less apart than alone."""
+"""Joint draws of predictions: spread of the intervals, and correlation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epochcost.predict.joint import (
     standard_normals,
 )
 
-# Two machines and a third that is the second under another name; most of the error is shared.
+# Two machines and a third equal to the second; most of the error is shared.
 _COVARIANCE = np.array([[1.04, 1.0, 1.0], [1.0, 1.04, 1.04], [1.0, 1.04, 1.04]])
 _FACTORS = np.full(3, 2 * NINE_OF_TEN)
 
@@ -33,19 +33,19 @@ def test_each_rate_spreads_as_its_interval_says() -> None:
 
 
 def test_equal_machines_have_equal_draws() -> None:
-    """One accelerator sold by two clouds has one rate."""
+    """One accelerator in two clouds has one rate."""
     drawn = _values()
     np.testing.assert_array_equal(drawn[:, 1], drawn[:, 2])
 
 
 def test_draws_are_the_same_every_time() -> None:
-    """The same work has the same draws in every process; another work has others."""
+    """A work has the same draws in every process, other works have others."""
     np.testing.assert_array_equal(_values(), _values())
     assert (_values() != _values("another")).any()
 
 
 def test_draws_are_what_their_seed_and_weights_give() -> None:
-    """The weights, rounded as the site publishes them, give every draw anew."""
+    """The published rounded weights reproduce every draw."""
     for draws in _drawn():
         normals = standard_normals(draws.seed, len(draws.weights))
         np.testing.assert_allclose(normals @ np.array(draws.weights), draws.values, atol=1e-12)
@@ -53,7 +53,7 @@ def test_draws_are_what_their_seed_and_weights_give() -> None:
 
 
 def test_no_time_is_shorter_than_its_bound() -> None:
-    """Draws are moved by the shift, and those below the least stand there."""
+    """Draws are shifted, and those below the least are set to it."""
     draws = _drawn()[0]
     bounded = draws.bounded(-0.25, -0.5)
     np.testing.assert_allclose(bounded.values, np.maximum(draws.values - 0.25, -0.5))
@@ -61,7 +61,7 @@ def test_no_time_is_shorter_than_its_bound() -> None:
 
 
 def test_normals_are_normal_and_independent() -> None:
-    """Columns of one seed and of neighbouring seeds: moments of a normal, and no correlation."""
+    """Columns of one seed and of neighbouring seeds: normal moments, no correlation."""
     drawn = np.concatenate([standard_normals(seed, 8) for seed in (1, 10_000, 2**32 - 1)], axis=1)
     moments = [float((drawn**power).mean()) for power in (1, 2, 4)]
     assert moments == pytest.approx([0, 1, 3], abs=0.25)

@@ -1,4 +1,4 @@
-"""Bad rows are found among sound ones, and sound ones are left alone."""
+"""Bad rows are detected among sound ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def known(catalogue: Catalogue) -> Devices:
-    """Its devices."""
+    """The catalogue's devices."""
     return Devices(catalogue.devices.values())
 
 
@@ -44,19 +44,19 @@ def sound(known: Devices) -> list[Placed]:
 def test_no_more_than_two_in_a_hundred_sound_rows_are_doubted(
     sound: list[Placed], known: Devices
 ) -> None:
-    """Published rows that nobody tampered with pass."""
+    """Published rows pass."""
     assert len(doubted_rows(sound, known)) <= 0.02 * len(sound)
 
 
 def test_no_row_is_no_doubt(known: Devices) -> None:
-    """A table none of whose accelerators is known has no rows to doubt."""
+    """A table without known accelerators has no rows to doubt."""
     assert doubted_rows([], known) == {}
 
 
 def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
-    """Of 16 faults, such as a unit mixed up or a machine under two names, 14 are listed at least.
+    """At least 14 of 16 faults, such as wrong units or names, are listed.
 
-    Five units, five tokens for samples, four repeats, two devices under two names.
+    Five units, five tokens for samples, four repeats, two devices with two names.
     """
     drawn = random.Random(3)
     rows, planted = list(sound), set()
@@ -83,7 +83,7 @@ def test_planted_faults_are_found(sound: list[Placed], known: Devices) -> None:
 def _under_another_name(
     sound: list[Placed], name: str, known: Devices, other: str
 ) -> Iterator[Placed]:
-    """Twenty rows of a device as another's."""
+    """Twenty rows of a device with another's name."""
     device = known.named(other)
     assert device is not None
     mine = [one for one in sound if one.rate.accelerator == name][:20]

@@ -1,4 +1,4 @@
-"""The process: what is left out in closed form is what a process without those rows predicts."""
+"""The process: closed-form leave-out equals a process without those rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from predict.tables import devices, rows, write
 
 @pytest.fixture
 def design(tmp_path: Path) -> Design:
-    """The made-up table as arrays."""
+    """The synthetic table as arrays."""
     known = Devices(devices())
     found, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), known, {})
     assert not unknown
@@ -32,7 +32,7 @@ def design(tmp_path: Path) -> Design:
 
 
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):
-    """Mean and covariance equal the textbook's posterior given the other rows."""
+    """Mean and covariance equal the textbook's posterior for the other rows."""
     scales = Scales()
     held = held_out(design, scales, design.group)[3]
     inside = design.group == 3
@@ -48,7 +48,7 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
 
 @pytest.mark.parametrize("scales", [Scales(), POOLED])
 def test_the_covariance_is_one(design: Design, scales: Scales):
-    """It is symmetric and has no negative eigenvalue, with and without known graphs."""
+    """It is symmetric and positive semidefinite, with and without known graphs."""
     graphs = np.random.default_rng(0).normal(size=design.work_features.shape)
     graphs[::3] = np.nan
     for one in (design, replace(design, work_features=graphs)):

@@ -1,4 +1,4 @@
-"""Tables of rates: what a row says, where a fault is, and which rows are repeats."""
+"""Tables of rates: meaning of rows, places of faults, and repeats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_committed_table_is_read():
-    """All tables of the project have the columns, numbers and modes that are required."""
+    """All tables have the required columns, numbers and modes."""
     catalogue = load_catalogue(ROOT)
     for table in catalogue.tables_of("examples"):
         folder = catalogue.files[f"observations/{table.id}"].parent
@@ -25,7 +25,7 @@ def test_every_committed_table_is_read():
 
 
 def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
-    """A latency in ms becomes examples a second; a rate stays what it is."""
+    """A latency in ms becomes examples a second; a rate stays."""
     table = [
         row("dense", "Maker A1", 250.0, unit="ms", batch="8"),
         row("dense", "Maker A1", 250.0, unit="samples/s", batch="8"),
@@ -46,14 +46,14 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], said: str):
-    """What is no number or no mode is said with file and line."""
+    """A wrong number or mode is reported with file and line."""
     table = [row("dense", "Maker A1", 1.0), row("dense", "Maker A1", 1.0) | change]
     with pytest.raises(InputError, match=said):
         read_rates(write(tmp_path / "t.csv", table))
 
 
 def test_what_is_no_table_has_a_line(tmp_path: Path):
-    """A file that is not there, and one that is no text."""
+    """A missing file, and one that is no text."""
     with pytest.raises(InputError, match=r"none.csv:1:1: expected a table in UTF-8, got .*No such"):
         read_rates(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
@@ -62,7 +62,7 @@ def test_what_is_no_table_has_a_line(tmp_path: Path):
 
 
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
-    """Every row that cannot be read has its line."""
+    """Every unreadable row is reported."""
     bad = row("dense", "Maker A1", 1.0) | {"value": "?"}
     with pytest.raises(SpecError) as told:
         read_rates(write(tmp_path / "t.csv", [bad, row("dense", "Maker A1", 1.0), bad]))
@@ -70,7 +70,7 @@ def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
 
 
 def test_repeats_are_one_row_at_their_median(tmp_path: Path):
-    """Rows that differ in their value only count once; another count is another row."""
+    """Rows that differ only in their value are one; another count is another row."""
     table = [row("dense", "Maker A1", value) for value in (1.0, 9.0, 2.0)]
     table.append(row("dense", "Maker A1", 5.0, count="2"))
     found = without_repeats(read_rates(write(tmp_path / "t.csv", table)))

@@ -1,4 +1,4 @@
-"""Rows that are withheld with all of their name, and forecast as the site forecasts."""
+"""Withheld rows of a name, forecast as on the site."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROFILES = {
 
 
 def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
-    """The made-up rows, once as one source and once as another that is a tenth slower."""
+    """The synthetic rows from one source, and a tenth slower from another."""
     others = [
         row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
     ]
@@ -38,7 +38,7 @@ def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
 
 
 def errors(found: list[Placed], withheld: Withheld) -> Errors:
-    """Over all rows."""
+    """The errors of all rows."""
     errors = errors_of(tried(found, KNOWN, withheld))
     assert errors is not None
     return errors
@@ -46,7 +46,7 @@ def errors(found: list[Placed], withheld: Withheld) -> Errors:
 
 @pytest.mark.parametrize("withheld", ["accelerator", "generation", "model", "source"])
 def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) -> None:
-    """Of rows that follow a law, every one is forecast, and most intervals hold the truth."""
+    """Rows that follow a law are all forecast, and most intervals contain them."""
     found = errors(learnt(tmp_path), withheld)
     assert (found.rows, found.refused) == (2 * len(FACTS) * len(MODELS), 0)
     assert found.coverage > 0.75
@@ -55,7 +55,7 @@ def test_intervals_hold_what_was_withheld(tmp_path: Path, withheld: Withheld) ->
 
 
 def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
-    """A chip ten times as fast as its facts say is forecast as if they were true."""
+    """A chip ten times as fast as its facts is forecast by its facts."""
     table = learnt(tmp_path)
     chip = [at for at, one in enumerate(table) if one.device.name == "C1"]
     before = tried(table, KNOWN, "accelerator")
@@ -69,7 +69,7 @@ def test_a_row_tells_nothing_of_itself(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
-    """Where no graph is known, none is asked about; devices are known by their facts."""
+    """Works without graph are skipped; devices are known by their facts."""
     table = learnt(tmp_path, graphs=False)
     assert tried(table, KNOWN, "model") == ()
     assert errors_of(tried(table, KNOWN, "source")) is None
@@ -77,13 +77,13 @@ def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
 
 
 def regrets_of(tmp_path: Path, prices: dict[str, float]) -> tuple[Regret, Regret]:
-    """By forecasts and by the roofline, each accelerator withheld."""
+    """Regrets of forecasts and of the roofline, each accelerator withheld."""
     learnt = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)[0]
     return regrets(tried(learnt, KNOWN, "accelerator"), KNOWN, prices)
 
 
 def test_the_pick_of_forecasts_costs_what_the_cheapest_costs(tmp_path: Path) -> None:
-    """Who follows forecasts pays at most a tenth more in most cases."""
+    """Following forecasts costs at most a tenth more in most cases."""
     prices = {
         chip.lower(): peak**0.7 * bandwidth**0.3 for chip, (_, peak, bandwidth) in FACTS.items()
     }

@@ -1,4 +1,4 @@
-"""The static JSON for programs: valid by its schema, and of one mind with the pages."""
+"""The static JSON: valid by its schema, and equal to the pages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from epochcost.report.pages.page import Report
 
 @pytest.fixture(scope="module", name="documents")
 def documents_fixture(report: Report) -> dict[str, Any]:
-    """Every document by its address below the folder of the version."""
+    """Every document by its address below the version's folder."""
     return {uri.removeprefix(f"{FOLDER}/"): json.loads(text) for uri, text in api_files(report)}
 
 
 def test_every_document_is_valid_by_the_published_schema(documents: dict[str, Any]) -> None:
-    """Each by the definition that the documentation names; an unknown key is refused."""
+    """By the definition that the documentation names; unknown keys are refused."""
     schema = documents["schema.json"]
     Draft202012Validator.check_schema(schema)
     kinds = {"index.json": "Index", "models.json": "Models", "machines.json": "Machines"}

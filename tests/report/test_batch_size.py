@@ -1,4 +1,4 @@
-"""The figures of batch sizes: times, memory, and a mark with the reason where a sweep ended."""
+"""Figures by batch size: times, memory, and the marked end of a sweep with its reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from report_project import make_result
 
 
 def limit(largest: int, cause: Cause = "memory", **variant: int) -> BatchLimit:
-    """The end of a sweep of the project's trainings at a size."""
+    """The end of a sweep of the project's trainings at a batch size."""
     result = make_result(**variant)
     return BatchLimit(
         limit_version=LIMIT_VERSION,
@@ -31,13 +31,13 @@ def limit(largest: int, cause: Cause = "memory", **variant: int) -> BatchLimit:
 
 
 def trainings(inputs: Inputs) -> list[Observation]:
-    """The measured trainings, with memory that was read at one size only."""
+    """The measured trainings, with memory at one batch size only."""
     found = [one for one in observe(inputs) if one.kind == "measured" and one.mode == "training"]
     return [replace(found[0], peak_memory_bytes=2**28), *found[1:]]
 
 
 def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
-    """The chart rings it, and the table says why; times are those of a batch by its examples."""
+    """The chart marks it, and the table has the reason; times are those of a batch."""
     observed = trainings(inputs)
     figure = by_batch_size("time_per_example", observed, [limit(128)], identifier="r")
     assert figure is not None
@@ -52,7 +52,7 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
 
 
 def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
-    """A trial without a reading has no point, and none at all make no figure."""
+    """A trial without a reading has no point; without any there is no figure."""
     observed = trainings(inputs)
     figure = by_batch_size("peak_memory", observed, [], identifier="m")
     assert figure is not None

@@ -1,4 +1,4 @@
-"""Pages of a catalogue in which most machines and models have no figure: none hides the others."""
+"""Pages of a catalogue in which most machines and models have no figure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ as_of = {year}-07-01
 
 @pytest.fixture(scope="module", name="broad")
 def broad_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
-    """The usual project and 20 priced machines on which nothing was timed, some priced twice."""
+    """The usual project and 20 priced machines without times, some with two prices."""
     project = write_project(tmp_path_factory.mktemp("broad"))
     for number in range(1, 21):
         write(project, f"hardware/idle-{number}", MACHINE.format(number=number))
@@ -50,12 +50,12 @@ def write(project: Path, name: str, text: str) -> None:
 
 @pytest.fixture(scope="module", name="site")
 def site_fixture(broad: Inputs) -> Site:
-    """Its site."""
+    """The project's site."""
     return build(broad, REPOSITORY / "site_templates")
 
 
 def test_home_offers_no_model_without_a_time(site: Site) -> None:
-    """What was never timed stands in the list of models only; its page says how to time it."""
+    """Models without times are only in the list of models; their pages name the command."""
     page = html.unescape(site.pages["index.md"])
     assert "idle" not in page
     assert "silent" not in page
@@ -64,7 +64,7 @@ def test_home_offers_no_model_without_a_time(site: Site) -> None:
 
 
 def test_machines_with_results_lead_the_list(site: Site) -> None:
-    """One table has every machine, those that nobody measured last."""
+    """One table has every machine, unmeasured ones last."""
     names = re.findall(
         r'<tr><td><a href="site:machines/([^"]*).md"', site.pages["machines/index.md"]
     )

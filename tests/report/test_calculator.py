@@ -1,4 +1,4 @@
-"""The calculator's data: which work it offers, and with which plans."""
+"""The calculator's data: offered work and plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def offered(data: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report) -> None:
-    """Once; of a row without a price there is nothing to bill."""
+    """Once; rows without a price are not offered."""
     data = data_of(report)
     meant = [
         (row.observed.machine.hardware, row.observed.kind, row.price.id)
@@ -37,7 +37,7 @@ def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report)
 
 
 def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
-    """The full training of each row costs the same by the published program."""
+    """The published program gives each row's cost of the full training."""
     plans = data_of(report)["plans"]["plans"]
     rows = [row for row in report.rows if row.current and row.estimate("full")]
     assert rows

@@ -1,4 +1,4 @@
-"""What changed since the last publication, on the page."""
+"""The page's changes since the last publication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from report_project import REPOSITORY, inputs_of, write_project
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git as nobody in particular."""
+    """Run git with a test identity."""
     who = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
     done = subprocess.run(
         ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
@@ -42,7 +42,7 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
 
 
 def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:
-    """A build that nobody tells a revision finds one; a tag of the commit itself is none."""
+    """Without a given revision; a tag of the commit itself does not count."""
     project = write_project(tmp_path)
     assert earlier_revision(project) == ""
     git(project, "init", "-q")
@@ -63,7 +63,7 @@ def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None
 
 
 def test_without_an_earlier_commit_the_page_says_what_to_do(tmp_path: Path) -> None:
-    """Neither the site nor the build fails for it, and the reason is on the page."""
+    """The build succeeds, and the page has the reason."""
     project = write_project(tmp_path)
     nowhere = publication(project, "")
     assert isinstance(Report(inputs_of(project), nowhere).changes, str)

@@ -1,4 +1,4 @@
-"""Charts: valid specs that draw, axes with round ticks, colours that can be told apart."""
+"""Charts: valid specs that draw, axes with round ticks, distinguishable colours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def drawer_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawer]
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
-    """Labelled axes, log where they are, the agreed width, colours by variable, all of our own."""
+    """Labelled axes, log scales, the agreed width, and our colours by variable."""
     drawing = drawer.draw(figure(name))
     assert f'width="{WIDTH}"' in drawing.svg
     assert ("(log scale)" in drawing.svg) == (name not in _LINEAR)
@@ -52,28 +52,28 @@ def test_a_chart_draws_all_that_it_says(name: str, drawer: Drawer) -> None:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_static_drawing_is_that_of_the_whole_spec(name: str, drawer: Drawer) -> None:
-    """What is left out for speed shows nowhere while nobody points at the chart."""
+    """Omitted interactive parts do not change the drawing."""
     drawing = drawer.draw(figure(name))
     whole = vl_convert.vegalite_to_svg(json.loads(drawing.spec))
     assert _seen(drawing.svg) == _seen(hundredths(whole))
 
 
 def _seen(svg: str) -> str:
-    """The drawing without names, words and listeners."""
+    """The drawing without names, texts and listeners."""
     return re.sub(r' (?:aria-[a-z]+|role|class|pointer-events)="[^"]*"', "", svg)
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_spec_is_valid_as_a_whole(name: str) -> None:
-    """Building one leaves this to the test, for it takes Altair longer than the drawing."""
+    """Validated here only, since Altair's validation is slower than drawing."""
     spec = CHARTS[name].spec()
-    # The colours of its configuration are of the style sheet, which the schema does not know.
+    # The configuration's colours are variables of the style sheet, which the schema excludes.
     del spec["config"]
     alt.LayerChart.from_dict(spec, validate=True)
 
 
 def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) -> None:
-    """The same input gives the same file; a cut file is replaced."""
+    """The same input gives the same file; a truncated file is replaced."""
     first = drawer.draw(figure("cost_time"))
     for path in drawer.folder.glob("*.json"):
         path.write_text('{"spec": ', encoding="utf-8")
@@ -81,7 +81,7 @@ def test_a_kept_drawing_is_read_and_a_damaged_one_drawn_again(drawer: Drawer) ->
 
 
 def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> None:
-    """The spec cannot close its template, and a place without a figure stays as it is."""
+    """The spec cannot close its template; a place without a figure stays."""
     place = '<div class="ec-plot" data-ec-figure="{}"></div>'
     figures = {"cost_time": figure("cost_time")}
     page = insert_charts(place.format("cost_time") + place.format("unknown"), figures, drawer)
@@ -94,7 +94,7 @@ def test_injected_charts_leave_their_place_to_nothing_else(drawer: Drawer) -> No
 
 
 def test_the_table_of_a_chart_is_injected_as_text(tmp_path: Path) -> None:
-    """Its cells are escaped, numbers stand to the right, and no chart is drawn for it."""
+    """Cells are escaped, numbers right-aligned, and no chart is drawn for it."""
     made = figure("cost_time")
     place = '<div class="ec-table" data-ec-table="cost_time"></div>'
     page = insert_charts(place, {"cost_time": made}, Drawer(tmp_path))
@@ -114,7 +114,7 @@ def _data(spec: dict[str, dict[str, list[dict[str, str]]]]) -> list[dict[str, st
 
 @given(st.floats(1e-7, 1e7), st.floats(1.0, 1e6))
 def test_ticks_are_round_few_and_inside(low: float, factor: float) -> None:
-    """Both kinds of ticks stay in the domain, rise, and are not more than fit."""
+    """Both kinds of ticks are in the domain, ascending, and few enough."""
     domain = axes.log_domain([low, low * factor])
     for ticks in (axes.log_ticks(domain), axes.time_ticks(domain)):
         assert 1 <= len(ticks) <= 9
@@ -137,7 +137,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("variables", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
 def test_colours_stand_out_from_the_paper(variables: dict[str, str]) -> None:
-    """Marks by 3:1 and text by 4.5:1, in either palette."""
+    """Marks by 3:1 and text by 4.5:1, in both palettes."""
     paper = variables["--ec-paper"]
     for name, colour in variables.items():
         if name.startswith("--ec-series"):

@@ -1,4 +1,4 @@
-"""The first chart of a model's page, and what a machine's page says beside the cheapest."""
+"""The first chart of a model's page, and the comparison on a machine's page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def predicted_fixture(inputs: Inputs) -> Contest:
 
 
 def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> None:
-    """The choice first at 1, then the lowest median; twenty in all, and how many are left out."""
+    """The choice first at 1, then the lowest medians; twenty in all, with the omitted count."""
     figure = cost_ratios(predicted, identifier="x", job="training")
     assert figure is not None
     assert isinstance(figure.chart, CostRatioChart)
@@ -37,7 +37,7 @@ def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> Non
 
 
 def test_the_title_is_the_finding(predicted: Contest) -> None:
-    """It names the choice with its odds, and the nearest with its ratio and range."""
+    """It names the choice with its odds, and the runner-up with its ratio and range."""
     figure, odds = cost_ratios(predicted, identifier="x", job="training"), predicted.odds
     assert figure is not None
     assert odds is not None
@@ -47,7 +47,7 @@ def test_the_title_is_the_finding(predicted: Contest) -> None:
 
 
 def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted: Contest) -> None:
-    """Beside the factor stand its range and its odds; beside the cheapest itself nothing."""
+    """The factor has its range and odds; the cheapest has none."""
     best, other = predicted.cheapest, predicted.machines[1]
     workload = next(iter(report.workloads))
     here, itself = (

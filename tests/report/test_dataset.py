@@ -43,7 +43,7 @@ def _read(content: bytes, folder: Path) -> Any:
 
 
 def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: Path) -> None:
-    """The same columns and lines, with types; what is empty in one is null in the other."""
+    """Equal columns and rows, with types; empty in CSV is null in Parquet."""
     found = _read(_content(files, "figures.parquet"), tmp_path)
     lines = list(csv.reader(io.StringIO(_content(files, "figures.csv").decode())))
     assert found.columns == lines[0] == [entry.name for entry in ENTRIES]
@@ -59,20 +59,20 @@ def test_parquet_and_csv_are_one_table(files: dict[str, str | bytes], tmp_path: 
 
 
 def test_hostile_text_stays_text(files: dict[str, str | bytes], tmp_path: Path) -> None:
-    """Quotes, commas and markup of a spec come back as they were."""
+    """Quotes, commas and markup of a spec survive unchanged."""
     found = _read(_content(files, "figures.parquet"), tmp_path)
     assert HOSTILE in {row[0] for row in found.select("machine").fetchall()}
 
 
 def test_the_same_lines_are_the_same_file(report: Report) -> None:
-    """To the byte, so that a site that is built again is the same."""
+    """To the byte, so rebuilt sites are equal."""
     table = dataset_table(report.rows)
     assert as_parquet(table) == as_parquet(table)
     assert as_parquet(Table(table.columns, table.rows[:1])) != as_parquet(table)
 
 
 def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> None:
-    """Names, sizes and hashes are those of the files; each column has type and meaning."""
+    """Names, sizes and hashes are the files'; each column has type and meaning."""
     package = json.loads(_content(files, "datapackage.json"))
     for resource in package["resources"]:
         content = _content(files, resource["path"])
@@ -84,7 +84,7 @@ def test_the_data_package_describes_the_files(files: dict[str, str | bytes]) -> 
 
 
 def test_the_committed_dictionary_is_in_step() -> None:
-    """The page says what the code publishes today."""
+    """The committed page equals the generated one."""
     committed = (ROOT / "docs/reference/data-dictionary.md").read_text("utf-8")
     assert committed == dictionary_page(), "run: make schemas"
 
@@ -93,7 +93,7 @@ def test_the_committed_dictionary_is_in_step() -> None:
 def test_the_documented_example_redoes_a_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The very text of the page, run on the repository's figures, finds the chart's frontier."""
+    """The page's code, run on the repository's figures, gives the chart's frontier."""
     report = Report(inputs_of(ROOT))
     workload = next(one for one in report.workloads if one.id == "mnist-cnn")
     rows = report.workloads[workload].rows

@@ -1,4 +1,4 @@
-"""The page of a model that machines are predicted for: its answers, its lists and its jobs."""
+"""The page of a model with predicted machines: answers, lists and jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def workload_fixture(report: Report) -> Workload:
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture(report: Report, workload: Workload) -> str:
-    """Its page as text."""
+    """The page's text."""
     model = report.catalogue.models[workload.id]
     assert model.decoder is not None
     made = decoder.page(report, about_model(report, workload), model, model.decoder)
@@ -51,7 +51,7 @@ def test_answers_come_first(page: str) -> None:
 
 
 def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Workload) -> None:
-    """A row for each machine with its software; never idle the cheapest is the contest's."""
+    """A row for each machine with its software; the cheapest if never idle is the contest's."""
     listed = page.partition("## Machines")[2].partition("</tbody>")[0]
     answer, contests = report.tokens[workload.id], report.contests_of(workload)
     assert listed.count("<tr") == 1 + len(answer.machines)
@@ -64,7 +64,7 @@ def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Worklo
 
 
 def test_each_method_has_its_machine(page: str) -> None:
-    """LoRA, QLoRA and all weights, with the memory that each part takes."""
+    """LoRA, QLoRA and all weights, with the memory of each part."""
     tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]
     rows = re.findall("<tr><td>(LoRA|QLoRA|all weights)", tuning)
     assert rows == ["LoRA", "QLoRA", "all weights"]
@@ -72,7 +72,7 @@ def test_each_method_has_its_machine(page: str) -> None:
 
 
 def test_every_decoder_has_an_answer(report: Report) -> None:
-    """A machine or an API for each, and a fine-tuning for those whose form is known."""
+    """A machine or an API for each, and a fine-tuning for known forms."""
     names = {model.id for model in report.catalogue.models.values() if model.decoder}
     assert set(report.tokens) == names
     assert all("lora" in methods for methods in report.tuned.values())

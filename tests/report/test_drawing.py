@@ -1,4 +1,4 @@
-"""Charts drawn in processes beside the build."""
+"""Charts drawn in separate processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.report.charts.figure import Figure
 from report_charts import CHARTS
 
 _WAIT_SECONDS = 60
-# A process that has work done for it, says who does it, and waits.
+# A process that starts drawing, prints the ids of its helpers, and waits.
 _WAITING = """
 import sys, time
 from pathlib import Path
@@ -35,7 +35,7 @@ def _figure(name: str) -> Figure:
 
 
 def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
-    """What was begun is there, whole, and nobody works on."""
+    """All drawings are complete, and no process remains."""
     before = set(psutil.Process().children())
     drawer = Drawer(tmp_path / "drawings")
     drawer.begin([_figure("cost_time")])
@@ -50,7 +50,7 @@ def test_no_process_is_left_when_all_is_drawn(tmp_path: Path) -> None:
 
 
 def test_what_is_drawn_is_not_drawn_again(tmp_path: Path) -> None:
-    """A later build reads it and begins no process; what it does not ask for is dropped."""
+    """A later build reads them without processes; unused ones are dropped."""
     first = Drawer(tmp_path)
     drawn = [first.draw(_figure(name)) for name in list(CHARTS)[:2]]
     first.close()
@@ -62,7 +62,7 @@ def test_what_is_drawn_is_not_drawn_again(tmp_path: Path) -> None:
 
 
 def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
-    """Even where that was killed and could end nobody."""
+    """Even after kill -9 of the parent."""
     script = tmp_path / "waiting.py"
     script.write_text(_WAITING, encoding="utf-8")
     begun = subprocess.Popen(

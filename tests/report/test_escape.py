@@ -1,4 +1,4 @@
-"""Text from specs shows as it is, wherever a page puts it."""
+"""Text from specs is shown literally, everywhere on a page."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
 
 
 def shown(source: str) -> str:
-    """The text that a reader sees of a page."""
+    """The displayed text of a page."""
     page = markdown.markdown(source, extensions=_EXTENSIONS)
     return html.unescape(re.sub(r"<[^>]+>", "", page)).strip()
 
 
 @given(st.text(min_size=1, max_size=60))
 def test_a_paragraph_shows_exactly_the_text(text: str) -> None:
-    """No text is read as Markdown or HTML, whatever it begins with."""
+    """No text is read as Markdown or HTML, whatever its beginning."""
     assert shown(str(markdown_text(text))) == one_line(text)
 
 
 @given(st.text(alphabet="|`*_[](){}<>#!-+.:=~ ab1\n", min_size=1, max_size=40))
 def test_a_table_cell_shows_exactly_the_text(text: str) -> None:
-    """In HTML, which Markdown passes by, and beside prose that it reads."""
+    """In HTML, which Markdown skips, and next to prose."""
     row = f"<tr><td>x{markdown_text(text)}x</td> <td>end</td></tr>"
     page = markdown.markdown(f"a\n\n<table>\n{row}\n</table>\n\nb", extensions=_EXTENSIONS)
     shown = [html.unescape(cell) for cell in cells(page)]
@@ -50,18 +50,18 @@ def test_hostile_text_makes_no_element() -> None:
 
 @pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200f", "\x00", "\x9b"])
 def test_direction_and_control_characters_are_dropped(character: str) -> None:
-    """No name can be made to read as another."""
+    """No name can be made to look like another."""
     assert one_line(f"a{character}b") == "ab"
 
 
 def test_titles_survive_being_unescaped() -> None:
-    """Material resolves entities of titles, so that none may be left that matters."""
+    """Material unescapes titles, so active entities are removed."""
     title = page_title(f"{HOSTILE} &lt;script&gt;")
     assert not set('<>"&') & set(html.unescape(title))
 
 
 def test_only_web_addresses_become_links() -> None:
-    """Addresses of other schemes stay text; the rest of a sentence stays around the links."""
+    """Other schemes stay text; text around links is kept."""
     source = "see https://a.example/x_y?q=1&z=2, (http://b.example/c). javascript:hack() data:x"
     page = markdown.markdown(str(with_links(source)))
     links = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
@@ -81,12 +81,12 @@ def test_only_web_addresses_become_links() -> None:
     ],
 )
 def test_a_text_is_part_of_a_files_name(text: str, stem: str) -> None:
-    """Of letters that every file system and address takes."""
+    """Of letters that every file system and address allows."""
     assert file_stem(text) == stem
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    """What was cut off is in the digest."""
+    """The digest covers the cut part."""
     stems = {file_stem("x" * 250 + end) for end in ("", "y", "z")}
     assert len(stems) == 3
     assert max(map(len, stems)) < 120

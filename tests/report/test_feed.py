@@ -1,4 +1,4 @@
-"""The Atom feed: what RFC 4287 asks of it, and prices that moved."""
+"""The Atom feed: RFC 4287's requirements, and changed prices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def _with_a_newer_price(report: Report) -> tuple[Report, str]:
-    """The report with a price at twice what it was, on a machine of a hostile name."""
+    """The report with a doubled price, on a machine of a hostile name."""
     catalogue = report.catalogue
     price = next(one for one in catalogue.prices.values() if one.amount and not one.assumed)
     newer = price.model_copy(
@@ -36,7 +36,7 @@ def _child(element: ElementTree.Element, name: str) -> str:
 
 
 def test_it_is_atom(report: Report) -> None:
-    """Feed and entries have one id, title and time each; ids are unique and stay."""
+    """Feed and entries have one id, title and time each; ids are unique and stable."""
     changed, machine = _with_a_newer_price(report)
     text = feed(changed)
     root = ElementTree.fromstring(text)  # noqa: S314  our own text

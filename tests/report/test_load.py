@@ -1,4 +1,4 @@
-"""The chart of cost by load: machines that win somewhere, distinct APIs, and names with room."""
+"""The chart of cost by load: winning machines, distinct APIs, and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
 
 
 def machine(name: str, hour: float, most: float) -> Way:
-    """Machines of a price that do so many requests a second each."""
+    """Machines of a price that serve this many requests a second each."""
     costs = (hour * math.ceil(float(rate) / most) / float(rate) for rate in RATES)
     return Way(name, tuple(costs))
 
@@ -26,31 +26,31 @@ SMALL, LARGE, DEAR = machine("small", 1, 2), machine("large", 5, 40), machine("d
 
 
 def drawn(*ways: Way) -> Figure:
-    """The chart of some ways."""
+    """The chart of some offers."""
     figure = cost_by_load(ways, identifier="x", currency="USD", requests="Requests")
     assert figure is not None
     return figure
 
 
 def names(figure: Figure) -> list[str]:
-    """The ways that a chart draws, in their order."""
+    """The offers that a chart draws, in order."""
     return list(dict.fromkeys(figure.chart.data.values_of("way")))
 
 
 def test_only_machines_that_win_somewhere_are_drawn() -> None:
-    """One that is dearer at every load is left out, and one that nearly ties with a winner."""
+    """A machine dearer at every load, or nearly tied with a winner, is omitted."""
     twin = machine("twin", 1.01, 2.01)
     assert set(names(drawn(DEAR, SMALL, LARGE, twin))) == {"small", "large"}
 
 
 def test_apis_of_one_price_are_one_line() -> None:
-    """Of four APIs, two of which agree, three are drawn, cheapest first."""
+    """Of four APIs, two of them equal, three are drawn, cheapest first."""
     apis = [api("d", 9), api("b", 1.02), api("a", 1), api("c", 3)]
     assert names(drawn(SMALL, *apis)) == ["small", "a", "c", "d"]
 
 
 def test_fewer_than_two_ways_are_no_chart() -> None:
-    """One machine alone, and nothing at all."""
+    """One machine, and none."""
     assert cost_by_load([SMALL], identifier="x", currency="USD", requests="") is None
     assert cost_by_load([], identifier="x", currency="USD", requests="") is None
 
@@ -72,12 +72,12 @@ def test_fewer_than_two_ways_are_no_chart() -> None:
     ids=["api", "once", "machines", "both"],
 )
 def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> None:
-    """At low load and at full load, and from which load on."""
+    """At low and at full load, with the break-even load."""
     assert finding(ways) == title
 
 
 def test_names_have_room() -> None:
-    """No two stand nearer than a line, in the order of the lines' right ends."""
+    """Labels do not overlap, in the order of the lines' right ends."""
     figure = drawn(SMALL, LARGE, *(api(name, 2.0**at) for at, name in enumerate("abc")))
     rows = [row for row in figure.chart.data.rows if row.label_cost is not None]
     ranked = sorted(rows, key=lambda row: row.cost)

@@ -1,4 +1,4 @@
-"""The generated pages: what must stand on them."""
+"""Content of the generated pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -
 
 
 def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
-    """Each measured training row and answer, and none that is published."""
+    """Each measured training row and answer, but no published one."""
     section = site.pages["models/net.md"].split("training times with")[1].split("</table>")[0]
     measured = [line for line in section.splitlines() if ">result file</a>" in line]
     published = [line for line in section.splitlines() if '"site:sources/' in line]
@@ -61,7 +61,7 @@ def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
 def test_a_slower_step_is_told_with_its_ratio(
     tmp_path: Path, ratio: str, words: str | None
 ) -> None:
-    """A ratio above one stands at every cost; one below is no caution."""
+    """Costs with a ratio above one have a warning; a ratio below has none."""
     project = write_project(tmp_path)
     batches = ", ".join(f'"{size}": {{"2": {{"eager": {ratio}}}}}' for size in (32, 128))
     (project / "docs/data/step-ratio.json").write_text(
@@ -76,7 +76,7 @@ def test_a_slower_step_is_told_with_its_ratio(
 
 
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
-    """Both dates of the plan stand on the page of prices."""
+    """The page of prices has both dates of the plan."""
     page = site.pages["prices.md"]
     assert page.count("superseded</small>") == 1
     assert "2016-11-01" in page
@@ -85,7 +85,7 @@ def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
 
 
 def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
-    """A chart is never the only form of its data."""
+    """Every chart's data is also available otherwise."""
     pages = "\n".join(site.pages.values())
     assert site.figures
     for identifier, figure in site.figures.items():
@@ -97,7 +97,7 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
 
 
 def test_tables_are_whole(site: Site) -> None:
-    """Each row has a cell for each head; no part of a table was escaped into text."""
+    """Each row has a cell for each head; no part of a table was escaped."""
     tables = [found for page in site.pages.values() for found in _TABLE.findall(page)]
     assert len(tables) > 30
     for table in tables:
@@ -107,7 +107,7 @@ def test_tables_are_whole(site: Site) -> None:
 
 
 def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: Inputs) -> None:
-    """The template is named; nothing is left out silently."""
+    """The error names the template."""
     for path in (REPOSITORY / "site_templates").rglob("*.jinja"):
         target = tmp_path / path.relative_to(REPOSITORY / "site_templates")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
 
 
 def _pages(entries: object) -> Iterator[str]:
-    """Every address of a navigation, whatever it is nested in."""
+    """Every address of a navigation, at any depth."""
     if isinstance(entries, str):
         yield entries
     elif isinstance(entries, dict):
@@ -149,7 +149,7 @@ def _pages(entries: object) -> Iterator[str]:
 
 
 def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
-    """That the machine is another, and that too little was sampled; a calm figure has neither."""
+    """Another machine and too few samples; a sound figure has neither."""
     doubtful = make_result().model_copy(update={"contradictions": ("8 GPUs, not 1",)})
     calm = make_result(batch_size=128, samples=(0.030, 0.031) * 20)
     rounds = add_round(add_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
@@ -179,7 +179,7 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
 
 
 def test_names_of_files_are_bounded(tmp_path: Path) -> None:
-    """Of a provider's and a GPU's name as long as they may be, and of names without a letter."""
+    """For the longest provider and GPU names, and names without a letter."""
     gpus = (Gpu(name="G" * 5000, memory_bytes=None, driver=None),)
     result = make_result()
     trial = result.trial.model_copy(update={"provider": "cuda"})
@@ -201,7 +201,7 @@ def test_names_of_files_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
-    """What stood between the work and the hardware, and which code measured."""
+    """Virtualisation, limits, and the measuring revision."""
     result = make_result()
     environment = result.environment.model_copy(
         update={
@@ -227,7 +227,7 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
 
 
 def test_the_first_page_answers_a_known_model(site: Site) -> None:
-    """Three answers at a price that somebody asks, one chart, and every model to pick."""
+    """Three answers at list prices, one chart, and a choice of all models."""
     page = html.unescape(site.pages["index.md"])
     cards = re.findall(r'data-ec-card="(\w+)"', page)
     assert cards == ["cheapest", "balanced", "fastest"]
@@ -238,7 +238,7 @@ def test_the_first_page_answers_a_known_model(site: Site) -> None:
 
 
 def test_the_first_page_knows_every_model_and_job(site: Site) -> None:
-    """What another pick shows is the contest of that model's page, with its chart's script."""
+    """Another choice shows the contest of that model's page."""
     script = site.files[home.URI]
     assert isinstance(script, str)
     known = json.loads(script.removeprefix("window.epochcostHome=").removesuffix(";\n"))

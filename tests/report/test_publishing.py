@@ -1,4 +1,4 @@
-"""What a site publishes, what its pages may run, and its folder, which is replaced as a whole."""
+"""Published files, scripts allowed on pages, and atomic replacement of the site's folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DOCS = Path("/docs")
 
 @pytest.fixture(name="rule")
 def rule_fixture() -> DocsFiles:
-    """One linked folder, one style sheet that is named, one result that was read."""
+    """One linked folder, one named style sheet, one read result."""
     return DocsFiles(
         links=frozenset({_DOCS / "linked"}),
         named={_DOCS / "own.css"},
@@ -36,7 +36,7 @@ def rule_fixture() -> DocsFiles:
     "name", ["a.md", "a/b.PNG", "schemas/a.json", "own.css", "data/results/a/1.json"]
 )
 def test_what_belongs(rule: DocsFiles, name: str) -> None:
-    """Pages, pictures, data, what is named, and results that were read."""
+    """Pages, pictures, data, named files, and read results."""
     assert rule.refusal(_DOCS / name) is None
 
 
@@ -55,7 +55,7 @@ def test_what_belongs(rule: DocsFiles, name: str) -> None:
     ],
 )
 def test_what_does_not(rule: DocsFiles, name: str, words: str) -> None:
-    """Other kinds, files among the results that are none, and all behind a link."""
+    """Other kinds, unread files among the results, and all behind a link."""
     refusal = rule.refusal(_DOCS / name)
     assert refusal is not None
     assert words in refusal
@@ -65,7 +65,7 @@ _CODE = "window.a = 1 < 2"
 
 
 def test_only_inline_scripts_that_run_have_a_hash() -> None:
-    """Files are allowed by their place, and data is not run."""
+    """Files are allowed by their place; data is not run."""
     page = (
         '<script src="a.js"></script><script type="application/json">{}</script>'
         f"<script>{_CODE}</script><script id='x'>{_CODE}</script>"
@@ -75,7 +75,7 @@ def test_only_inline_scripts_that_run_have_a_hash() -> None:
 
 
 def test_all_pages_get_one_policy(tmp_path: Path) -> None:
-    """Each page names the scripts of every page, in one order; a page without a policy stays."""
+    """Each page lists the scripts of all pages in one order; a page without a policy stays."""
     for name in ("a.html", "deep/b.html"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -90,7 +90,7 @@ def test_all_pages_get_one_policy(tmp_path: Path) -> None:
 
 
 def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
-    """With the former folder's mode; nothing is left beside it."""
+    """With the former folder's mode; nothing remains next to it."""
     place = tmp_path / "site"
     place.mkdir(mode=0o750)
     (place / "former.html").touch()
@@ -106,7 +106,7 @@ def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
 
 
 def test_two_builds_at_once_both_end(tmp_path: Path) -> None:
-    """Neither takes the other's folder for that of a killed build; the last one's site stays."""
+    """Neither removes the other's folder; the last one's site stays."""
     folders = [SiteFolder(tmp_path / "site") for _ in range(2)]
     for number, folder in enumerate(folders):
         folder.new.mkdir()
@@ -118,7 +118,7 @@ def test_two_builds_at_once_both_end(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
-    """No process holds it any more."""
+    """No process locks it any more."""
     left = tmp_path / ".site.building-dead"
     (left / "new").mkdir(parents=True)
     SiteFolder(tmp_path / "site").close()
@@ -126,7 +126,7 @@ def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_mounted_disk_is_refused_before_anything_is_built() -> None:
-    """It has no other place to build beside that could be moved there."""
+    """A mount point cannot be replaced by renaming."""
     mounted = next(path for path in map(Path, ("/proc", "/dev", "/")) if os.path.ismount(path))
     with pytest.raises(CapabilityError, match="with --site-dir"):
         SiteFolder(mounted)

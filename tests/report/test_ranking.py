@@ -1,4 +1,4 @@
-"""Contests: which machines can win a job, and who does."""
+"""Contests: machines that can win a job, and the winners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRICE = Price.model_validate(
 
 
 def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) -> Contender:
-    """A machine whose cost lies within a fifth."""
+    """A machine with a cost interval of a fifth."""
     cost = Decimal(dollars)
     estimate = Estimate(cost * 4 / 5, cost, cost * 6 / 5, "USD", "p", assumed=False)
     return Contender(
@@ -36,7 +36,7 @@ def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) ->
 
 
 def test_three_machines_win_in_three_ways() -> None:
-    """The least money, the least time, and the least product of both; the rest is beaten."""
+    """The least money, the least time, and the least product of both; the others lose."""
     slow, middle, quick = contender("a", 100, 1), contender("b", 10, 3), contender("c", 5, 50)
     beaten = contender("d", 20, 4)
     found = Contest("full", (slow, middle, beaten, quick))
@@ -45,14 +45,14 @@ def test_three_machines_win_in_three_ways() -> None:
 
 
 def test_who_cannot_win_leads_only_alone() -> None:
-    """An assumed price or other software wins where all machines have such a reservation."""
+    """An assumed price or other software wins only if all machines have such a reservation."""
     sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
     assert Contest("full", (sold, assumed)).cheapest is sold
     assert Contest("full", (assumed,)).cheapest is assumed
 
 
 def test_an_axis_holds_its_means_and_cuts_what_reaches_beyond() -> None:
-    """Means lie inside; the ends of a wide interval stand at its edges."""
+    """Means are inside; wide intervals are cut at the edges."""
     axis = LogAxis.over([Time.exact(Decimal(10)), Time.exact(Decimal(1000))])
     assert 0 < float(axis.percent(Decimal(10))) < 50 < float(axis.percent(Decimal(1000))) < 100
     assert (axis.percent(Decimal("1e-9")), axis.percent(Decimal("1e9"))) == ("0.0", "100.0")

@@ -1,4 +1,4 @@
-"""The page "Rent or buy": answers, the crossing in chart and data, and what is missing."""
+"""The page "Rent or buy": answers, the break-even in chart and data, and missing prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECS = {
     "hardware/twin": f"name = 'Twin'\nprovider = 'Cloud'\nsource = 'a test'\n{GPU}",
     "prices/twin-dear": "hardware = 'twin'\nplan = 'on-demand'\nprovider = 'Cloud'\namount = 2.2\n"
     "source = 'a test'\nas_of = 2026-07-01\n",
-    # 100 dollars a month unused, 20 cents for the energy of an hour.
+    # 100 dollars a month if unused, 20 cents of energy an hour.
     "prices/mine": f"hardware = 'desk'\nplan = 'owned'\nprovider = 'me'\nassumed = true\n"
     f"source = 'a test'\nas_of = 2026-07-01\nnotes = '''{HOSTILE}'''\n[owned]\npurchase = 1200\n"
     "years = 1\nutilisation = 0.5\npower_watts = 1000\nelectricity_per_kwh = 0.2\n",
@@ -46,7 +46,7 @@ def _text(page: Page) -> str:
 
 
 def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
-    """100 / (0.8 - 0.2) and 100 / (2.2 - 0.2) hours, the superseded price of 2016 left out."""
+    """100 / (0.8 - 0.2) and 100 / (2.2 - 0.2) hours, without the superseded price of 2016."""
     text = _text(page)
     assert text.count("above 167 hours a month") == 1
     assert text.count("above 50 hours a month") == 1

@@ -1,4 +1,4 @@
-"""What others may show: charts as files and in a frame."""
+"""Shared charts: as files and in a frame."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:
-    """Each chart as SVG without variables, which a viewer would draw black."""
+    """Each SVG has plain colours instead of variables, which viewers draw black."""
     for name in site.figures:
         svg = drawn[f"data/figures/{name}.svg"].decode()
         assert "var(" not in svg
@@ -43,7 +43,7 @@ def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: 
 
 
 def test_each_chart_has_a_page_to_embed(drawn: dict[str, bytes], site: Site) -> None:
-    """The chart alone, drawn, with a way back; hostile text is text."""
+    """The drawn chart with a link back; hostile text is text."""
     for name in site.figures:
         page = drawn[f"embed/{name}.html"].decode()
         assert '<div class="ec-static"' in page

@@ -1,4 +1,4 @@
-"""The pages of sources: theirs beside ours, cell by cell, and why a figure differs."""
+"""The pages of sources: their figures and ours, cell by cell, with reasons of differences."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def paper_fixture(site: Site) -> str:
 
 
 def row(page: str, start: str) -> list[str]:
-    """The cells of the first row whose first cell starts so."""
+    """The cells of the first row whose first cell starts with this."""
     rows = (cells(line) for line in page.splitlines() if line.startswith("<tr><td"))
     return next(row for row in rows if row[0].startswith(start))
 
 
 def test_ours_stands_under_theirs(paper: str) -> None:
-    """Each figure of a row in its own cell, with its outcome in a word and a sign."""
+    """Each figure in its cell, with its outcome as a word and a sign."""
     row = next(line for line in paper.splitlines() if "<strong>11</strong>" in line)
     figures = [re.sub("<[^>]*>", " ", cell).split() for cell in cells(row)[2:5]]
     assert [figure[0] for figure in figures] == ["11", "2.98", "0.90"]
@@ -51,13 +51,13 @@ def test_the_reason_of_a_difference_is_given(paper: str) -> None:
 
 
 def test_figures_are_counted_by_how_the_source_shows_them(paper: str) -> None:
-    """Printed: one equal and one more, one near, one apart, three unknown; derived apart."""
+    """Printed: two equal, one near, one different, three unknown; derived ones separately."""
     assert row(paper, "printed as digits")[1:] == ["7", "2", "1", "1", "3"]
     assert row(paper, "not shown")[1:] == ["1", "1", "0", "0", "0"]
 
 
 def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
-    """Its tables share them; derived figures are not counted as its own."""
+    """Its tables share both; derived figures are not counted as its own."""
     index = site.pages["sources/index.md"]
     assert index.count('"site:sources/kroutikov-2016.md"') == 1
     assert row(index, '<a href="site:sources/kroutikov-2016.md">A paper</a>')[-5:] == [
@@ -72,7 +72,7 @@ def test_a_source_has_one_line_and_one_page(site: Site, inputs: Inputs) -> None:
 
 
 def test_remarks_name_their_plan_and_their_model(paper: str) -> None:
-    """What the source says, what we say, and where it stands as data."""
+    """The source's remark, ours, and the file with the data."""
     (line,) = [line for line in paper.splitlines() if "The box has 12 CPUs" in line]
     assert "It has 8" in line
     assert "site:models/net.md" in line

@@ -1,4 +1,4 @@
-"""The page on spot machines: a replay in words and charts, and plans without a rate."""
+"""The page on spot machines: a replay in text and charts, and plans without a rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
 from report_project import HOSTILE, REPOSITORY, cells, inputs_of, write_project
 
-# The dear zone is there all the time, the cheap one but for the minute after 10:02.
+# The dear zone is always available, the cheap one except for the minute after 10:02.
 TRACE = """time,zone,price,available
 2026-01-01T10:00Z,cheap,0.4,1
 2026-01-01T10:00Z,dear,0.6,1
@@ -59,7 +59,7 @@ def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module", name="page")
 def page_fixture(report: Report) -> Page:
-    """Its page."""
+    """The page on spot machines."""
     (page,) = spot.pages(report)
     return page
 
@@ -69,7 +69,7 @@ def _played(report: Report) -> Replayed:
 
 
 def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
-    """Of the 4.4 cents on demand, by the policy whose mean is least, as the replay has it."""
+    """Of the 4.4 cents on demand, by the policy with the least mean in the replay."""
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     played = _played(report)
     on_demand = played.job.on_demand_cost
@@ -87,7 +87,7 @@ def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
 
 
 def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
-    """The folder is named, and plans have their table all the same."""
+    """The page names the folder, and plans have their table."""
     (page,) = spot.pages(Report(inputs_of(write_project(tmp_path))))
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     assert "No trace of spot machines is declared." in text

@@ -1,4 +1,4 @@
-"""Tables as files: nothing lost, nothing run, unknown never zero."""
+"""Tables as files: complete, safe in spreadsheets, unknown never zero."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = Table(
 
 
 def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
-    """Decimals are written out, and what is not known is empty."""
+    """Decimals are written in full, and unknown values are empty."""
     rows = list(csv.reader(io.StringIO(as_csv(TABLE))))
     assert rows[0] == ["name", "cost_USD", "n"]
     assert rows[1] == ["'=1+1", "0.000000000000000001", "1000"]
@@ -33,9 +33,9 @@ def test_csv_keeps_exact_amounts_and_empty_unknowns() -> None:
 )
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1"])
 def test_no_cell_is_a_formula(before: str, text: str) -> None:
-    """Whatever blanks or invisible letters a spreadsheet may skip."""
+    """Even behind blanks or invisible characters that a spreadsheet may skip."""
     table = Table(TABLE.columns[:1], ((before + text,),))
-    # As it is written: a reader of CSV would make one of some line ends.
+    # Compared as raw text: a CSV reader would change some line ends.
     assert as_csv(table).partition("\n")[2].lstrip('"').startswith("'" + before[:1])
 
 
@@ -50,7 +50,7 @@ def test_json_says_what_columns_mean() -> None:
 
 
 def test_the_dataset_has_every_row_and_explains_every_column(report: Report) -> None:
-    """One line per row of the report; each column has a meaning; costs have their ends."""
+    """One line per row of the report; columns have meanings; costs have intervals."""
     table = dataset_table(report.rows)
     assert len(table.rows) == len(report.rows)
     assert all(column.meaning for column in table.columns)

@@ -1,4 +1,4 @@
-"""Filters of templates that no page shows in all of their forms."""
+"""Filters of templates in forms that no page shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epochcost.report.templates import price_date
     ],
 )
 def test_an_old_price_says_its_age(day: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 61 days before the build on; a build may be dated by the environment."""
+    """From 61 days before the build on; the environment may set the build's date."""
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
     assert price_date(dt.date.fromisoformat(day)).endswith(said)

@@ -1,4 +1,4 @@
-"""Colours of series can be told apart by everybody, and each machine keeps its own everywhere."""
+"""Colours of series are distinguishable for all kinds of vision, and machines keep theirs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from colour_vision import NORMAL, VISIONS, Triple, difference, seen
 from epochcost.report.charts import theme
 
-# Marks are small: well above what can just be seen (1), and more where nothing is missing.
+# Marks are small, so the limits are well above the threshold of 1, higher for normal vision.
 _LEAST = {"normal": 20, "protan": 15, "deutan": 15, "tritan": 15}
 _LEAST_FROM_PAPER = 25
 _PALETTES = {
@@ -21,7 +21,7 @@ _PALETTES = {
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("name", _PALETTES)
 def test_series_differ_for_every_vision(name: str, vision: str) -> None:
-    """Any two colours, and each and its background, are far apart."""
+    """Any two colours, and each and its background, differ enough."""
     series, paper = _PALETTES[name]
     for one, other in combinations(series, 2):
         apart = difference(seen(one, VISIONS[vision]), seen(other, VISIONS[vision]))
@@ -44,12 +44,12 @@ def test_series_differ_for_every_vision(name: str, vision: str) -> None:
 def test_the_difference_is_that_of_the_published_pairs(
     one: Triple, other: Triple, apart: float
 ) -> None:
-    """The ruler itself: pairs of Sharma, Wu and Dalal's table."""
+    """The metric reproduces pairs of Sharma, Wu and Dalal's table."""
     assert difference(one, other) == pytest.approx(apart, abs=1e-4)
 
 
 def test_the_simulation_confuses_what_people_confuse() -> None:
-    """An orange and a green that differ by hue alone come close without red or green cones."""
+    """An orange and a green of equal lightness are close without red or green cones."""
     orange, green = "#c04f00", "#5f7f00"
     usual = difference(seen(orange, NORMAL), seen(green, NORMAL))
     for vision in ("protan", "deutan"):

@@ -1,4 +1,4 @@
-"""The pages of decoders: figures, costs apart, and their cell in the list of models."""
+"""The pages of decoders: figures, separate costs, and the entry in the list of models."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tiny_decoders import tiny_decoder
 
 @pytest.fixture(scope="module", name="site")
 def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The site of a decoder that was timed on one machine with ceilings."""
+    """The site of a decoder timed on one machine with ceilings."""
     root = tmp_path_factory.mktemp("tokens")
     project(root)
     with_room(root)
-    # As long as the requests of the pages ask.
+    # The length of the pages' requests.
     store_results(root, [phase_result("decode", 300, many, many / 10) for many in (1, 4)])
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     write_sidecar(root / "docs/data/results", make_ceilings(make_result().environment))
@@ -42,7 +42,7 @@ def site_fixture(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def with_room(root: Path) -> None:
-    """Give the decoder a context for the requests of the pages."""
+    """Give the decoder a context for the pages' requests."""
     spec = root / "specs/models/tiny.toml"
     spec.write_text(spec.read_text("utf-8").replace("context = 256", "context = 512"), "utf-8")
 
@@ -54,7 +54,7 @@ def built(root: Path) -> Site:
 
 
 def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
-    """Every phase is a row, with memory's part of decoding."""
+    """Every phase is a row, with memory's share of decoding."""
     page = site.pages["models/tiny.md"]
     phases = page.partition("every phase that was timed")[2].partition("</table>")[0]
     assert phases.count("<tr>") == 1 + len(TIMES) + 2
@@ -62,7 +62,7 @@ def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
 
 
 def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
-    """On the machine that does it, and by the API, among the language models."""
+    """On the machine and by the API, among the language models."""
     listed = html.unescape(site.pages["models/index.md"]).partition("## Other models")[0]
     row = next(line for line in listed.splitlines() if "Tiny" in line)
     cost = re.search(r"<strong>(\$[0-9.]+)</strong><br><small>This machine", row)
@@ -74,7 +74,7 @@ def test_the_list_says_what_a_million_tokens_cost(site: Site) -> None:
 
 
 def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
-    """Its card is of a machine that is never idle; the reader's numbers are on the model's page."""
+    """Its card assumes a machine that is never idle; the model's page has the form."""
     script = site.files[home.URI]
     assert isinstance(script, str)
     shown = json.loads(script.partition("=")[2].removesuffix(";\n"))["tiny/tokens"]
@@ -84,7 +84,7 @@ def test_the_first_page_knows_a_million_tokens(site: Site) -> None:
 
 
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
-    """A slower decoder was asked with others and shorter requests, and one kept none."""
+    """A slower decoder with other requests meets none of its bounds."""
     catalogue = project(tmp_path)
     onnx.save(tiny_decoder(), str(tmp_path / "models/tiny.onnx"))
     timed = phase_result("decode", 300, 4, 0.4)

@@ -1,4 +1,4 @@
-"""The page on trust: the figures of the file, or how to get them."""
+"""The page on trust: the stored figures, or the command that computes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from report_project import HOSTILE, REPOSITORY, cells
 
 @pytest.fixture(scope="module", name="trust")
 def trust_fixture() -> Trust:
-    """The committed figures, with a name that would do harm if it were markup."""
+    """The committed figures, with a name that would be harmful as markup."""
     found = read_trust(REPOSITORY / "docs")
     assert found is not None
     first, *others = found.groups["source"]
@@ -48,7 +48,7 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
 
 
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
-    """No figure is made up."""
+    """No figure is shown."""
     assert Report(inputs).trust is None
     page = build(inputs, REPOSITORY / "site_templates").pages[URI]
     assert "epochcost trust" in page

@@ -1,4 +1,4 @@
-"""Batches: fitted to a graph's inputs, bounded in number, and apart from the held-out ones."""
+"""Batches: matched to a graph's inputs, bounded in number, separate from held-out ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bound(batch_size: int) -> onnx.ModelProto:
 
 
 def test_fields_are_the_graphs_data_inputs() -> None:
-    """Shape and type come from the graph, the range from the spec; parameters are not fed."""
+    """Shape and type come from the graph, the range from the spec."""
     assert example_fields(bound(4), spec("image"), 4) == (
         InputField("image", (1, 28, 28), np.dtype(np.float32), 0.0, 1.0),
     )
@@ -66,7 +66,7 @@ def test_fields_are_the_graphs_data_inputs() -> None:
     ],
 )
 def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], words: str) -> None:
-    """The message names the input and what the graph wants."""
+    """The message names the input and the graph's inputs."""
     with pytest.raises(ModelError, match=words):
         example_fields(bound(4), spec(*inputs), 4)
 
@@ -87,7 +87,7 @@ def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], words: str
 def test_declared_indices_stay_within_what_they_index(
     body: str, declared: dict[str, int], demand: str | None
 ) -> None:
-    """ONNX takes -1 for the last class or row: such labels or tokens are not declared."""
+    """ONNX takes -1 for the last class or row, so specs may not declare it."""
     text = f"g (float[2, 4] z, int64[2] k) => (float y) <float[9, 4] table> {{ {body} }}"
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     declaration = spec(inputs=[Input(name="z"), Input.model_validate({"name": "k", **declared})])
@@ -100,7 +100,7 @@ def test_declared_indices_stay_within_what_they_index(
 
 @given(st.integers(0, 2**40))
 def test_the_pool_is_bounded(batch_bytes: int) -> None:
-    """At least two different batches, at most the bytes and the number allowed."""
+    """At least two different batches, at most the allowed bytes and number."""
     count = pool_size(batch_bytes)
     assert 2 <= count <= POOL_BATCHES
     assert count == 2 or count * batch_bytes <= POOL_BYTES
@@ -117,7 +117,7 @@ def test_held_out_batches_are_not_trained_on() -> None:
 
 
 def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
-    """A large model is evaluated on fewer batches, and on one at least."""
+    """A large model is evaluated on fewer batches, at least one."""
     field = InputField("x", (4,), np.dtype(np.float32), 0.0, 1.0)
     counts = [
         len(list(held_out_batches(Teacher([field], (), 3), 64, batch_flops)))
@@ -127,7 +127,7 @@ def test_what_is_held_out_is_bounded_by_its_arithmetic() -> None:
 
 
 def test_carried_inputs_are_not_data() -> None:
-    """What is carried from step to step has no entry in [[inputs]] and is not fed."""
+    """Carried inputs have no entry in [[inputs]] and are not fed."""
     carried = spec(carried=[{"input": "image", "output": "logits"}], inputs=[Input(name="other")])
     with pytest.raises(ModelError, match="got 'other'"):
         example_fields(bound(4), carried, 4)

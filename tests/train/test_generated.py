@@ -1,4 +1,4 @@
-"""Made-up data keep what their spec states: the entropy of a text, the share of wrong labels."""
+"""Generated data have the properties in their spec: entropy of a text, share of wrong labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = Generated(generator="textured-shapes", side=32, wrong_labels=Decimal("0
 
 
 def test_a_text_has_the_entropy_of_its_chain() -> None:
-    """The chain's own predictions cost the mean entropy of the pairs that stand in its text."""
+    """The chain's own predictions cost the mean entropy of the text's pairs."""
     chain = markov_chain(TEXT)
     text = chain.draw(60_000, np.random.default_rng(5))
     predicted = chain.probabilities[text[:-2], text[1:-1]]
@@ -30,7 +30,7 @@ def test_a_text_has_the_entropy_of_its_chain() -> None:
 
 
 def test_a_share_of_labels_is_wrong() -> None:
-    """Pictures are the same as without, and so many labels name another class."""
+    """Images are the same, and this share of labels is changed."""
     images, labels = draw_images(SHAPES, 2000)
     same, right = draw_images(SHAPES.model_copy(update={"wrong_labels": Decimal(0)}), 2000)
     assert images.shape == (2000, 3, 32, 32)
@@ -40,7 +40,7 @@ def test_a_share_of_labels_is_wrong() -> None:
 
 
 def test_classes_differ_to_the_eye_of_a_plain_average() -> None:
-    """Images of one class are closer to its mean picture than chance would have them."""
+    """Images of a class are closer to its mean image than by chance."""
     images, labels = draw_images(SHAPES.model_copy(update={"wrong_labels": Decimal(0)}), 3000)
     grey = images.mean(axis=1).reshape(3000, -1)
     means = np.stack([grey[:2000][labels[:2000] == each].mean(axis=0) for each in range(10)])

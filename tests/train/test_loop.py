@@ -1,4 +1,4 @@
-"""The loop by itself, over steps that do nothing: when it evaluates, and what its rate does."""
+"""The training loop with steps that do nothing: its evaluations and rates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTANT = Recipe(Constant(name="constant"), Decimal("0.5"), epochs=4, evaluate_
 
 
 class Steps:
-    """Has the losses that it is given at its evaluations, and keeps the rates that it was fed."""
+    """Steps with given losses at evaluations; records the rates."""
 
     def __init__(self, held_out: list[float]) -> None:
         self.held_out, self.rates = iter(held_out), list[float]()
@@ -33,24 +33,24 @@ class Steps:
             yield 1.0, 0.0
 
     def evaluate(self, batches: Iterator[Mapping[str, Any]]) -> Iterator[Evaluated]:
-        """Everything is class 0."""
+        """Evaluate everything as class 0."""
         loss = next(self.held_out)
         for batch in batches:
             yield Evaluated(batch, loss, np.eye(10)[np.zeros(len(batch["target"]), int)])
 
     def carried_values(self) -> dict[str, Any]:
-        """One number."""
+        """Return one number."""
         return {"w": np.zeros(1, np.float32)}
 
 
 def trained(recipe: Recipe, steps: Steps, feed: Feed = FEED) -> Progress:
-    """To its end, unwatched."""
+    """Train to the end, without observer."""
     watch = Watch(lambda *_: None, lambda *_: None, lambda: False)
     return train(recipe, feed, steps, Progress(), watch)
 
 
 def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
-    """Before the first step too; an epoch's end in between changes nothing."""
+    """Before the first step too, independent of epochs."""
     progress = trained(replace(CONSTANT, evaluate_every=5), Steps([1.0] * 9))
     assert [point.step for point in progress.curve] == [0, 5, 10, 12]
     assert [point.training_loss for point in progress.curve] == [None, 1, 1, 1]
@@ -59,7 +59,7 @@ def test_evaluations_come_every_so_many_steps_and_at_the_end() -> None:
 
 
 def test_whoever_watches_hears_of_every_step() -> None:
-    """With its number and loss; the state is saved as often as asked, and at the end."""
+    """The observer gets number and loss; the state is saved on schedule and at the end."""
     heard, saved = list[int](), list[int]()
     watch = Watch(
         lambda progress, _: saved.append(progress.step),

@@ -1,4 +1,4 @@
-"""Learning rates: hand-computed values of each schedule, and what holds for all settings."""
+"""Learning rates: hand-computed values of each schedule, and properties for all settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = st.sampled_from(
 
 
 def schedule(**settings: Any) -> Schedule:
-    """A schedule as a spec declares it."""
+    """A schedule from a spec."""
     return SCHEDULE.validate_python({key: _exact(value) for key, value in settings.items()})
 
 
@@ -33,7 +33,7 @@ def _exact(value: Any) -> Any:
 
 
 def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np.ndarray:
-    """The rates of the first steps of an optimizer whose own rate is 2."""
+    """The rates of the first steps of an optimizer with rate 2."""
     return learning_rates(declared, Decimal(2), horizon, count)
 
 
@@ -62,7 +62,7 @@ def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np
         ({"name": "exponential", "factor": 0.5, "epochs": 1.25}, {12: 2, 13: 1}),
         ({"name": "cosine"}, {0: 2, 10: 1, 20: 0, 29: 0}),
         ({"name": "cosine", "final_factor": 0.1}, {0: 2, 10: 1.1, 20: 0.2}),
-        # Growth to step 0, 1, …, 4; then sixteen intervals, half of them at step 12.
+        # Warm-up in steps 0 to 4; then sixteen intervals, half of them at step 12.
         ({"name": "cosine", "warm_up_steps": 5}, {0: 0.4, 4: 2, 12: 1, 20: 0}),
         ({"name": "linear"}, {0: 2, 5: 1.5, 10: 1, 20: 0, 29: 0}),
         (
@@ -79,7 +79,7 @@ def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np
     ],
 )
 def test_hand_computed_rates(settings: dict[str, Any], expected: dict[int, float]) -> None:
-    """Each formula at steps where it can be worked out in the head; beyond the end, the last."""
+    """Each formula at easily computed steps; after the end, the last rate."""
     got = rates(schedule(**settings))
     assert got.dtype == np.float32
     assert {step: float(got[step]) for step in expected} == pytest.approx(expected, abs=1e-6)
@@ -99,7 +99,7 @@ def made(name: str, warm_up_steps: int) -> Schedule:
 def test_a_rate_decays_at_the_steps_at_which_a_list_would(
     epoch_steps: int, interval: Decimal
 ) -> None:
-    """Powers of the factor, listed with their epochs, are the same schedule."""
+    """Listed powers of the factor with their epochs are the same schedule."""
     horizon = Horizon(epoch_steps, 12 * epoch_steps)
     powers = range(1, int(12 / interval) + 1)
     listed = schedule(

@@ -1,4 +1,4 @@
-"""A saved state: read as it was written, whole or not at all, and of its own training alone."""
+"""A saved state: read as written, whole or not at all, and only by its own training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_state_comes_back_to_the_last_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 10, 200, -1])
 def test_a_damaged_state_is_one_line(tmp_path: Path, kept: int) -> None:
-    """Cut anywhere, it is refused with what to do."""
+    """A truncated file is refused with a remedy."""
     path = tmp_path / "state.zip"
     write_state(path, STATE)
     path.write_bytes(path.read_bytes()[:kept])
@@ -40,7 +40,7 @@ def test_a_damaged_state_is_one_line(tmp_path: Path, kept: int) -> None:
 
 
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
-    """The archive's own sums tell of it."""
+    """The archive's checksums detect it."""
     path = tmp_path / "state.zip"
     write_state(path, STATE)
     damaged = bytearray(path.read_bytes())

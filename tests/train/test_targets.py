@@ -1,4 +1,4 @@
-"""Targets: as a person writes them, and when an evaluation meets them."""
+"""Targets: their written form, and when an evaluation meets them."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_a_target_is_met_or_not(text: str, met: bool) -> None:
     ],
 )
 def test_another_target_is_refused(text: str) -> None:
-    """In one line, which shows how it is written."""
+    """The one-line error shows the written form."""
     with pytest.raises(InputError, match="--target: expected"):
         parse_target(text)

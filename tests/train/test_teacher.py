@@ -1,4 +1,4 @@
-"""The teacher: repeatable, in range, balanced, and with something to learn."""
+"""The teacher: repeatable, in range, balanced, and learnable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBERS = TargetField("target", (3, 2), FLOAT, low=-5.0, high=5.0)
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
-    """A batch depends on seed, stream and index, and on nothing else."""
+    """A batch depends only on seed, stream and index."""
     fields, target = (IMAGE, LEVELS, WORDS, MASK), classes(9, (60,))
     first, again = (Teacher(fields, (target,), 7).draw(0, 3, 16) for _ in range(2))
     assert np.array_equal(first.targets["target"], again.targets["target"])
@@ -48,7 +48,7 @@ def test_other_seeds_streams_and_indices_give_other_data(
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(1, 20))
 def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> None:
-    """Floats lie in the declared range, integers below its end, labels below the classes."""
+    """Floats are in the declared range, integers below its end, labels below the classes."""
     batch = Teacher((IMAGE, LEVELS, WORDS, MASK), (classes(count),), seed).draw(0, 0, size)
     image, levels, words = (batch.inputs[name] for name in ("image", "levels", "words"))
     labels = batch.targets["target"]
@@ -73,7 +73,7 @@ def test_values_and_labels_are_in_range(count: int, seed: int, size: int) -> Non
     st.integers(0, 2**31 - 1),
 )
 def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed: int) -> None:
-    """However small the vocabulary, and whether or not the classes outnumber it."""
+    """For any vocabulary, smaller or larger than the classes."""
     field = replace(WORDS, high=float(vocabulary))
     batch = Teacher((field,), (classes(count, (60,)),), seed).draw(0, 0, 3)
     words, labels = batch.inputs["words"], batch.targets["target"]
@@ -87,7 +87,7 @@ def test_tokens_and_their_classes_are_in_range(vocabulary: int, count: int, seed
 
 @pytest.mark.parametrize("count", [2, 10, 64])
 def test_classes_are_balanced(count: int) -> None:
-    """With orthonormal readouts each class is as likely as any other."""
+    """With orthonormal readouts all classes are equally likely."""
     labels = Teacher((IMAGE,), (classes(count),), 1).draw(0, 0, 400 * count).targets["target"]
     counts = np.bincount(labels, minlength=count)
     # Five standard deviations of a binomial count of mean 400.
@@ -95,7 +95,7 @@ def test_classes_are_balanced(count: int) -> None:
 
 
 def test_some_tokens_are_frequent_and_most_are_rare() -> None:
-    """As in any text: a tenth of the vocabulary makes up nearly half, and all is used."""
+    """A tenth of the vocabulary makes up nearly half of the text, and all is used."""
     words = Teacher((WORDS,), (), 1).draw(0, 0, 1000).inputs["words"]
     counts = np.bincount(words.ravel(), minlength=500)
     assert np.sort(counts)[::-1][:50].sum() > 0.4 * counts.sum()
@@ -113,7 +113,7 @@ def test_the_labels_can_be_learnt_from_the_inputs(field: InputField) -> None:
 
 @pytest.mark.parametrize("field", [IMAGE, WORDS])
 def test_binary_targets_can_be_learnt(field: InputField) -> None:
-    """Zeros and ones of type float, half each, that a linear fit foretells."""
+    """Zeros and ones of type float, half each, predicted by a linear fit."""
     teacher = Teacher((field,), (BINARY,), 5)
     learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
     answers = asked.targets["target"]
@@ -126,7 +126,7 @@ def test_binary_targets_can_be_learnt(field: InputField) -> None:
 
 
 def test_numbers_can_be_learnt() -> None:
-    """Numbers in their range, half of whose variance and more a linear fit explains."""
+    """Numbers in range, with at least half of the variance explained by a linear fit."""
     teacher = Teacher((IMAGE,), (NUMBERS,), 5)
     learnt, asked = teacher.draw(0, 0, 4000), teacher.draw(1, 0, 1000)
     answers = asked.targets["target"]
@@ -142,14 +142,14 @@ def test_numbers_can_be_learnt() -> None:
     ("fields", "key"),
     [
         ((WORDS,), "words"),
-        # Constants and small vocabularies say nothing about a language.
+        # Constants and small vocabularies have no language statistics.
         ((WORDS, replace(MASK, shape=(60,)), replace(WORDS, name="kind", high=2.0)), "words"),
-        # A decoder's tokens come after its encoder's.
+        # A decoder's tokens follow its encoder's.
         ((WORDS, replace(WORDS, name="written")), "written"),
     ],
 )
 def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...], key: str) -> None:
-    """Nine of ten positions follow from the token there, the same in training and held out."""
+    """Nine of ten positions follow from their token, in training and held out."""
     teacher = Teacher(fields, (classes(300, (60,)),), 5)
     learnt, asked = teacher.draw(0, 0, 400), teacher.draw(1, 0, 100)
     guess = _majority(learnt.inputs[key], learnt.targets["target"], 300)
@@ -158,7 +158,7 @@ def test_each_position_has_the_class_of_its_token(fields: tuple[InputField, ...]
 
 
 def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
-    """As the next letter of a text does; a text cannot tell of as many topics."""
+    """As the next letter of a text; a text cannot have that many topics."""
     teacher = Teacher((WORDS,), (classes(57),), 5)
     learnt, asked = teacher.draw(0, 0, 20_000), teacher.draw(1, 0, 2000)
     guess = _majority(learnt.inputs["words"][:, -1], learnt.targets["target"], 57)
@@ -167,7 +167,7 @@ def test_one_of_many_classes_of_a_text_follows_from_its_last_token() -> None:
 
 
 def test_ignored_positions_do_not_count() -> None:
-    """The asked share is left out; a batch in which chance ignores all keeps one."""
+    """The requested share is ignored; a batch with all ignored by chance keeps one."""
     masked = replace(classes(300, (60,)), ignored_share=0.85)
     labels = Teacher((WORDS,), (masked,), 5).draw(0, 0, 200).targets["target"]
     assert 0.83 < np.mean(labels == IGNORED) < 0.87
@@ -188,7 +188,7 @@ def _fitted(field: InputField, learnt: object, asked: object, answers: np.ndarra
 
 
 def _features(field: InputField, batch: object) -> np.ndarray:
-    """The inputs themselves; of tokens, how often each of the frequent ones occurs."""
+    """The inputs; for tokens, the counts of the frequent ones."""
     values = batch.inputs[field.name].reshape(len(batch.inputs[field.name]), -1)
     if field.kind == "tokens":
         values = np.stack([np.bincount(row, minlength=500)[:200] for row in values])

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis draws the same examples every time, unless told to explore."""
+"""Hypothesis settings of all tests: the same examples in every run, unless set otherwise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operators that ONNX Runtime contributes, in numpy, from its ContribOperators.md.
+"""ONNX Runtime's contributed operators in numpy, from its ContribOperators.md.
 
-onnx's evaluator knows none of them. The cases also hold their outputs to ONNX Runtime's.
+onnx's evaluator has none of them. The cases compare their outputs with ONNX Runtime's too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Contributed(OpRun):
     """An operator of the domain com.microsoft."""
 
     op_domain = "com.microsoft"
-    op_schema = None  # not that of ONNX's operator of the same name
+    op_schema = None  # unlike ONNX's operator of the same name
 
 
 class Gelu(Contributed):
@@ -56,7 +56,7 @@ class QuickGelu(Contributed):
 
 
 class SkipLayerNormalization(Contributed):
-    """The outputs after the first are the statistics, and the sum that is normalized."""
+    """The outputs after the first are the statistics and the normalized sum."""
 
     def _run(
         self,
@@ -75,7 +75,7 @@ class SkipLayerNormalization(Contributed):
 
 
 class SkipSimplifiedLayerNormalization(Contributed):
-    """By the root mean square."""
+    """The same by the root mean square."""
 
     def _run(
         self,
@@ -115,19 +115,19 @@ def _attend(q: Array, k: Array, v: Array, heads: int, bias: Array, scale: float 
 def _bias(
     shape: tuple[int, int, int], mask: Array | None, added: Array | None, filler: float, causal: Any
 ) -> Array:
-    """Of a mask by lengths [B], [B, S] or [B, L, S], an added bias, and the causal order."""
+    """Bias of a mask by lengths [B], [B, S] or [B, L, S], an added bias, and causal order."""
     batch, length, keys = shape
     bias = np.zeros((batch, 1, length, keys))
     if mask is not None:
-        kept = np.arange(keys) < mask[:, None] if mask.ndim == 1 else mask.astype(bool)
-        bias = bias + np.where(kept.reshape(batch, 1, -1, keys), 0, filler)
+        allowed = np.arange(keys) < mask[:, None] if mask.ndim == 1 else mask.astype(bool)
+        bias = bias + np.where(allowed.reshape(batch, 1, -1, keys), 0, filler)
     if causal:
         bias = bias + np.where(np.tri(length, keys, dtype=bool), 0, -np.inf)
     return bias if added is None else bias + added
 
 
 class MultiHeadAttention(Contributed):
-    """Keys and values come apart, [B, S, D]; present ones are outputs too."""
+    """Keys and values are separate, [B, S, D]; present ones are outputs too."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,
@@ -147,9 +147,9 @@ class MultiHeadAttention(Contributed):
             q, k, v = (x + b for x, b in zip((q, k, v), np.split(bias, cuts), strict=True))
         shape = (q.shape[0], q.shape[1], k.shape[1])
         total = _bias(shape, mask, added, mask_filter_value, unidirectional)
-        apart = (x.reshape(*x.shape[:2], num_heads, -1).transpose(0, 2, 1, 3) for x in (k, v))
+        by_head = (x.reshape(*x.shape[:2], num_heads, -1).transpose(0, 2, 1, 3) for x in (k, v))
         y = _attend(q, k, v, num_heads, total, scale)
-        return (y, *apart)[: len(self.onnx_node.output)]
+        return (y, *by_head)[: len(self.onnx_node.output)]
 
 
 class Attention(Contributed):
@@ -178,7 +178,7 @@ class Attention(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """The second input holds the position of each token, or of the first one."""
+    """The second input is the position of each token, or of the first one."""
 
     def _run(
         self,
@@ -192,8 +192,8 @@ class RotaryEmbedding(Contributed):
     ) -> Any:
         flat = x.ndim == 3
         heads = num_heads or x.shape[-1] // (2 * cos.shape[1])
-        apart = x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) if flat else x
-        length, width = apart.shape[2], rotary_embedding_dim or apart.shape[3]
+        by_head = x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) if flat else x
+        length, width = by_head.shape[2], rotary_embedding_dim or by_head.shape[3]
         rows = positions + np.arange(length) if positions.shape == (1,) else positions
         c, s = cos[rows][..., None, :, :], sin[rows][..., None, :, :]
         halves = (
@@ -204,14 +204,14 @@ class RotaryEmbedding(Contributed):
                 slice(width // 2, width),
             )
         )
-        a, b = (apart[..., half] for half in halves)
-        turned = apart.copy()
+        a, b = (by_head[..., half] for half in halves)
+        turned = by_head.copy()
         turned[..., halves[0]], turned[..., halves[1]] = a * c - b * s, a * s + b * c
         return (turned.transpose(0, 2, 1, 3).reshape(x.shape) if flat else turned,)
 
 
 class GroupQueryAttention(Contributed):
-    """Causal, without a past; queries, keys and values stand side by side if only x is given."""
+    """Causal, without a past; x alone contains queries, keys and values."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,
@@ -248,8 +248,8 @@ class GroupQueryAttention(Contributed):
         scores = q @ keys.swapaxes(-1, -2) * (scale or 1 / math.sqrt(size))
         scores = softcap * np.tanh(scores / softcap) if softcap else scores
         behind = np.arange(length)[:, None] - np.arange(length)
-        kept = (behind >= 0) & ((behind < local_window_size) | (local_window_size < 0))
-        scores = np.where(kept, scores, -np.inf) + (0 if added is None else added)
+        allowed = (behind >= 0) & ((behind < local_window_size) | (local_window_size < 0))
+        scores = np.where(allowed, scores, -np.inf) + (0 if added is None else added)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         y = weights / weights.sum(-1, keepdims=True) @ values
         flat = y.transpose(0, 2, 1, 3).reshape(batch, length, -1)
@@ -257,7 +257,7 @@ class GroupQueryAttention(Contributed):
 
 
 class MatMulNBits(Contributed):
-    """X Wᵀ + b with W [N, K] in blocks of codes; the first code of a byte is in its lowest bits."""
+    """X Wᵀ + b with W [N, K] in blocks of codes; a byte's first code is in its lowest bits."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

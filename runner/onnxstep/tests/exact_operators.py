@@ -1,6 +1,6 @@
 """Operators that onnx 1.23.2's reference evaluator computes wrongly, from their definitions.
 
-A gradient cannot be judged by a flawed forward pass; each class says what is wrong there.
+A gradient cannot be judged by a wrong forward pass. Each class names onnx's error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Running statistics unless a file trains; before opset 14 onnx mixes in those of the batch."""
+    """Running statistics unless a file trains; before opset 14 onnx mixes in the batch's."""
 
     op_domain = ""
 
@@ -68,7 +68,7 @@ class LpNormalization(OpRun):
 
 
 class LRN(OpRun):
-    """Squares of all channels of the window; onnx leaves out the last."""
+    """Squares of all channels of the window; onnx omits the last."""
 
     op_domain = ""
 
@@ -81,7 +81,7 @@ class LRN(OpRun):
 
 
 class GlobalLpPool(OpRun):
-    """The norm over all positions; onnx has none."""
+    """The norm over all positions; onnx lacks the operator."""
 
     op_domain = ""
 
@@ -143,7 +143,7 @@ def _scattered(
     more: Sequence[int],
     group: int,
 ) -> Array:
-    """All of the output before pads are cut off: [N, M, ...]."""
+    """The output before pads are cut off: [N, M, ...]."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
@@ -159,7 +159,7 @@ def _scattered(
 
 
 class AffineGrid(OpRun):
-    """Positions in the precision of theta; onnx takes the grid before the map in single."""
+    """Positions in the precision of theta; onnx computes the grid in single precision."""
 
     op_domain = ""
 
@@ -167,8 +167,8 @@ class AffineGrid(OpRun):
         lengths = [int(length) for length in size[2:]]
         lines = [_centres(length, bool(align_corners), theta.dtype) for length in lengths]
         grid = np.stack([*np.meshgrid(*lines, indexing="ij")][::-1], axis=-1)
-        ones = np.ones((*lengths, 1), theta.dtype)
-        homogeneous = np.concatenate([grid, ones], axis=-1).reshape(-1, len(lengths) + 1)
+        units = np.ones((*lengths, 1), theta.dtype)
+        homogeneous = np.concatenate([grid, units], axis=-1).reshape(-1, len(lengths) + 1)
         mapped = homogeneous @ theta.transpose(0, 2, 1)
         return (mapped.reshape(len(theta), *lengths, len(lengths)),)
 
@@ -180,9 +180,9 @@ def _centres(length: int, align_corners: bool, dtype: Any) -> Array:
 
 
 class LinearClassifier(OpRun):
-    """Of one row the scores of two classes, 1 - f(s) and f(s), as ONNX Runtime has them.
+    """With one row, the scores of two classes are 1 - f(s) and f(s), as in ONNX Runtime.
 
-    onnx's are f(-s) and f(s), in single precision: for f(s) = s others, of the same derivative.
+    onnx's are f(-s) and f(s) in single precision, which differs for f(s) = s.
     """
 
     op_domain = "ai.onnx.ml"
@@ -207,10 +207,10 @@ class LinearClassifier(OpRun):
 
 
 class GridSample(OpRun):
-    """Coordinates in double precision, and elements beyond the border each by itself.
+    """Coordinates in double precision, with padding applied to each element.
 
-    onnx has coordinates in single precision, and brings those of cubic mode inside first, as
-    neither ONNX Runtime nor PyTorch does.
+    onnx has single precision, and clips coordinates of cubic mode first, unlike ONNX Runtime and
+    PyTorch.
     """
 
     op_domain = ""

@@ -19,14 +19,16 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) -> onnx.ModelProto:
     """A file of the tracing exporter that computes y of x, both float[8, 4]."""
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 4]) for name in "xy"]
-    held = [numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()]
-    graph = helper.make_graph(nodes, "main_graph", ends[:1], ends[1:], held)
+    initializers = [
+        numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()
+    ]
+    graph = helper.make_graph(nodes, "main_graph", ends[:1], ends[1:], initializers)
     opsets = [helper.make_opsetid("", 17)]
     return helper.make_model(graph, producer_name="pytorch", opset_imports=opsets, ir_version=8)
 
 
 def merged() -> onnx.ModelProto:
-    """Two layers with norms of their own, whose scales and biases were equal when exported."""
+    """Two layers with separate norms whose scales and biases were equal when exported."""
     return traced(
         [
             helper.make_node("Identity", ["0.norm.weight"], ["1.norm.weight"]),
@@ -52,7 +54,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """What an optimizer leaves of ``merged``: two layers that read the same tensors."""
+    """``merged`` after an optimizer: two layers read the same tensors."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]
@@ -66,7 +68,8 @@ def optimised(
 ) -> onnx.ModelProto:
     """A file of the dynamo exporter that adds tensors to a product, one after the other.
 
-    ``origins`` says from what its optimizer computed a tensor; others are parameters.
+    ``origins`` are the inputs from which its optimizer computed a tensor; other tensors are
+    parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

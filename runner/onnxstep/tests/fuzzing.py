@@ -1,14 +1,12 @@
-"""Damaged ONNX files through everything that reads them: a result, or an error of one line.
+"""Damaged ONNX files through loader and differentiator: a result, or a one-line error.
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
 Each number is a mutation: bytes are overwritten, removed, repeated or exchanged with another file,
-or fields of the message change while it stays readable. Every second one gives a node of one of the
-gradients' cases an attribute that its operator may not allow. Run as a process of its own, so that
-a crash is seen from outside. No file may take more than ten seconds of the processor (which a busy
-machine does not lengthen) or let the process grow by more than a gibibyte (the peak of what is
-resident, which libraries and reserved addresses do not count in). Files are only to be opened
-inside the model's folder: an audit hook watches.
+or fields of a readable message change. Every second one also gives a node of a gradient case an
+attribute that its operator may not allow. It runs in its own process, so that a crash is visible. A
+file may take at most ten seconds of CPU time and one gibibyte of additional resident memory. An
+audit hook checks that only files inside the model's folder are opened.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ TESTS = Path(__file__).parent
 MODELS = TESTS.parents[2] / "models"
 _PROCESSOR_SECONDS_A_FILE = 10
 _BYTES_A_FILE = 2**30
-# For what waits without computing, and for what would fill the machine before it is looked at.
+# Limits for files that wait without computing, or fill the memory at once.
 _SECONDS_A_FILE, _ADDRESS_BYTES = 300, 8 * 2**30
 _LONGEST_MESSAGE = 2000
 _NUMBERS = (0, 1, -1, 2, 7, 13, 255, 2**20, 2**28, 2**31 - 1, 2**31, 2**40, 2**62, -(2**63))
@@ -61,7 +59,7 @@ _ATTRIBUTE_FIELDS = {
     onnx.AttributeProto.STRINGS: "strings",
 }
 # Float inputs other than the first become weights.
-# Damage to a long file mostly falls on names, and costs seconds to read each time.
+# Damage to a long file mostly hits names, and reading it takes seconds.
 _SMALL_BYTES = 5_000
 _TEXT_MODELS = (
     "g (float[n,2,8,8] x, float[3,2,3,3] w, float[3] s, float[3] b, float[3] m, float[3] v) "
@@ -95,9 +93,9 @@ _FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = 
 
 
 def corpus() -> list[bytes]:
-    """Files to damage: the committed models, models of many operators, and one with its data apart.
+    """Files to damage: committed models, models of many operators, and one with external data.
 
-    The last refers to ``data.bin`` beside it.
+    The last refers to ``data.bin`` next to it.
     """
     texts = [_with_weights(model_of_text(text, functions=_FUNCTIONS)) for text in _TEXT_MODELS]
     small = [path for path in sorted(MODELS.glob("*.onnx")) if _is_small(path)]
@@ -107,7 +105,7 @@ def corpus() -> list[bytes]:
 
 
 def operators() -> dict[str, list[bytes]]:
-    """Models of one node by operator: the cases of all gradient rules."""
+    """Models of one node by operator, from the cases of all gradient rules."""
     models: dict[str, list[bytes]] = collections.defaultdict(list)
     for case in CASES:
         model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
@@ -140,7 +138,7 @@ def _external() -> onnx.ModelProto:
 
 
 def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) -> bytes:
-    """The damaged file of a number, the same at each call."""
+    """The damaged file of a number; reproducible."""
     rng = random.Random(number)
     if number % 2:
         return _attribute_changed(rng.choice(models[rng.choice(sorted(models))]), rng)
@@ -153,14 +151,14 @@ def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) 
 def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes:
     start = rng.randrange(len(data) + 1)
     end = min(len(data), start + rng.choice((0, 1, 1, 2, 8, 64, 10_000)))
-    other = rng.choice(files)
-    at = rng.randrange(len(other))
+    other_file = rng.choice(files)
+    at = rng.randrange(len(other_file))
     inserted = rng.choice(
         (
             b"",
             rng.randbytes(end - start),
             rng.randbytes(2),
-            other[at : at + 32],
+            other_file[at : at + 32],
             data[start:end] * 2,
         )
     )
@@ -168,11 +166,11 @@ def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes
 
 
 def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
-    """One field somewhere in the message gets another value; the file stays readable."""
+    """Change one field of the message; the file stays readable."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
-    except Exception:  # bytes were changed before: protobuf refuses them
+    except Exception:  # changed bytes that protobuf refuses
         return data
     places = list(_places(model))
     if places:
@@ -182,7 +180,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
 
 
 def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """One attribute of the node has another value; or one that it leaves to the default has one."""
+    """Change one attribute of the node, or set one that has a default."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -225,19 +223,19 @@ def _change(message: Message, descriptor: FieldDescriptor, rng: random.Random) -
 
 def _change_list(values: Any, descriptor: FieldDescriptor, rng: random.Random) -> None:
     index = rng.randrange(len(values))
-    kept = list(values)
+    numbers = list(values)
     kind = rng.choice(("set", "remove", "repeat", "swap"))
     if kind == "set" and descriptor.type != FieldDescriptor.TYPE_MESSAGE:
         _set(lambda new: values.__setitem__(index, new), descriptor, rng)
         return
     if kind == "remove":
-        del kept[index]
+        del numbers[index]
     elif kind == "repeat":
-        kept.insert(index, kept[index])
+        numbers.insert(index, numbers[index])
     else:
-        other = rng.randrange(len(kept))
-        kept[index], kept[other] = kept[other], kept[index]
-    copies = [_copied(item) for item in kept]
+        place = rng.randrange(len(numbers))
+        numbers[index], numbers[place] = numbers[place], numbers[index]
+    copies = [_copied(item) for item in numbers]
     del values[:]
     values.extend(copies)
 
@@ -266,9 +264,9 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """What a file comes to: ``step``, ``gradient``, or the layer of the error and its text.
+    """Result of a file: ``step``, ``gradient``, or the layer of the error and its text.
 
-    Raises AssertionError for an error of more than one line, and whatever else goes wrong.
+    Raises AssertionError for an error of more than one line, and for any other exception.
     """
     stage = "load"
     try:
@@ -296,9 +294,9 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """The outcomes of so many mutations; raises at the first that is neither result nor error."""
+    """The outcomes of this many mutations; raises at the first other exception."""
     files, models = corpus(), operators()
-    found: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         inside = Path(folder)
         (inside / "data.bin").write_bytes(bytes(16))
@@ -308,18 +306,20 @@ def run(first: int, count: int) -> collections.Counter[str]:
             path.write_bytes(mutated(files, models, number))
             with _bounded(number):
                 watch.clear()
-                found[outcome(path)] += 1
+                counts[outcome(path)] += 1
                 assert not watch, f"mutation {number} opened {watch}"
-    return found
+    return counts
 
 
 @contextlib.contextmanager
 def _bounded(number: int) -> Iterator[None]:
-    """End the process with a traceback where the time is up, fail where the memory was exceeded."""
-    sys.stderr.write(f"mutation {number}\n")  # the last is the one that ended the process
+    """End the process with a traceback after the time limit; fail above the memory limit."""
+    sys.stderr.write(
+        f"mutation {number}\n"
+    )  # the last line names the mutation that ended the process
     faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
     signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_SECONDS_A_FILE)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = _resident_bytes("VmRSS")
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -335,7 +335,7 @@ def _resident_bytes(key: str) -> int:
 
 
 def _watched(folder: Path) -> list[str]:
-    """Paths opened outside the folder from now on, Python's own modules apart."""
+    """Paths opened outside the folder, except Python's modules."""
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -350,7 +350,7 @@ def _watched(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Run the mutations named on the command line and say what came of them."""
+    """Run the mutations of the command line and print their outcomes."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
     # Python's own handler would wait for the library that computes.
     faulthandler.register(signal.SIGPROF, chain=True)

@@ -1,7 +1,7 @@
 """The nine light models of the onnx package as weightless training tasks.
 
-Their weights are ConstantOfShape nodes, all elements equal; here they become parameters with
-distributions that let a network learn. The closing Softmax is left to the loss.
+Their weights are ConstantOfShape nodes with equal elements. They become parameters with trainable
+distributions here. The closing Softmax is removed, since the loss contains it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from onnxstep.graphs.parameters import data_inputs, materialise
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
 _CLASSES = 1000
-# The labels drawn are of these first classes.
+# Labels are drawn from these first classes.
 _LABELS = 10
-# So many batches are repeated: a few steps suffice to learn them.
+# Repeated batches: a few steps suffice to learn them.
 _BATCHES = 2
 # From this IR version on, an initializer need not be a graph input.
 _WITHOUT_INPUTS_FOR_INITIALIZERS = 4
-# Of the operators' inputs by position, what they start as; weights are drawn.
+# First values by input position of the operators; weights are drawn.
 _STARTS = {
     ("Conv", 2): 0.0,
     ("Gemm", 2): 0.0,
@@ -61,7 +61,7 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
 
 
 def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """The training step of a model and its loss at each of some steps on two random batches."""
+    """The training step of a model and its losses on two random batches."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
     session = onnxruntime.InferenceSession(
@@ -80,13 +80,13 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[Trainin
     values = materialise(model)
     feeds = {c.input: values[c.input] if c.input in values else _zeros(c) for c in step.carried}
     feeds[step.learning_rate] = np.array(rate, np.float32)
-    found = []
+    losses_of_steps = []
     for index in range(steps):
         names = [step.loss, *(c.output for c in step.carried)]
         got = session.run(names, {**feeds, **batches[index % _BATCHES]})
         feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
-        found.append(float(got[0]))
-    return step, found
+        losses_of_steps.append(float(got[0]))
+    return step, losses_of_steps
 
 
 def _zeros(carried: Carried) -> np.ndarray:
@@ -94,14 +94,14 @@ def _zeros(carried: Carried) -> np.ndarray:
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
-    """The shape of each weight by name: of ConstantOfShape nodes and of float initializers."""
-    held = {tensor.name: tensor for tensor in graph.initializer}
-    made = {
-        node.output[0]: numpy_helper.to_array(held[node.input[0]]).tolist()
+    """The shape of each weight by name, from ConstantOfShape nodes and float initializers."""
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    constants = {
+        node.output[0]: numpy_helper.to_array(stored[node.input[0]]).tolist()
         for node in graph.node
         if node.op_type == "ConstantOfShape"
     }
-    return made | {
+    return constants | {
         tensor.name: list(tensor.dims)
         for tensor in graph.initializer
         if tensor.data_type == onnx.TensorProto.FLOAT
@@ -109,13 +109,13 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """By value, the operator and the position that read it, through Unsqueeze."""
-    found = {}
+    """Operator and input position that read each value, through Unsqueeze."""
+    reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):
             through = node.op_type == "Unsqueeze"
-            found[name] = found[node.output[0]] if through else (node.op_type, index)
-    return found
+            reader[name] = reader[node.output[0]] if through else (node.op_type, index)
+    return reader
 
 
 def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
@@ -126,11 +126,11 @@ def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
 
 
 def _declare(graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int) -> None:
-    """Weights become graph inputs, and there is room for the batch where shapes are written."""
-    kept = [node for node in graph.node if node.op_type != "ConstantOfShape"]
+    """Make weights graph inputs, and give shapes a batch dimension."""
+    nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
     del graph.node[:]
-    graph.node.extend(kept)
-    shapes = {node.input[1] for node in kept if node.op_type == "Reshape"}
+    graph.node.extend(nodes)
+    shapes = {node.input[1] for node in nodes if node.op_type == "Reshape"}
     written = [_batched(t, batch_size) for t in graph.initializer if t.name in shapes]
     del graph.initializer[:], graph.value_info[:]
     graph.initializer.extend(written)

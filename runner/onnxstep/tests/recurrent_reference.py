@@ -1,7 +1,7 @@
-"""LSTM, GRU and RNN step by step in numpy, with what onnx 1.23.2's evaluator leaves out.
+"""LSTM, GRU and RNN step by step in numpy, with features that onnx 1.23.2's evaluator ignores.
 
-That evaluator ignores sequence_lens and activations. These follow the text of ONNX's operators, one
-sequence and one step at a time; the cases also hold their outputs to ONNX Runtime's.
+That evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, one
+sequence and one step at a time. The cases compare their outputs with ONNX Runtime's too.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LSTM(Recurrent):
     default = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """The gates come in the order i, o, f, c, their peepholes in the order i, o, f."""
+        """Gates are in the order i, o, f, c, their peepholes in the order i, o, f."""
         (w, r, w_b, r_b, p), (f, g, out) = weights, functions
         p_i, p_o, p_f = np.zeros((3, h.size)) if p is None else np.split(p, 3)
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
@@ -96,7 +96,7 @@ class GRU(Recurrent):
     default = ("Sigmoid", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """The gates come in the order z, r, h."""
+        """Gates are in the order z, r, h."""
         (w, r, w_b, r_b, _), (f, g) = weights, functions
         x_z, x_r, x_n = np.split(w @ x + w_b, 3)
         r_z, r_r, r_n = np.split(r, 3)

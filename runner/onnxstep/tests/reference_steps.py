@@ -1,4 +1,4 @@
-"""Taking training steps on onnx's reference evaluator, which computes in every type of ONNX."""
+"""Training steps on onnx's reference evaluator, which supports every type of ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnxstep import Accumulation, Carried, TrainingStep
 from onnxstep.graphs.parameters import materialise
 
 Array = NDArray[Any]
-# bfloat16 is in every operator's schema from here on.
+# First opset with bfloat16 in every operator's schema.
 OPSET = 22
 _CLASSES = 4
 _PERCEPTRON = """g (float[16,12] x) => (float[16,4] logits)
@@ -47,7 +47,7 @@ def convolutional(opset: int = OPSET) -> onnx.ModelProto:
 
 
 def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
-    """A model of that text whose other inputs are stored: vectors as norms start, others drawn."""
+    """A model of that text with stored inputs: vectors start as in norms, others are drawn."""
     rng = np.random.default_rng(0)
     stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
     model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)
@@ -62,7 +62,7 @@ def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.Mode
 
 
 def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]:
-    """Examples of four classes without end: a pattern of its own for each, and noise."""
+    """Endless examples of four classes: a pattern for each class, and noise."""
     rng = np.random.default_rng(seed)
     shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
     patterns = rng.standard_normal((_CLASSES, *shape[1:]))
@@ -73,7 +73,7 @@ def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]
 
 
 class Stepping:
-    """A step that is fed with its own outputs; ``carried`` has what lives on."""
+    """A step fed with its own outputs; ``carried`` has the current values."""
 
     def __init__(self, step: TrainingStep, model: onnx.ModelProto, rate: float = 0.05) -> None:
         self._step, self._rate = step, np.array(rate, np.float32)
@@ -91,13 +91,13 @@ class Stepping:
     def accumulate(self, accumulation: Accumulation, batch: Mapping[str, Array]) -> None:
         """Add the gradients of a micro-batch to their sums."""
         evaluator = ReferenceEvaluator(accumulation.model)
-        known = {**batch, **self.carried}
-        got = run(evaluator, {name: known[name] for name in evaluator.input_names})
+        feeds = {**batch, **self.carried}
+        got = run(evaluator, {name: feeds[name] for name in evaluator.input_names})
         self.carried |= {c.input: got[c.output] for c in accumulation.carried}
 
 
 def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """Every output by name; numpy's complaints of overflow are not heard."""
+    """Every output by name, without numpy's overflow warnings."""
     with np.errstate(all="ignore"):
         answers = evaluator.run(None, dict(feeds))
     return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))

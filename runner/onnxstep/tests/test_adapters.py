@@ -1,4 +1,4 @@
-"""Adapters begin without effect, learn alone, and act as a change of the weight."""
+"""Adapters start without effect, train alone, and equal a change of the weight."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """Without effect first; after steps the plain model with W + A B · alpha / rank is the same."""
+    """First no effect; after steps, the plain model with W + A B · alpha / rank is the same."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -84,7 +84,7 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 
 
 def test_patterns_choose_the_weights() -> None:
-    """Of a weightless file too, whose list says how adapters are drawn."""
+    """Also in a weightless file, whose list gets the adapters' distributions."""
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
     del model.graph.initializer[:]
@@ -110,13 +110,13 @@ def test_patterns_choose_the_weights() -> None:
     [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
 )
 def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
-    """A rank without columns, and a pattern that no weight of a product has."""
+    """A rank below 1, and a pattern without a weight of a product, are errors."""
     with pytest.raises(ModelError, match=message.replace("*", r"\*")):
         with_adapters(_model(), rank, patterns=patterns)
 
 
 def _codes() -> tuple[Array, Array, Array]:
-    """Codes [features, inner] around 8, a scale for each block of a row, and the weights."""
+    """Codes [features, inner] around 8, a scale for each block, and the dequantised weights."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
@@ -124,7 +124,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A trained product, then one with frozen weights in floats or codes of four bits."""
+    """A trained product, then one with frozen weights, as floats or as codes of four bits."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -163,7 +163,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """The losses and adapters of a graph of codes are those of the dequantised graph."""
+    """A quantised graph has the losses and adapters of the dequantised one."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -173,7 +173,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Nothing trains them, and the account names as many numbers as there are codes."""
+    """Scales are not trained, and the report counts them as the stored codes."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

@@ -1,6 +1,6 @@
-"""ONNX's backend test suite against the rules, and docs/operators.md against both.
+"""ONNX's backend test suite compared with the rules and with docs/operators.md.
 
-`make operators` writes the page again.
+`make operators` writes the page.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from oracle.suite import suite
 from oracle.support import runs_on_the_cpu
 
 pytestmark = pytest.mark.slow  # judging the suite takes half a minute
-# Tests that no evaluator can judge: their outputs are no numbers.
+# Tests that no evaluator can judge: their outputs are NaN.
 UNJUDGED = ("test_mod_float_edge_cases",)
-# Tests whose models compute a softmax of nothing but masked elements on their way.
+# Tests whose models compute a softmax of masked elements only.
 UNDEFINED = ("test_attention_",)
 
 
@@ -28,17 +28,17 @@ def verdicts() -> list[Verdict]:
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """The tests with an answer and its reason."""
+    """The tests with this answer and reason."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 
 def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
-    """Every test that is differentiated agrees with finite differences."""
+    """Every differentiated test agrees with finite differences."""
     assert named(verdicts, Answer.WRONG) == {}
 
 
 def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
-    """The oracle has not gone blind: most tests with floats are compared, few are not."""
+    """The comparison covers most tests with floats and skips few."""
     assert len(named(verdicts, Answer.CHECKED)) > 1000
     unjudged = named(verdicts, Answer.UNJUDGED)
     assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()
@@ -47,11 +47,11 @@ def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
 
 
 def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
-    """No operator that ONNX Runtime runs on the CPU is without rule, zero or reason."""
+    """Every operator that ONNX Runtime runs on the CPU has a rule, zero or a reason."""
     runs = runs_on_the_cpu(v for v in verdicts if not v.case.node.domain)
     assert [op_type for op_type, loads in runs.items() if loads] == []
 
 
 def test_the_page_is_up_to_date(verdicts: list[Verdict]) -> None:
-    """docs/operators.md says what this run found."""
+    """docs/operators.md equals the page of this run."""
     assert PATH.read_text(encoding="utf-8") == page(verdicts, runs_on_the_cpu(verdicts))

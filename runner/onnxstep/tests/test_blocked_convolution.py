@@ -1,4 +1,4 @@
-"""Convolutions on the blocked layout train as those on the plain layout do."""
+"""Convolutions on the blocked layout train like those on the plain layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxstep import StepOptions, training_step
 from onnxstep.blocked_convolution import BLOCK, DOMAIN
 
 pytestmark = pytest.mark.skipif(
-    platform.machine() not in {"x86_64", "AMD64"}, reason="the layout is used on x86-64 alone"
+    platform.machine() not in {"x86_64", "AMD64"}, reason="only x86-64 has the layout"
 )
 
 
@@ -28,10 +28,10 @@ def convolution(
     group: int = 1,
 ) -> onnx.ModelProto:
     """A scale for each channel of x, then a convolution with a bias: all three are trained."""
-    given = f"group = {group}, {attributes}" if attributes else f"group = {group}"
+    settings = f"group = {group}, {attributes}" if attributes else f"group = {group}"
     text = (
         f"g (float[{batch},{channels},{size},{size}] x) => (float[n,m,h,k] y) "
-        f"{{ a = Mul(x, s) y = Conv <{given}> (a, w, b) }}"
+        f"{{ a = Mul(x, s) y = Conv <{settings}> (a, w, b) }}"
     )
     shapes = {"s": (channels, 1, 1), "w": (maps, channels // group, *kernel), "b": (maps,)}
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
@@ -44,7 +44,7 @@ def convolution(
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tuple[str, str]]]:
-    """What a step yields from fixed draws, and its operators."""
+    """Outputs of a step from fixed draws, and its operators."""
     step = training_step(
         model, StepOptions(loss="mse", provider=provider, blocked_convolutions=True)
     )
@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """Loss and every trained parameter are those of the portable step, within rounding."""
+    """Loss and trained parameters equal those of the portable step, within rounding."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """One map of each channel; where channels fill no block, those of all images may."""
+    """One map for each channel; if channels fill no block, those of all images may."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -131,7 +131,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
-    """No operator of the layout is used, and the step is the portable one."""
+    """The step has no operator of the layout and equals the portable one."""
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
     assert DOMAIN not in {domain for domain, _ in used}
@@ -140,15 +140,15 @@ def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None
 
 
 def test_signals_stay_plain() -> None:
-    """The layout is that of images: a convolution along one axis has no blocks."""
+    """A convolution along one axis has no blocked form."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[16,16,9] x) => (float[16,16,7] y) '
         "{ a = Mul(x, s) y = Conv(a, w) }"
     )
-    held = {"s": (16, 1), "w": (16, 16, 3)}
+    shapes = {"s": (16, 1), "w": (16, 16, 3)}
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
-        for name, shape in held.items()
+        for name, shape in shapes.items()
     )
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
@@ -158,14 +158,14 @@ def test_signals_stay_plain() -> None:
 
 
 def test_cuda_has_no_blocks() -> None:
-    """A step for CUDA is free of the CPU's layout."""
+    """A step for CUDA has no operator of the CPU's layout."""
     _, used = stepped(convolution(16, 16, 9, 16, ""), "cuda")
     assert DOMAIN not in {domain for domain, _ in used}
 
 
 @pytest.mark.parametrize(("rank", "window"), [(1, "3"), (3, "2, 2, 2")])
 def test_convolutions_of_other_ranks_stay_plain(rank: int, window: str) -> None:
-    """Series and volumes train by the portable rules, whose axes are others than an image's."""
+    """Convolutions of one or three spatial axes train by the portable rules."""
     kernel = tuple(int(length) for length in window.split(","))
     sizes = ",".join(["6"] * rank)
     text = f"g (float[16,16,{sizes}] x) => (float[n,m] y) {{ c = Conv (x, w) y = Flatten (c) }}"

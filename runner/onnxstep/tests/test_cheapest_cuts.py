@@ -1,4 +1,4 @@
-"""Cuts of a forward pass by the memory that they cost."""
+"""Cuts of a forward pass for the least memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnxstep.passes.recompute import cheapest_cuts
 
 
 def test_a_chain_is_cut_into_about_root_n_segments() -> None:
-    """Of 64 equal layers of three values each, about eight segments keep least."""
+    """For 64 equal layers of three values each, about eight segments are best."""
     alive = [3 if place % 3 else 1 for place in range(192)]
     cuts = cheapest_cuts(alive, [1] * 192)
     assert 8 <= len(cuts) <= 16
@@ -18,13 +18,13 @@ def test_a_chain_is_cut_into_about_root_n_segments() -> None:
 
 
 def test_cuts_avoid_what_is_wide() -> None:
-    """A cut through the only narrow place beats an even one."""
+    """A cut at the only narrow place is better than an even one."""
     alive = [500] * 20
     alive[0], alive[7] = 0, 1
     assert cheapest_cuts(alive, [10] * 20) == (7,)
 
 
 def test_nothing_is_cut_where_nothing_is_saved() -> None:
-    """Neither an empty pass, nor one whose cuts hold more than they free."""
+    """An empty pass, and one whose cuts keep more than they free, have no cut."""
     assert cheapest_cuts([], []) == ()
     assert cheapest_cuts([0, 9, 5, 9], [1, 1, 1, 1]) == ()

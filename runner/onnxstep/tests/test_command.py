@@ -1,4 +1,4 @@
-"""The command `onnxstep` as a person runs it: files out, words out, one line for each mistake."""
+"""The command `onnxstep`: written files, printed report, one-line errors."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ def model(tmp_path: Path) -> Path:
 
 
 def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the command in a process."""
     command = [sys.executable, "-m", "onnxstep", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
-    """The two files are enough: fed with each other by any ONNX Runtime, the loss falls."""
+    """With only the two files, ONNX Runtime trains and the loss falls."""
     out = tmp_path / "step.onnx"
-    done = onnxstep(
+    process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
     )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout)
     rng = np.random.default_rng(0)
     feeds = dict(np.load(tmp_path / "step.initial.npz"))
     np.testing.assert_array_equal(feeds["w"].ravel()[:3], [1, 2, 3])
     feeds["x"] = rng.standard_normal((8, 4)).astype(np.float32)
-    feeds[told["target"]] = rng.integers(0, 3, 8)
-    feeds[told["learning_rate"]] = np.array(0.1, np.float32)
+    feeds[report["target"]] = rng.integers(0, 3, 8)
+    feeds[report["learning_rate"]] = np.array(0.1, np.float32)
     losses = []
     for _ in range(30):
         got = run(onnx.load(out), feeds)
-        losses.append(float(got[told["loss"]]))
-        feeds |= {c["input"]: got[c["output"]] for c in told["carried"]}
+        losses.append(float(got[report["loss"]]))
+        feeds |= {c["input"]: got[c["output"]] for c in report["carried"]}
     assert losses[-1] < losses[0] / 2
 
 
 def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
-    """The rank and the targets are options, and the base is named as frozen."""
+    """Rank and targets are options, and the base weights are reported as frozen."""
     out = tmp_path / "step.onnx"
     lora = ("--lora-rank", 2, "--lora-targets", "w*", "--lora-alpha", 4)
-    done = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    account = json.loads(done.stdout)
+    process = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")
+    assert process.returncode == 0, process.stderr
+    account = json.loads(process.stdout)
     assert account["trained"] == ["w.lora_A", "w.lora_B"]
     assert account["not_trained"] == {"w": "frozen"}
     missing = onnxstep(model, "--dim", "batch=8", *lora[:2], "--lora-targets", "v", "-o", out)
@@ -72,10 +72,10 @@ def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
-    """The first values have the scale of the loss beside the weights, all in fp32."""
+    """The first values include the loss scale, all in fp32."""
     out = tmp_path / "step.onnx"
-    done = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
-    assert done.returncode == 0, done.stderr
+    process = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
+    assert process.returncode == 0, process.stderr
     first = np.load(tmp_path / "step.initial.npz")
     assert first["loss_scale"] == 65536
     assert {first[name].dtype for name in first.files} == {np.dtype(np.float32)}
@@ -86,15 +86,15 @@ def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: P
 
 
 def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
-    """The installed runtime opens no session for such a step on a CPU, which the refusal says."""
+    """The error says that ONNX Runtime cannot run such a step on a CPU."""
     out = tmp_path / "step.onnx"
-    asked = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
+    arguments = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
     for provider in ((), ("--provider", "cpu")):
-        done = onnxstep(*asked, *provider)
-        assert done.returncode == 3
-        assert "no bf16 kernel" in done.stderr
+        process = onnxstep(*arguments, *provider)
+        assert process.returncode == 3
+        assert "no bf16 kernel" in process.stderr
         assert not out.exists()
-    assert onnxstep(*asked, "--provider", "cuda").returncode == 0
+    assert onnxstep(*arguments, "--provider", "cuda").returncode == 0
     with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
         run(onnx.load(out), {})
 
@@ -105,27 +105,31 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
     layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
     text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
     onnx.save(model_of_text(text), deep)
-    told = []
+    reports = []
     for kind in ("none", "sqrt"):
         out = tmp_path / f"{kind}.onnx"
-        given = ("--dim", "batch=256", "--rematerialise", kind, "-o", out, "--format", "json")
-        told.append((json.loads(onnxstep(deep, *given).stdout), len(onnx.load(out).graph.node)))
-    (plain, nodes), (again, more) = told
+        arguments = ("--dim", "batch=256", "--rematerialise", kind, "-o", out, "--format", "json")
+        reports.append(
+            (json.loads(onnxstep(deep, *arguments).stdout), len(onnx.load(out).graph.node))
+        )
+    (plain, nodes), (again, more) = reports
     assert more > nodes
     assert again["peak_activation_bytes"] < 0.7 * plain["peak_activation_bytes"]
 
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
-    """The text form counts parameters and state and says how to go on."""
-    done = onnxstep(model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx")
-    assert done.returncode == 0
-    assert "12 numbers in 1 tensors" in done.stdout
-    assert "24 numbers in 2 tensors" in done.stdout
-    assert "s.initial.npz" in done.stdout
+    """The text form has counts of parameters and state, and the next steps."""
+    process = onnxstep(
+        model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
+    )
+    assert process.returncode == 0
+    assert "12 numbers in 1 tensors" in process.stdout
+    assert "24 numbers in 2 tensors" in process.stdout
+    assert "s.initial.npz" in process.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], 1, "batch"),
         (["--dim", "batch"], 1, "name=value"),
@@ -140,25 +144,25 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line(
-    model: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+    model: Path, tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    """A wrong argument gives its exit code and one line, and writes nothing."""
-    done = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
-    assert done.returncode == code
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    """A wrong argument ends with its exit code and one line, and writes nothing."""
+    process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
+    assert process.returncode == code
+    assert message in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "step.onnx").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"not onnx at all", b"\x08\x0a\x12"])
 def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
-    """Garbage is refused in one line that names the file."""
+    """The one-line error names the file."""
     path = tmp_path / "bad.onnx"
     path.write_bytes(content)
-    done = onnxstep(path, "-o", tmp_path / "step.onnx")
-    assert done.returncode == 1
-    assert "bad.onnx" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = onnxstep(path, "-o", tmp_path / "step.onnx")
+    assert process.returncode == 1
+    assert "bad.onnx" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:
@@ -167,50 +171,56 @@ def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Pat
 
 
 def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
-    """With --wrt every other parameter is frozen, and its values stand beside the step too."""
+    """With --wrt every other parameter is frozen, and its values are stored too."""
     model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
     text = (
         "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
         "float[3] b = {1,2,3}> { h = MatMul(x, w) logits = Add(h, b) }"
     )
     onnx.save(model_of_text(text), model)
-    done = onnxstep(model, "--wrt", "b", "-o", out, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [carried["input"] for carried in told["carried"]] == ["b"]
+    process = onnxstep(model, "--wrt", "b", "-o", out, "--format", "json")
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout)
+    assert [carried["input"] for carried in report["carried"]] == ["b"]
 
 
 def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
-    """A classifier of scikit-learn trains on its probabilities, whatever makes its label."""
+    """A classifier of scikit-learn trains on its probabilities, despite its label output."""
     path = FAULTS / "sk_mlp.onnx"
-    given = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
-    done = onnxstep(path, *given, "-o", tmp_path / "step.onnx")
-    assert done.returncode == 0, done.stderr
+    arguments = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
+    process = onnxstep(path, *arguments, "-o", tmp_path / "step.onnx")
+    assert process.returncode == 0, process.stderr
 
 
 def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
-    """A buffer stays as it is, by name and reason, unless one objects."""
-    given = (FAULTS / "buffer_trained_False.onnx", "--loss", "mse", "-o", tmp_path / "step.onnx")
-    said = onnxstep(*given).stdout
-    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in said
-    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in said
-    told = json.loads(onnxstep(*given, "--train", "mask", "--format", "json").stdout)
-    assert [carried["input"] for carried in told["carried"]] == ["l.weight", "l.bias", "mask"]
-    assert told["not_trained"] == {}
+    """A buffer is listed as untrained with the reason; --train trains it."""
+    arguments = (
+        FAULTS / "buffer_trained_False.onnx",
+        "--loss",
+        "mse",
+        "-o",
+        tmp_path / "step.onnx",
+    )
+    printed = onnxstep(*arguments).stdout
+    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in printed
+    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in printed
+    report = json.loads(onnxstep(*arguments, "--train", "mask", "--format", "json").stdout)
+    assert [carried["input"] for carried in report["carried"]] == ["l.weight", "l.bias", "mask"]
+    assert report["not_trained"] == {}
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns; each merged tensor has its first values; stderr warns."""
+    """--wrt and --freeze take patterns; merged tensors have first values; stderr warns."""
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
-    given = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")
-    done = onnxstep(*given, "--format", "json")
-    told = json.loads(done.stdout)
-    assert told["trained"] == ["0.norm.weight", "1.norm.weight"]
-    assert told["not_trained"] == dict.fromkeys(
+    arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")
+    process = onnxstep(*arguments, "--format", "json")
+    report = json.loads(process.stdout)
+    assert report["trained"] == ["0.norm.weight", "1.norm.weight"]
+    assert report["not_trained"] == dict.fromkeys(
         ["0.weight", "1.weight", "0.norm.bias", "1.norm.bias"], "frozen"
     )
-    assert {*told["trained"]} == set(np.load(out.with_suffix(".initial.npz")))
-    [warning] = told["warnings"]
-    assert done.stderr == f"warning: {warning}\n"
+    assert {*report["trained"]} == set(np.load(out.with_suffix(".initial.npz")))
+    [warning] = report["warnings"]
+    assert process.stderr == f"warning: {warning}\n"
     assert "1.norm.weight" in warning

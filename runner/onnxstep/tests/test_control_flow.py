@@ -1,4 +1,4 @@
-"""Gradients through loops and sequences that are written out, against finite differences."""
+"""Gradients through unrolled loops and sequences, against finite differences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
 
 @pytest.mark.parametrize("text", [BY_NUMBER, BY_CONDITION, NESTED, SCANNED, SEQUENCES])
 def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> None:
-    """Numbers of iterations, conditions, loops in loops, axes, directions, tensors of sequences."""
+    """Iteration counts, conditions, nested loops, axes, directions, sequences."""
     model = model_of_text(text.replace('""', ""))
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]
@@ -79,7 +79,7 @@ def test_what_is_written_out_has_the_slopes_of_finite_differences(text: str) -> 
 
 
 def test_what_nobody_reads_of_a_loop_is_left_out() -> None:
-    """Outputs that a node leaves out, the collected ones too, make no nodes."""
+    """Omitted outputs, collected ones too, make no nodes."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <int64 n = {2}, bool go = {1}> "
         "{ y, z = Loop (n, go, x) <body = b (int64 i, bool c, float[3] a) "
@@ -93,7 +93,7 @@ def test_what_nobody_reads_of_a_loop_is_left_out() -> None:
 
 @pytest.mark.parametrize("trips", ["", "<int64 n = {1000000}>"])
 def test_a_loop_that_is_not_written_out_is_refused(trips: str) -> None:
-    """A number of iterations that is fed or too large: the refusal says which are taken."""
+    """The error for a fed or too large count names the limit."""
     fed = "" if trips else ", int64 n"
     body = "(int64 i, bool c, float[3] a) => (bool d, float[3] e) { d = Identity(c) e = Sin(a) }"
     model = model_of_text(

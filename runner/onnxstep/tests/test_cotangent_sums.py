@@ -1,4 +1,4 @@
-"""A table that is read and multiplied receives both gradients in one tensor."""
+"""A table that is read by rows and multiplied receives both gradients in one tensor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnxstep.builder import Provider
 from onnxstep.optimizers import Sgd
 
 ROWS, WIDTH = 96, 4
-# The places lie on both sides of the few that the CPU adds one element at a time.
+# Numbers of places below and above the limit of ScatterElements on the CPU.
 PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
@@ -38,7 +38,7 @@ def tied(read: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("places", PLACES)
 def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
-    """A step of size one moves the table by its gradient as rows and as a weight together."""
+    """A step with rate 1 moves the table by both gradients."""
     ids = np.array(PLACES[places])
     model = tied(ids.size)
     w, v = map(numpy_helper.to_array, model.graph.initializer)
@@ -58,7 +58,7 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """Rows go onto the product's gradient; only the table that is read alone begins with zeros."""
+    """Rows are added to the product's gradient; only a table without one starts from zeros."""
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)

@@ -1,4 +1,4 @@
-"""The equations of Einsum, read against numpy's own reading."""
+"""The equations of Einsum, compared with numpy's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnxstep.rules.linear import Equation, parse
     ],
 )
 def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, ...]]) -> None:
-    """What is implied (an ellipsis, the result) is written out without a change of meaning."""
+    """Writing out the ellipsis and the result does not change the meaning."""
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(shape) for shape in shapes]
     read = parse(text, [len(shape) for shape in shapes])
@@ -31,12 +31,12 @@ def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, 
 
 
 def test_letters_for_an_ellipsis_are_not_used_yet() -> None:
-    """The first free letters of the alphabet stand for the axes of an ellipsis."""
+    """An ellipsis gets the first unused letters of the alphabet."""
     assert parse("a...,b...", [3, 2]) == Equation(("acd", "bd"), "cdab")
 
 
 @pytest.mark.parametrize(("text", "ranks"), [("ij", [3]), ("i,j", [1]), ("i...j", [1])])
 def test_an_equation_that_does_not_fit_is_refused(text: str, ranks: list[int]) -> None:
-    """The number of operands and of axes must be that of the equation."""
+    """The numbers of operands and axes must match the equation."""
     with pytest.raises(ModelError, match="does not fit"):
         parse(text, ranks)

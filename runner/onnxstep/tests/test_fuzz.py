@@ -1,4 +1,4 @@
-"""Damaged files end in a step or in one line: nothing crashes, hangs or reads elsewhere."""
+"""Damaged files end in a step or a one-line error, never in a crash or a hang."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ TESTS = Path(__file__).parent
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
-    """The outcomes of so many mutations, in a process of their own."""
+    """The outcomes of this many mutations, in a process."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing", str(first), str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
+    assert process.returncode == 0, process.stderr[-2000:]
+    lines = (line.split(maxsplit=1) for line in process.stdout.splitlines())
     return {outcome: int(times) for times, outcome in lines}
 
 
 def test_damaged_files() -> None:
-    """Some become a step, some are refused at each stage, and there is no third way."""
-    found = fuzz(0, 160)
-    assert sum(found.values()) == 160
-    assert found["a training step"] > 5
-    assert found["refused at load"] > 5
-    assert found["refused at gradient"] > 5
+    """Some files become a step and some are refused at each stage; nothing else happens."""
+    outcomes = fuzz(0, 160)
+    assert sum(outcomes.values()) == 160
+    assert outcomes["a training step"] > 5
+    assert outcomes["refused at load"] > 5
+    assert outcomes["refused at gradient"] > 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(160, 20_160, 2_000))
 def test_many_damaged_files(first: int) -> None:
-    """The same for twenty thousand others, in tens of seconds each."""
+    """The same for twenty thousand other mutations."""
     assert sum(fuzz(first, 2_000).values()) == 2_000

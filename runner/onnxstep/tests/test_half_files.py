@@ -1,4 +1,4 @@
-"""Files whose tensors are half precision already are differentiated, trained and run."""
+"""Files with half-precision tensors are differentiated, trained and run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnxstep.graphs.loading import load_model_bytes
 from onnxstep.graphs.parameters import materialise
 
 _HALF = TensorProto.FLOAT16
-# Opset, inputs, nodes; the scale of a norm is fed, as in a weightless file, or is computed.
+# Opset, inputs, nodes; the scale of a norm is fed, as in a weightless file, or computed.
 _NORMS = {
     "simplified": (17, "n = SimplifiedLayerNormalization <axis = -1> (x, s)"),
     "layer_norm_15": (15, "n = LayerNormalization <axis = -1> (x, s)"),
@@ -26,7 +26,7 @@ _NORMS = {
     "variance": (17, "n = MeanVarianceNormalization <axes = [1]> (x)"),
     "relu6": (10, "n = Clip <min = 0.0, max = 6.0> (x)"),
 }
-# Rounding to 11 bits, a few times in a row.
+# A few roundings to 11 bits.
 _TOLERANCE = 0.05
 
 
@@ -37,7 +37,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """Values agree with ONNX Runtime's own operator, and the gradient's type is the file's."""
+    """Values agree with ONNX Runtime's operator, and the gradient has the file's type."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -45,13 +45,13 @@ def test_a_norm_is_differentiated(form: str) -> None:
     shapes = {"x": (4, 8), "s": (8,), "w": (8, 3), "y_cotangent": (4, 3)}
     feeds = {name: rng.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
     values = run(vjp_graph(model, ["w"]), feeds)
-    [own] = _runtime(model, {name: feeds[name] for name in "xsw"})
-    np.testing.assert_allclose(values["y"], own, rtol=5e-3, atol=5e-3)
+    [runtime_value] = _runtime(model, {name: feeds[name] for name in "xsw"})
+    np.testing.assert_allclose(values["y"], runtime_value, rtol=5e-3, atol=5e-3)
     assert values["w_gradient"].dtype == np.float16
 
 
 def test_squares_of_large_numbers_do_not_overflow() -> None:
-    """A fused norm takes its statistics in float32, as the runtime does."""
+    """A fused norm computes its statistics in float32, as the runtime does."""
     model = _loaded(
         17,
         "y = SimplifiedLayerNormalization <axis = -1> (x, s)",
@@ -67,7 +67,7 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
-    """The CPU provider scatters no half numbers: the gradient of an embedding sums in float32."""
+    """The gradient of an embedding sums in float32, since the CPU cannot scatter half."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
     feeds = {
         "e": np.zeros((5, 2), np.float16),
@@ -81,15 +81,15 @@ def test_rows_of_a_half_table_are_added_up() -> None:
 
 @pytest.mark.parametrize("settings", [{"precision": "fp16"}, {"clip_norm": 1.0}, {}])
 def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
-    """Loss scaling and clipping leave a half parameter half, and move it."""
-    held = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
+    """Loss scaling and clipping keep a half parameter half, and move it."""
+    tensor = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> '
         "g (float16[2,3] x) => (float16[2,4] y) { y = MatMul (x, w) }"
     )
-    model.graph.initializer.append(held)
+    model.graph.initializer.append(tensor)
     step = training_step(model, StepOptions(loss="mse", **settings))  # type: ignore[arg-type]
-    # So small a scale that the scaled loss stays within the range of half numbers.
+    # A scale small enough to keep the scaled loss within half's range.
     initial = {c.input: 64.0 if c.input == "loss_scale" else c.fill for c in step.carried}
     feeds = {c.input: np.full(c.shape, initial[c.input], np.float32) for c in step.carried}
     feeds |= {"x": np.ones((2, 3), np.float16), "target": np.zeros((2, 4), np.float16)}
@@ -103,18 +103,18 @@ def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_rule_runs_in_half_precision(family: object) -> None:
-    """Where ONNX Runtime runs the operator on half numbers it runs the gradient, near float32's."""
+    """If ONNX Runtime runs an operator in half, its gradient runs and is near float32's."""
     cases = [case for case in family.CASES if not case.runtime_flaw]  # type: ignore[attr-defined]
     compared = [_half_gradients_agree(case) for case in cases]
     assert all(agrees is not False for agrees in compared)
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether they do; None where the runtime has no kernel for the operator itself."""
+    """Whether the gradients agree; None if the runtime cannot run the operator."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})
-    except Exception:  # of whichever class the runtime chooses
+    except Exception:  # the runtime raises several classes
         return None
     rng = np.random.default_rng(8)
     graphs = [vjp_graph(model_of(case, kind), list(case.shapes)) for kind in (_HALF, 1)]
@@ -142,5 +142,5 @@ def _gradients(
 
 def _runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    known = {entry.name for entry in session.get_inputs()}
-    return list(session.run(None, {name: x for name, x in feeds.items() if name in known}))
+    names = {entry.name for entry in session.get_inputs()}
+    return list(session.run(None, {name: x for name, x in feeds.items() if name in names}))

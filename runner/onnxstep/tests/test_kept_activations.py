@@ -1,4 +1,4 @@
-"""What a forward pass leaves for its backward pass: nothing that no gradient needs."""
+"""Values that a forward pass keeps for its backward pass: only those that a gradient needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 
 def kept_blocks(model: onnx.ModelProto) -> float:
-    """The size of what the loss is computed of and a later node reads, in activations."""
+    """The size of values before the loss that later nodes read, in activations."""
     step = training_step(model, StepOptions(loss="mse")).model
     nodes = execution_plan(step).nodes
     makers = {name: node for node in nodes for name in node.output if name}
@@ -30,12 +30,12 @@ def kept_blocks(model: onnx.ModelProto) -> float:
         if name in makers and name not in forward:
             forward.add(name)
             stack += reads(makers[name])
-    sizes, widths, kept = static_shapes(step), item_bytes(step), set()
+    sizes, widths, alive = static_shapes(step), item_bytes(step), set()
     for node in nodes:
         if forward.isdisjoint(node.output) and node.op_type not in VIEWS:
-            kept |= {_root(name, makers) for name in reads(node)} & makers.keys()
-    made = {name for name in kept if not forward.isdisjoint(makers[name].output)}
-    return sum(math.prod(sizes[name]) * widths[name] for name in made) / BLOCK
+            alive |= {_root(name, makers) for name in reads(node)} & makers.keys()
+    in_forward = {name for name in alive if not forward.isdisjoint(makers[name].output)}
+    return sum(math.prod(sizes[name]) * widths[name] for name in in_forward) / BLOCK
 
 
 def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
@@ -45,19 +45,19 @@ def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
 
 
 def layers(middle: str) -> onnx.ModelProto:
-    """Two products of one width with something between them: h of p."""
-    ones = ", ".join(["1"] * WIDTH)
+    """Two products of one width with nodes from p to h between them."""
+    units = ", ".join(["1"] * WIDTH)
     weights = ", ".join(["0.1"] * WIDTH * WIDTH)
     return model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) <float half = {{0.5}}, "
-        f"float[{WIDTH}] s = {{{ones}}}, float[{WIDTH}] b = {{{ones}}}, "
-        f"float[{WIDTH}] m = {{{ones}}}, float[{WIDTH}] v = {{{ones}}}, "
+        f"float[{WIDTH}] s = {{{units}}}, float[{WIDTH}] b = {{{units}}}, "
+        f"float[{WIDTH}] m = {{{units}}}, float[{WIDTH}] v = {{{units}}}, "
         f"float[{WIDTH},{WIDTH}] w1 = {{{weights}}}, float[{WIDTH},{WIDTH}] w2 = {{{weights}}}> "
         f"{{ p = MatMul(x, w1) {middle} y = MatMul(h, w2) }}"
     )
 
 
-# Beside what stands here, the loss keeps the difference of outputs and targets: one block.
+# In addition the loss keeps the difference of outputs and targets: one block.
 LOSS = 1.0
 
 
@@ -80,7 +80,7 @@ LOSS = 1.0
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
     """Activations of one layer that outlive the loss; statistics are a hundredth of one.
 
-    A rectifier's input is not among them, of a mask a byte an element, of a normalisation its
-    input or its centred input, never both.
+    A rectifier's input is not kept, a mask takes a byte an element, and a normalisation keeps its
+    input or its centred input, not both.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
-    """IR version 3 and all: the gradient of the image is a valid graph that the runtime opens."""
+    """The gradient of the image is a valid graph that the runtime opens, in IR version 3 too."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     assert model.ir_version == 3
     stored = {tensor.name for tensor in model.graph.initializer}
@@ -31,7 +31,7 @@ def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_on_random_batches(name: str) -> None:
-    """Steps of Adam on two batches, again and again, bring the loss on both down."""
-    _, found = losses(name, BATCH_SIZE, STEPS, RATE)
-    assert all(map(math.isfinite, found))
-    assert sum(found[-2:]) < sum(found[:2])
+    """Steps of Adam on two repeated batches lower the loss on both."""
+    _, reader = losses(name, BATCH_SIZE, STEPS, RATE)
+    assert all(map(math.isfinite, reader))
+    assert sum(reader[-2:]) < sum(reader[:2])

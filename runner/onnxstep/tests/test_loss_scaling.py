@@ -1,4 +1,4 @@
-"""The scale of the loss: how it moves, and what a gradient that is not finite leaves alone."""
+"""The loss scale: how it moves, and what a step with infinite gradients leaves unchanged."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from onnxstep.builder import Builder
 from onnxstep.mixed_precision import all_finite
 from reference_steps import Stepping, batches, perceptron
 
-# So large that the first gradients of fp16 overflow: a few halvings later they do not.
+# Large enough that the first fp16 gradients overflow, but not after a few halvings.
 TOO_LARGE = LossScaling(initial=2.0**24)
 
 
 def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: object) -> Stepping:
     """A perceptron in fp16."""
-    said = {"precision": "fp16", "loss_scaling": scaling, **settings}
+    options = {"precision": "fp16", "loss_scaling": scaling, **settings}
     return Stepping(
-        training_step(perceptron(), StepOptions(optimizer=optimizer, **said)), perceptron(), 0.002
+        training_step(perceptron(), StepOptions(optimizer=optimizer, **options)),
+        perceptron(),
+        0.002,
     )  # type: ignore[arg-type]
 
 
 def test_an_overflow_is_skipped() -> None:
-    """Weights, moments and the count of steps stay bit by bit; the scale halves."""
+    """Weights, moments and the step count stay bit by bit; the scale halves."""
     step = stepping(TOO_LARGE)
     before = dict(step.carried)
     loss = step(next(batches(perceptron())))
@@ -41,13 +43,13 @@ def test_an_overflow_is_skipped() -> None:
 
 
 def test_training_goes_on_after_overflows() -> None:
-    """Of 60 steps the first few are skipped; the losses of the others are those in fp32."""
-    step, given = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
+    """The first few of 60 steps are skipped; the others' losses are close to fp32's."""
+    step, data = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
     exact = Stepping(
         training_step(perceptron(), StepOptions(optimizer="adam")), perceptron(), 0.002
     )
     skipped, differences = 0, []
-    for batch in given:
+    for batch in data:
         scale = float(step.carried["loss_scale"])
         loss = step(batch)
         if step.carried["loss_scale"] < scale:
@@ -60,17 +62,19 @@ def test_training_goes_on_after_overflows() -> None:
 
 
 def test_good_steps_let_the_scale_grow() -> None:
-    """After three good steps in a row it doubles, and the count begins again."""
+    """After three good steps in a row it doubles, and the count restarts."""
     step = stepping(LossScaling(initial=8.0, growth_interval=3))
-    seen = []
+    scales = []
     for batch in itertools.islice(batches(perceptron()), 7):
         step(batch)
-        seen.append((float(step.carried["loss_scale"]), int(step.carried["loss_scale.good_steps"])))
-    assert seen == [(8, 1), (8, 2), (16, 0), (16, 1), (16, 2), (32, 0), (32, 1)]
+        scales.append(
+            (float(step.carried["loss_scale"]), int(step.carried["loss_scale.good_steps"]))
+        )
+    assert scales == [(8, 1), (8, 2), (16, 0), (16, 1), (16, 2), (32, 0), (32, 1)]
 
 
 def test_the_scale_never_becomes_infinite() -> None:
-    """At the largest power of two of float32 it stays, however many steps are good."""
+    """It stays at float32's largest power of two after any number of good steps."""
     scaling = LossScaling(initial=2.0**127, growth_interval=1)
     step = Stepping(
         training_step(perceptron(), StepOptions(precision="fp32", loss_scaling=scaling)),
@@ -89,33 +93,33 @@ def test_a_power_of_two_changes_nothing_in_fp32() -> None:
     scaling = LossScaling(initial=1024.0)
     scaled = training_step(perceptron(), StepOptions(optimizer="momentum", loss_scaling=scaling))
     plain = training_step(perceptron(), StepOptions(optimizer="momentum"))
-    one, other = Stepping(scaled, perceptron()), Stepping(plain, perceptron())
+    with_scale, without_scale = Stepping(scaled, perceptron()), Stepping(plain, perceptron())
     for batch in itertools.islice(batches(perceptron()), 3):
-        assert one(batch) == other(batch)
-    for name, value in other.carried.items():
-        np.testing.assert_array_equal(one.carried[name], value)
+        assert with_scale(batch) == without_scale(batch)
+    for name, value in without_scale.carried.items():
+        np.testing.assert_array_equal(with_scale.carried[name], value)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_has_the_range_of_fp32_is_not_scaled(precision: str) -> None:
-    """Nothing more is carried, and nothing is skipped."""
+    """The step carries no scale and skips nothing."""
     step = training_step(perceptron(), StepOptions(precision=precision))  # type: ignore[arg-type]
     assert step.state == ()
     assert not [node for node in step.model.graph.node if node.op_type == "Where"]
 
 
 def test_an_overflow_in_a_micro_batch_skips_the_update() -> None:
-    """The sums are emptied all the same, so that the next batch begins afresh."""
+    """The sums are reset all the same."""
     parts = training_step(
         perceptron(8), StepOptions(precision="fp16", micro_batches=2, loss_scaling=TOO_LARGE)
     )
     assert parts.accumulation is not None
     step = Stepping(parts, perceptron(8))
     before = step.carried["w"]
-    given = batches(perceptron(8))
-    step.accumulate(parts.accumulation, next(given))
+    data = batches(perceptron(8))
+    step.accumulate(parts.accumulation, next(data))
     assert not np.all(np.isfinite(step.carried["w.gradient_sum"]))
-    step(next(given))
+    step(next(data))
     np.testing.assert_array_equal(step.carried["w"], before)
     assert not np.any(step.carried["w.gradient_sum"])
     assert step.carried["loss_scale"] == 2.0**23
@@ -126,13 +130,13 @@ def test_an_overflow_in_a_micro_batch_skips_the_update() -> None:
     [(3.0e4, True), (1e18, True), (np.inf, False), (-np.inf, False), (np.nan, False)],
 )
 def test_one_bad_number_is_found(number: float, finite: bool) -> None:
-    """Among two tensors, on ONNX Runtime."""
+    """One infinite or NaN element in two tensors, on ONNX Runtime."""
     op = Builder([helper.make_opsetid("", 18)], 8)
-    given = {
+    gradients = {
         "a": op.input("a", (2, 3), TensorProto.FLOAT),
         "b": op.input("b", (), TensorProto.FLOAT),
     }
-    answer = all_finite(op, given)
+    answer = all_finite(op, gradients)
     graph = helper.make_graph(
         op.nodes,
         "g",

@@ -1,4 +1,4 @@
-"""A step in mixed precision: what is half and what is not, and that it learns as in fp32."""
+"""A step in mixed precision: which values are half, and that it learns as in fp32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAVY = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 
 
 def types(step: TrainingStep) -> dict[str, int]:
-    """The element type of every value that lies between the nodes of a step."""
+    """The element type of every intermediate value of a step."""
     return {
         value.name: value.type.tensor_type.elem_type for value in declared_values(step.model.graph)
     }
@@ -37,7 +37,7 @@ def losses(precision: str, model: onnx.ModelProto, optimizer: str, rate: float) 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_a_perceptron_learns_as_in_fp32(precision: str) -> None:
-    """Each of the losses of 100 steps is within 2 % of that in fp32, and they fall."""
+    """Each loss of 100 steps is within 2 % of fp32's, and they fall."""
     exact = losses("fp32", perceptron(), "momentum", 0.004)
     half = losses(precision, perceptron(), "momentum", 0.004)
     assert exact[-10:].mean() < exact[:10].mean() / 2
@@ -58,20 +58,20 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
     """Every product is half; reductions, statistics, softmax and the loss are fp32."""
     step = training_step(convolutional(), StepOptions(optimizer="adam", precision=precision))  # type: ignore[arg-type]
     onnx.checker.check_model(step.model, full_check=True)
-    known = types(step)
-    made = Counter((n.op_type, known[n.output[0]]) for n in step.model.graph.node)
-    assert {kind for op, kind in made if op in HEAVY} == {TYPE_OF_PRECISION[precision]}
+    value_types = types(step)
+    products = Counter((n.op_type, value_types[n.output[0]]) for n in step.model.graph.node)
+    assert {kind for op, kind in products if op in HEAVY} == {TYPE_OF_PRECISION[precision]}
     wide = {"ReduceSum", "ReduceMean", "LogSoftmax", "Exp", "Sqrt", "Pow"}
-    assert {kind for op, kind in made if op in wide} <= {FP32, TensorProto.DOUBLE}
-    assert known["loss"] == FP32
+    assert {kind for op, kind in products if op in wide} <= {FP32, TensorProto.DOUBLE}
+    assert value_types["loss"] == FP32
 
 
 def test_what_is_carried_is_fp32_and_cast_once() -> None:
-    """Masters, statistics, moments and what they become; a weight that needs a cast has one."""
+    """Masters, statistics, moments and their next values; each weight is cast once."""
     step = training_step(convolutional(), StepOptions(optimizer="momentum", precision="fp16"))
-    known = types(step)
+    value_types = types(step)
     assert {c.elem_type for c in step.carried} == {FP32}
-    assert {known[c.output] for c in step.carried} == {FP32}
+    assert {value_types[c.output] for c in step.carried} == {FP32}
     casts = Counter(n.input[0] for n in step.model.graph.node if n.op_type == "Cast")
     assert {name: casts[name] for name in step.parameters} == {
         "k": 1, "kb": 1, "scale": 0, "shift": 0, "l": 1, "v": 1, "c": 1,
@@ -79,7 +79,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """A frozen weight stays in the file in fp32 and is cast as the others are."""
+    """A frozen weight is stored in fp32 and cast like the others."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32
@@ -88,30 +88,32 @@ def test_stored_weights_stay_masters_when_frozen() -> None:
 
 
 def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
-    """At opset 18 convolution knows no bfloat16; its gradients are fp32 too, dense layers half."""
+    """At opset 18 convolution has no bfloat16; its gradients are fp32 too, dense layers half."""
     step = training_step(convolutional(18), StepOptions(precision="bf16"))
-    known = types(step)
-    made = {(n.op_type, known[n.output[0]]) for n in step.model.graph.node if n.op_type in HEAVY}
-    assert {kind for op, kind in made if op in ("Conv", "ConvTranspose")} == {FP32}
-    assert {kind for op, kind in made if op == "Gemm"} == {BF16}
+    value_types = types(step)
+    products = {
+        (n.op_type, value_types[n.output[0]]) for n in step.model.graph.node if n.op_type in HEAVY
+    }
+    assert {kind for op, kind in products if op in ("Conv", "ConvTranspose")} == {FP32}
+    assert {kind for op, kind in products if op == "Gemm"} == {BF16}
 
 
 def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
-    """The table is not cast, and the gradients of a row that is read often are summed in fp32."""
+    """The table is not cast, and a row's gradients are summed in fp32."""
     model = model_of_text(
         "g (int64[4] i) => (float[4,2] logits) <float[3,2] t = {1,2,3,4,5,6}, "
         "float[2,2] w = {1,0,0,1}> { e = Gather(t, i) logits = MatMul(e, w) }"
     )
     step = training_step(model, StepOptions(precision="fp16"))
-    known = types(step)
+    value_types = types(step)
     gathered = [n for n in step.model.graph.node if n.op_type == "Gather" and n.input[0] == "t"]
-    assert [known[node.output[0]] for node in gathered] == [FP32]
+    assert [value_types[node.output[0]] for node in gathered] == [FP32]
     scatters = [n for n in step.model.graph.node if n.op_type.startswith("Scatter")]
-    assert {known[node.output[0]] for node in scatters} == {FP32}
+    assert {value_types[node.output[0]] for node in scatters} == {FP32}
 
 
 def test_accumulated_gradients_equal_the_whole_batch() -> None:
-    """Two halves of a batch, summed in fp32 and unscaled, move the weights as the batch does."""
+    """Two half batches, summed in fp32 and unscaled, move the weights as the batch does."""
     batch = next(batches(perceptron(16)))
     whole = Stepping(training_step(perceptron(16), StepOptions(precision="fp16")), perceptron(16))
     parts = training_step(perceptron(8), StepOptions(precision="fp16", micro_batches=2))
@@ -125,7 +127,7 @@ def test_accumulated_gradients_equal_the_whole_batch() -> None:
 
 
 def test_branches_are_refused() -> None:
-    """What stands in a nested graph is not rewritten, so the step says so."""
+    """Nested graphs are not rewritten, so the step is refused."""
     model = model_of_text(
         "g (float[2,2] x, bool c) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { h = MatMul(x, w) "
         "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
@@ -137,7 +139,7 @@ def test_branches_are_refused() -> None:
 
 @pytest.fixture(name="op")
 def builder() -> MixedBuilder:
-    """An empty graph at an opset where bfloat16 is everywhere."""
+    """An empty graph at an opset with bfloat16 in all operators."""
     return MixedBuilder([helper.make_opsetid("", 22)], 10, None)
 
 
@@ -147,7 +149,7 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """Casts stand around it, and a further cast to fp32 is the sum itself, not rounded."""
+    """Casts surround it, and a further cast to fp32 is the unrounded sum."""
     x = op.input("x", (4, 3), FP16)
     total = op.reduce("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

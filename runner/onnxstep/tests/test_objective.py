@@ -23,33 +23,37 @@ MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight
 
 
 def moved(terms: list[Term], data: dict) -> dict:
-    """The loss, and how far one step at rate 1 moves each parameter, along with the targets."""
+    """The loss, and how far one step at rate 1 moves each parameter."""
     model = model_of_text(TWO_HEADS)
     step = training_step(model, StepOptions(loss=terms))
     weights = materialise(model)
-    given = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
-    wanted = {info.name for info in step.model.graph.input}
-    got = run(step.model, {name: value for name, value in given.items() if name in wanted})
+    feeds = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
+    names = {info.name for info in step.model.graph.input}
+    got = run(step.model, {name: value for name, value in feeds.items() if name in names})
     # A term alone may leave a parameter untrained.
     moves = {n: got[f"{n}.next"] - weights[n] for n in weights if f"{n}.next" in got}
     return {"loss": got["loss"], **moves}
 
 
 def test_the_terms_of_a_loss_add_up() -> None:
-    """Two outputs and their targets: loss and gradients are the weighted sums of each alone."""
+    """Loss and gradients of two outputs are the weighted sums of the single ones."""
     step = training_step(model_of_text(TWO_HEADS), StepOptions(loss=[MAIN, SIDE]))
     assert step.targets == ("target", "target_2")
     assert step.target == "target"
-    both = moved([MAIN, SIDE], {"target": TARGET, "target_2": WIDE})
+    sum_of_terms = moved([MAIN, SIDE], {"target": TARGET, "target_2": WIDE})
     first = moved([MAIN], {"target": TARGET})
     second = moved([Term("mse", "side")], {"target": WIDE})
-    np.testing.assert_allclose(both["loss"], first["loss"] + 0.25 * second["loss"], rtol=1e-5)
-    np.testing.assert_allclose(both["w"], first["w"] + 0.25 * second["w"], rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(both["v"], 0.25 * second["v"], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(
+        sum_of_terms["loss"], first["loss"] + 0.25 * second["loss"], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        sum_of_terms["w"], first["w"] + 0.25 * second["w"], rtol=1e-4, atol=1e-7
+    )
+    np.testing.assert_allclose(sum_of_terms["v"], 0.25 * second["v"], rtol=1e-4, atol=1e-7)
 
 
 def test_the_gradient_of_several_terms_is_their_slope() -> None:
-    """Along the whole gradient the loss falls as fast as central differences say."""
+    """Along the gradient the loss falls at the rate of central differences."""
     data = {"target": TARGET, "target_2": WIDE}
     gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
     graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
@@ -66,15 +70,17 @@ def test_the_gradient_of_several_terms_is_their_slope() -> None:
 def test_two_terms_may_share_an_output() -> None:
     """Both targets are fed, and both gradients reach the output."""
     pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
-    both = moved(pair, {"target": WIDE, "target_2": WIDE})
+    sum_of_terms = moved(pair, {"target": WIDE, "target_2": WIDE})
     first = moved(pair[:1], {"target": WIDE})
     second = moved([Term("l1", "side")], {"target": WIDE})
     for name in ("loss", "w", "v"):
-        np.testing.assert_allclose(both[name], first[name] + 2 * second[name], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(
+            sum_of_terms[name], first[name] + 2 * second[name], rtol=1e-4, atol=1e-7
+        )
 
 
 def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
-    """What is declared of a value goes with its node: its dimensions have names of their own."""
+    """Unused values with unbound dimensions are removed with their nodes."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
         "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
@@ -85,7 +91,7 @@ def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
 
 
 def test_no_term_is_no_loss() -> None:
-    """An empty list, and an output beside a list, are refused in words."""
+    """An empty list, and an output with a list, are refused."""
     for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
         with pytest.raises(ModelError, match="at least one term, each with its own output"):
             training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

@@ -1,4 +1,4 @@
-"""Optimizers against their formulas in float64, over many steps."""
+"""Optimizers compared with their formulas in float64, over many steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adagrad(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """torch.optim.Adagrad(), with an initial_accumulator_value of what the state starts at."""
+    """torch.optim.Adagrad() with initial_accumulator_value."""
     states[0] = states[0] + g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-10)
 
@@ -82,7 +82,7 @@ def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The part that both share, with bias correction at 1-based step."""
+    """The common part, with bias correction at 1-based step."""
     states[0] = 0.9 * states[0] + 0.1 * g
     states[1] = 0.999 * states[1] + 0.001 * g**2
     denominator = np.sqrt(states[1]) / np.sqrt(1 - 0.999**step) + 1e-8
@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """One update as a model, and what it carries."""
+    """One update as a model, and its carried values."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)
@@ -128,7 +128,7 @@ def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
     ],
 )
 def test_an_optimizer_follows_its_formula(optimizer: Optimizer, formula: Callable) -> None:
-    """After 100 steps along random gradients the parameter is the formula's to float32 rounding."""
+    """After 100 random gradients the parameter is the formula's to float32 rounding."""
     rng = np.random.default_rng(3)
     model, moves = graph_of(optimizer)
     exact = rng.standard_normal(SIZE)

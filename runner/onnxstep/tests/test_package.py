@@ -1,4 +1,4 @@
-"""The names that the package offers, and what importing it costs."""
+"""The package's public names, and the cost of importing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnxstep
 
 
 def test_every_name_is_there() -> None:
-    """All that is listed comes from the module that defines it, and nothing else does."""
+    """All listed names come from their modules, and there are no others."""
     assert all(getattr(onnxstep, name) is not None for name in onnxstep.__all__)
     listed = [name for names in onnxstep._MODULES.values() for name in names]
     assert sorted(listed) == onnxstep.__all__
@@ -20,6 +20,6 @@ def test_every_name_is_there() -> None:
 
 
 def test_its_errors_load_neither_onnx_nor_numpy() -> None:
-    """A command line that only names them starts as fast as without the library."""
+    """Importing the errors does not import onnx or numpy."""
     code = "import sys, onnxstep.errors; sys.exit('onnx' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

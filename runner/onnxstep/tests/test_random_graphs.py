@@ -1,7 +1,7 @@
 """Random graphs of operators with rules: their gradients against finite differences, in float64.
 
-Single operators are held to their case tables; here it is how they come together: values read
-several times, values that nothing reads, broadcasting in long chains, shapes that change.
+The case tables check single operators. This checks combinations: values read several times or
+never, broadcasting in long chains, changing shapes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from oracle.slope import NotSmoothError, Slopes, slopes
 Shape = tuple[int, ...]
 _STEP = 1e-5
 _TOLERANCE = 1e-6
-# Squares of squares and quotients by small numbers leave what differences can measure.
+# Repeated squares and quotients by small numbers exceed the precision of differences.
 _LARGEST = 30.0
 
 
 @dataclass
 class Drawn:
-    """A graph as it grows: nodes, constants, and the shape of each float value."""
+    """A growing graph: nodes, constants, and the shape of each float value."""
 
     choose: Callable[[st.SearchStrategy[int]], int]
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Drawn:
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
     def pick(self, names: Sequence[str]) -> str:
-        """One of the names."""
+        """Choose one of the names."""
         return names[self.choose(st.integers(0, len(names) - 1))]
 
     def number(self, low: int, high: int) -> int:
@@ -66,7 +66,7 @@ def unary(graph: Drawn, x: str) -> None:
 
 
 def binary(graph: Drawn, x: str) -> None:
-    """Arithmetic with any other value whose shape broadcasts, the value itself included."""
+    """Arithmetic with any value whose shape broadcasts, itself included."""
     partners = [y for y, shape in graph.shapes.items() if _broadcast(graph.shapes[x], shape)]
     y = graph.pick(partners)
     shape = np.broadcast_shapes(graph.shapes[x], graph.shapes[y])
@@ -80,14 +80,14 @@ def quotient(graph: Drawn, x: str) -> None:
 
 
 def reduction(graph: Drawn, x: str) -> None:
-    """A sum, mean or norm over one axis, which stays with length one or goes."""
+    """A sum, mean or norm over one axis, which is kept with length one or removed."""
     shape = graph.shapes[x]
     if not shape:
         return
-    axis, kept = graph.number(0, len(shape) - 1), graph.number(0, 1)
+    axis, keepdims = graph.number(0, len(shape) - 1), graph.number(0, 1)
     op_type = graph.pick(["ReduceSum", "ReduceMean", "ReduceLogSumExp", "ReduceSumSquare"])
-    after = (*shape[:axis], *([1] * kept), *shape[axis + 1 :])
-    graph.add(op_type, [x, graph.ints(axis)], after, keepdims=kept)
+    after = (*shape[:axis], *([1] * keepdims), *shape[axis + 1 :])
+    graph.add(op_type, [x, graph.ints(axis)], after, keepdims=keepdims)
 
 
 def product(graph: Drawn, x: str) -> None:
@@ -111,7 +111,7 @@ def reshape(graph: Drawn, x: str) -> None:
 
 
 def rearrangement(graph: Drawn, x: str) -> None:
-    """The same value twice in a row, a part of it, or its elements by repeated indices."""
+    """The value concatenated with itself, a part of it, or its elements by repeated indices."""
     shape = graph.shapes[x]
     if not shape or shape[0] > 8:
         return
@@ -160,8 +160,8 @@ def models(draw: st.DrawFn) -> onnx.ModelProto:
         draw(st.sampled_from(GROWTHS))(graph, graph.pick(list(graph.shapes)))
     if not graph.nodes:
         unary(graph, "x0")
-    made = [name for name in graph.shapes if name not in inputs]
-    outputs = list(dict.fromkeys([made[-1], graph.pick(made)]))
+    computed = [name for name in graph.shapes if name not in inputs]
+    outputs = list(dict.fromkeys([computed[-1], graph.pick(computed)]))
     return _model(graph, inputs, outputs)
 
 
@@ -183,16 +183,16 @@ def _model(graph: Drawn, inputs: dict[str, Shape], outputs: Sequence[str]) -> on
 
 def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
     opened = onnx.ModelProto.FromString(model.SerializeToString())
-    made = [name for node in model.graph.node for name in node.output]
+    computed = [name for node in model.graph.node for name in node.output]
     del opened.graph.output[:]
     opened.graph.output.extend(
-        helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in made
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in computed
     )
     return all(np.all(np.abs(value) <= _LARGEST) for value in reference(opened)(inputs).values())
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """The slopes, or another example where the function bends within the step."""
+    """The slopes; rejects the example if the function bends within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -210,10 +210,10 @@ def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
         for value in model.graph.input
     }
     assume(_moderate(model, inputs))
-    found = _measurable(model, inputs, seed)
+    measured = _measurable(model, inputs, seed)
     backward = reference(vjp_graph(model, list(inputs)))
-    got = backward({**inputs, **{f"{k}_cotangent": u for k, u in found.cotangents.items()}})
-    for name, slope in found.by_input.items():
+    got = backward({**inputs, **{f"{k}_cotangent": u for k, u in measured.cotangents.items()}})
+    for name, slope in measured.by_input.items():
         gradient = got[f"{name}_gradient"]
         assert gradient.shape == inputs[name].shape
         terms = gradient * slope.direction

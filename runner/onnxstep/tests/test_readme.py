@@ -1,4 +1,4 @@
-"""The README's tutorial, held to the code: it runs, the loss falls, the accuracy is as stated."""
+"""The README's tutorial runs, its loss falls, and the accuracy is as stated."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
 def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
-    """Run from the repository's root, as it stands."""
+    """Run the code block from the repository's root."""
     pytest.importorskip("sklearn")
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     stated = re.search(r"at least (\d+) % right", README)
     assert stated is not None
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    losses = [float(text) for text in re.findall(r"loss ([\d.]+)", done.stdout)]
+    assert process.returncode == 0, process.stderr
+    losses = [float(text) for text in re.findall(r"loss ([\d.]+)", process.stdout)]
     assert losses[-1] < losses[0] / 10
-    assert 100 * float(done.stdout.split()[-1]) >= int(stated[1])
+    assert 100 * float(process.stdout.split()[-1]) >= int(stated[1])
 
 
 def test_the_linked_files_exist() -> None:

@@ -1,4 +1,4 @@
-"""Computing segments again changes the memory of a step and nothing else."""
+"""Recomputed segments reduce a step's memory and change nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(*shape: int) -> str:
 
 
 def chain(middle: str) -> onnx.ModelProto:
-    """Dense layers in a row; ``middle`` makes m of p, the layer's product."""
+    """A chain of dense layers; ``middle`` computes m from p, the layer's product."""
     weights = "".join(
         f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
         f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"
@@ -35,14 +35,14 @@ def chain(middle: str) -> onnx.ModelProto:
         + f" h{i} = Tanh(m{i})"
         for i in range(LAYERS)
     )
-    held = (
+    stored = (
         f"<float half = {{0.5}}, bool yes = {{1}}, float[{WIDTH}] scale = {{{numbers(WIDTH)}}}, "
         f"float[{WIDTH}] shift = {{{numbers(WIDTH)}}}, float[{WIDTH}] mean = {{{numbers(WIDTH)}}}, "
         f"float[{WIDTH}] var = {{{', '.join(['1'] * WIDTH)}}}{weights}>"
     )
     last = f"h{LAYERS - 1}"
     return model_of_text(
-        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) {held} "
+        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) {stored} "
         f"{{ {layers} y = Neg({last}) }}"
     )
 
@@ -56,7 +56,7 @@ CHAINS = {
 
 
 def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
-    """The plain step and the one that computes segments again."""
+    """The plain step and the one with recomputed segments."""
     plain, again = (
         training_step(model, StepOptions(loss="mse", optimizer="adam", seed=1, rematerialise=kind))
         for kind in ("none", "sqrt")
@@ -65,14 +65,14 @@ def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
 
 
 def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Data of fixed draws, parameters as in the file, states as they begin."""
+    """Fixed data, the file's parameters, first states."""
     rng, initial = np.random.default_rng(5), materialise(model)
     carried = {c.input: initial.get(c.input, np.full(c.shape, c.fill)) for c in step.carried}
-    given = {**carried, step.learning_rate: np.array(0.01)}
+    values = {**carried, step.learning_rate: np.array(0.01)}
     types = {info.name: info.type.tensor_type for info in step.model.graph.input}
     return {
         name: np.asarray(
-            given.get(name, rng.standard_normal([d.dim_value for d in kind.shape.dim])),
+            values.get(name, rng.standard_normal([d.dim_value for d in kind.shape.dim])),
             onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type),
         )
         for name, kind in types.items()
@@ -81,7 +81,7 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
 def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
-    """Every carried value and the loss agree to float32, and activations take far less."""
+    """Carried values and loss agree to float32, with far fewer activations."""
     model = chain(middle)
     plain, again = steps(model)
     onnx.checker.check_model(again.model, full_check=True)
@@ -94,7 +94,7 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Reshape has ``allowzero`` from opset 14 on: older models are brought up to it."""
+    """Older models are converted to opset 14, whose Reshape has ``allowzero``."""
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
@@ -110,7 +110,7 @@ def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
 
 
 def test_the_second_computation_survives_the_session(tmp_path) -> None:
-    """ONNX Runtime merges equal nodes: those that are computed again must not be equal to it."""
+    """ONNX Runtime merges equal nodes, so recomputed ones must differ from the first."""
     plain, again = steps(chain(CHAINS["elementwise"]))
     counts = []
     for step in (plain, again):
@@ -126,8 +126,8 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """ONNX Runtime reshapes no codes, so that their scales alone are read late."""
-    width = 80  # of so many numbers no constant is folded
+    """ONNX Runtime cannot reshape codes, so only their scales are read late."""
+    width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"
         f" p{i} = MatMul({f'h{i - 1}' if i else 'x'}, w{i})"
@@ -157,7 +157,7 @@ def test_weights_of_four_bits_become_floats_again() -> None:
 
 
 def test_running_statistics_move_once() -> None:
-    """BatchNormalization is normalised again; its statistics are those of one step."""
+    """BatchNormalization is recomputed; its statistics are those of one step."""
     model = chain(" m# = BatchNormalization(p#, scale, shift, mean, var)")
     plain, again = steps(model)
     expected = run(plain.model, feeds(plain, model))
@@ -170,7 +170,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """One layer has no cut that pays: the step is the plain one."""
+    """For one layer no cut pays: the step is the plain one."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

@@ -1,4 +1,4 @@
-"""A training step: what it names, what it learns, and that it says so when it cannot be built."""
+"""A training step: its names, its updates, and its errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TARGET = RNG.integers(0, 3, 8)
 
 
 def feeds(step, model, rate: float) -> dict:
-    """The first feed of a step: data, target, rate, parameters as in the file, states at zero."""
+    """The first feed of a step: data, target, rate, the file's parameters, zero states."""
     initial = materialise(model)
     carried = {c.input: initial.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
     return {"x": X, step.target: TARGET, step.learning_rate: np.array(rate, np.float32), **carried}
@@ -44,22 +44,24 @@ def softmax(z: np.ndarray) -> np.ndarray:
 
 
 def test_one_sgd_step_is_the_formula() -> None:
-    """The loss and both updated parameters equal softmax regression worked out by hand."""
+    """Loss and updated parameters equal softmax regression computed by hand."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
     onnx.checker.check_model(step.model, full_check=True)
-    given = feeds(step, model, 0.5)
-    got = run(step.model, given)
-    p = softmax(X @ given["w"] + given["b"])
+    values = feeds(step, model, 0.5)
+    got = run(step.model, values)
+    p = softmax(X @ values["w"] + values["b"])
     error = (p - np.eye(3)[TARGET]) / 8
     np.testing.assert_allclose(got["loss"], -np.log(p[range(8), TARGET]).mean(), rtol=1e-5)
     assert got["loss"].shape == ()
-    np.testing.assert_allclose(got["w.next"], given["w"] - 0.5 * X.T @ error, rtol=1e-5)
-    np.testing.assert_allclose(got["b.next"], given["b"] - 0.5 * error.sum(0), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(got["w.next"], values["w"] - 0.5 * X.T @ error, rtol=1e-5)
+    np.testing.assert_allclose(
+        got["b.next"], values["b"] - 0.5 * error.sum(0), rtol=1e-5, atol=1e-7
+    )
 
 
 def test_the_names_of_a_step() -> None:
-    """A step says what is data, what is carried, and which carried values are state."""
+    """A step names its data, its carried values, and which of them are state."""
     step = training_step(
         model_of_text(LINEAR), StepOptions(optimizer=Momentum(0.9), dimensions={"batch": 8})
     )
@@ -74,7 +76,7 @@ def test_the_names_of_a_step() -> None:
 
 
 def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
-    """ONNX Runtime 1.20 refuses two nodes that it names alike; given names stay."""
+    """ONNX Runtime 1.20 refuses duplicate names; existing names stay."""
     model = model_of_text(LINEAR)
     for node, name in zip(model.graph.node, ("dense", "dense"), strict=True):
         node.name = name
@@ -88,7 +90,7 @@ def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
 
 
 def test_frozen_parameters_are_not_touched() -> None:
-    """A frozen weight gets no gradient, no state and no output, and stays in the graph."""
+    """A frozen weight has no gradient, state or output, and stays in the graph."""
     model = model_of_text(LINEAR)
     step = training_step(
         model, StepOptions(optimizer=Momentum(), freeze=["w"], dimensions={"batch": 8})
@@ -98,7 +100,7 @@ def test_frozen_parameters_are_not_touched() -> None:
 
 
 def test_wrt_trains_what_it_matches_alone() -> None:
-    """A constant among it is trained, too; every other parameter stays as it is."""
+    """A matching constant is trained too; every other parameter is frozen."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits) "
         "<float[4,3] w1 = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}, "
@@ -107,37 +109,37 @@ def test_wrt_trains_what_it_matches_alone() -> None:
     step = training_step(model, StepOptions(wrt=["w*"]))
     assert step.parameters == ("w1", "w_scale")
     assert training_step(model, StepOptions(wrt=["*"], freeze=["w*"])).parameters == ("b",)
-    given = feeds(step, with_parameters("wrt", model, ["w*"]), 0.1)
-    assert run(step.model, given)["w_scale.next"] != given["w_scale"]
+    values = feeds(step, with_parameters("wrt", model, ["w*"]), 0.1)
+    assert run(step.model, values)["w_scale.next"] != values["w_scale"]
 
 
 def test_steps_learn() -> None:
-    """Repeated steps bring the loss well below its start."""
+    """Repeated steps reduce the loss well below its start."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(optimizer=Sgd(), dimensions={"batch": 8}))
-    given = feeds(step, model, 1.0)
+    values = feeds(step, model, 1.0)
     losses = []
     for _ in range(60):
-        got = run(step.model, given)
+        got = run(step.model, values)
         losses.append(float(got["loss"]))
-        given |= {c.input: got[c.output] for c in step.carried}
+        values |= {c.input: got[c.output] for c in step.carried}
     assert losses[-1] < losses[0] / 2
 
 
 def test_dropout_is_put_into_training_mode() -> None:
-    """Dropout in inference form drops in a step, differently at each run; not in evaluation."""
+    """Dropout is active in a step, with new masks at each run, and inactive in evaluation."""
     model = model_of_text(
         "g (float[batch,4] x) => (float[batch,3] logits) "
         "<float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float r = {0.5}> "
         "{ d = Dropout(x, r) logits = MatMul(d, w) }"
     )
     step = training_step(model, StepOptions(dimensions={"batch": 8}, freeze=["r"]))
-    given = feeds(step, model, 0.1)
+    values = feeds(step, model, 0.1)
 
     session = onnxruntime.InferenceSession(
         step.model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    losses = {float(session.run(["loss"], given)[0]) for _ in range(4)}
+    losses = {float(session.run(["loss"], values)[0]) for _ in range(4)}
     assert len(losses) == 4
     exact = evaluation_graph(model, dimensions={"batch": 8})
     weights = materialise(model)
@@ -153,8 +155,8 @@ def test_a_seed_repeats_the_masks() -> None:
         "{ d = Dropout(x) logits = MatMul(d, w) }"
     )
     step = training_step(model, StepOptions(seed=11))
-    given = feeds(step, model, 0.1)
-    assert run(step.model, given)["loss"] == run(step.model, given)["loss"]
+    values = feeds(step, model, 0.1)
+    assert run(step.model, values)["loss"] == run(step.model, values)["loss"]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_a_seed_repeats_the_masks() -> None:
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
-    """Each wrong argument is named in one line, with the choices."""
+    """The one-line error names the wrong argument and the choices."""
     with pytest.raises(ModelError, match=demand):
         training_step(
             model_of_text(LINEAR), StepOptions(**{"dimensions": {"batch": 8}, **arguments})
@@ -178,7 +180,7 @@ def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
 
 
 def test_a_model_with_two_outputs_needs_a_name() -> None:
-    """Without a name the loss would be a guess."""
+    """Two float outputs without a name are refused."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Neg(x) z = Exp(x) }"
     )
@@ -191,37 +193,37 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
     model = model_of_text(LINEAR)
     free = training_step(model, StepOptions(dimensions={"batch": 8}))
     step = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=0.01))
-    given = feeds(step, model, 1.0)
-    moved = {name: given[name] - run(step.model, given)[f"{name}.next"] for name in ("w", "b")}
+    values = feeds(step, model, 1.0)
+    moved = {name: values[name] - run(step.model, values)[f"{name}.next"] for name in ("w", "b")}
     length = np.sqrt(sum((delta**2).sum() for delta in moved.values()))
     np.testing.assert_allclose(length, 0.01, rtol=1e-3)
     loose = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=1e6))
-    unclipped, bounded = (run(s.model, given)["w.next"] for s in (free, loose))
+    unclipped, bounded = (run(s.model, values)["w.next"] for s in (free, loose))
     np.testing.assert_allclose(bounded, unclipped, rtol=1e-6)
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
-    """Two accumulated halves update as one whole batch does, and leave the sums empty."""
+    """Two accumulated halves update like the whole batch, and reset the sums."""
     model = model_of_text(LINEAR)
     whole = training_step(model, StepOptions(optimizer=Momentum(), dimensions={"batch": 8}))
     half = training_step(
         model, StepOptions(optimizer=Momentum(), dimensions={"batch": 4}, micro_batches=2)
     )
     expected = run(whole.model, feeds(whole, model, 0.5))
-    given = feeds(half, model, 0.5)
+    values = feeds(half, model, 0.5)
     assert half.accumulation is not None
-    wanted = {info.name for info in half.accumulation.model.graph.input}
-    first = {**given, "x": X[:4], "target": TARGET[:4]}
-    sums = run(half.accumulation.model, {k: v for k, v in first.items() if k in wanted})
-    given |= {c.input: sums[c.output] for c in half.accumulation.carried}
-    got = run(half.model, {**given, "x": X[4:], "target": TARGET[4:]})
+    names = {info.name for info in half.accumulation.model.graph.input}
+    first = {**values, "x": X[:4], "target": TARGET[:4]}
+    sums = run(half.accumulation.model, {k: v for k, v in first.items() if k in names})
+    values |= {c.input: sums[c.output] for c in half.accumulation.carried}
+    got = run(half.model, {**values, "x": X[4:], "target": TARGET[4:]})
     for name in ("w.next", "b.next", "w.momentum.next"):
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6)
     assert not got["w.gradient_sum.next"].any()
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """Built for the CPU, pooling is undone by MaxUnpool, which CUDA lacks; the step is the same."""
+    """Built for the CPU, the step uses MaxUnpool, which CUDA lacks, with equal results."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
@@ -230,25 +232,25 @@ def test_a_provider_allows_forms_that_only_it_runs() -> None:
     portable, special = training_step(model), training_step(model, StepOptions(provider="cpu"))
     operators = [{node.op_type for node in step.model.graph.node} for step in (portable, special)]
     assert ["MaxUnpool" in used for used in operators] == [False, True]
-    given = {
+    values = {
         "x": RNG.standard_normal((2, 1, 6, 6)).astype(np.float32),
         "target": np.array([3, 5]),
         "learning_rate": np.array(0.1, np.float32),
         "w": np.full((1, 1, 1, 1), 0.5, np.float32),
     }
-    expected, got = (run(step.model, given)["w.next"] for step in (portable, special))
+    expected, got = (run(step.model, values)["w.next"] for step in (portable, special))
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_evaluation_takes_the_trained_weights() -> None:
-    """Weights that the file holds are inputs of the evaluation: what a step learnt counts."""
+    """Stored weights are inputs of the evaluation graph."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
-    given = feeds(step, model, 1.0)
+    values = feeds(step, model, 1.0)
     graph = evaluation_graph(model, dimensions={"batch": 8})
     data = {"x": X, "target": TARGET}
-    before = run(graph, {**data, "w": given["w"], "b": given["b"]})["loss"]
-    got = run(step.model, given)
+    before = run(graph, {**data, "w": values["w"], "b": values["b"]})["loss"]
+    got = run(step.model, values)
     after = run(graph, {**data, "w": got["w.next"], "b": got["b.next"]})["loss"]
     assert before == pytest.approx(float(got["loss"]), rel=1e-5)
     assert after < before
@@ -260,15 +262,15 @@ RECURRENT = """g (float[8,4] x, float[8,3] h) => (float[8,3] logits, float[8,3] 
 
 
 def test_recurrent_state_is_carried_to_the_next_step() -> None:
-    """An input that is an output in the next step is state: in and out, and no data to feed."""
+    """A carried input is state, not data: it has a next value."""
     model = model_of_text(RECURRENT)
     step = training_step(model, StepOptions(output="logits", carry={"h": "next"}))
     assert step.inputs == ("x",)
     assert step.state == ("h",)
-    given = feeds(step, model, 0.1)
-    got = run(step.model, given)
-    np.testing.assert_allclose(got["next"], np.tanh(X @ given["w"]), rtol=1e-5)
-    again = run(step.model, given | {c.input: got[c.output] for c in step.carried})
+    values = feeds(step, model, 0.1)
+    got = run(step.model, values)
+    np.testing.assert_allclose(got["next"], np.tanh(X @ values["w"]), rtol=1e-5)
+    again = run(step.model, values | {c.input: got[c.output] for c in step.carried})
     np.testing.assert_allclose(
         again["next"], np.tanh(X @ got["w.next"] + got["next"]), rtol=1e-5, atol=1e-6
     )
@@ -283,7 +285,7 @@ def test_recurrent_state_is_carried_to_the_next_step() -> None:
     ],
 )
 def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:
-    """Both ends must exist and have one shape."""
+    """Both names must exist and have the same shape."""
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(RECURRENT), StepOptions(output="logits", carry=carry))
 
@@ -303,10 +305,10 @@ def deep() -> onnx.ModelProto:
 
 
 def test_a_frozen_body_takes_no_backward_nodes() -> None:
-    """Frozen by a pattern, the body has no gradient, no state, and no operator of its own.
+    """A body frozen by a pattern has no gradient, state or backward operator.
 
-    The backward pass is then the head's alone: two products of matrices forward through the body,
-    one through the head, and one for the head's gradient.
+    Only four matrix products remain: two forward through the body, one through the head, and one
+    for the head's gradient.
     """
     model = deep()
     step = training_step(model, StepOptions(optimizer="adam", freeze=["body_*"]))
@@ -320,7 +322,7 @@ def test_a_frozen_body_takes_no_backward_nodes() -> None:
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
 def test_weight_decay_spares_what_is_named(optimizer: str) -> None:
-    """A parameter that matches moves as without decay, any other as with it."""
+    """A matching parameter moves without decay, others with it."""
     model = deep()
     rule = replace(OPTIMIZERS[optimizer], weight_decay=0.3)
     plain = replace(OPTIMIZERS[optimizer], weight_decay=0.0)
@@ -329,8 +331,8 @@ def test_weight_decay_spares_what_is_named(optimizer: str) -> None:
         training_step(model, StepOptions(optimizer=rule)),
         training_step(model, StepOptions(optimizer=plain)),
     ]
-    given = {"x": RNG.standard_normal((4, 8)).astype("f4"), "target": np.array([0, 1, 2, 0])}
-    spared, decayed, free = (run(step.model, {**_first(step, model), **given}) for step in steps)
+    values = {"x": RNG.standard_normal((4, 8)).astype("f4"), "target": np.array([0, 1, 2, 0])}
+    spared, decayed, free = (run(step.model, {**_first(step, model), **values}) for step in steps)
     np.testing.assert_array_equal(spared["body_a.next"], free["body_a.next"])
     np.testing.assert_array_equal(spared["head_w.next"], decayed["head_w.next"])
     assert not np.array_equal(decayed["body_a.next"], free["body_a.next"])
@@ -344,28 +346,28 @@ def _first(step: TrainingStep, model: onnx.ModelProto) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"freeze": ["bod_*"]}, r"freeze 'bod_\*' is unknown; choices are body_a.*did you"),
         ({"no_weight_decay": ["*.bias"]}, r"no_weight_decay '\*\.bias' is unknown; choices are"),
     ],
 )
-def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, words: str) -> None:
-    """A misspelt pattern would silently train or decay what it should spare."""
-    with pytest.raises(ModelError, match=words):
+def test_a_pattern_that_matches_nothing_is_refused(arguments: dict, message: str) -> None:
+    """A misspelt pattern is an error."""
+    with pytest.raises(ModelError, match=message):
         training_step(deep(), StepOptions(**arguments))
 
 
 def test_the_order_of_the_nodes_is_the_same_in_every_process() -> None:
-    """Contributions are added up in the order of the parameters, not in that of a hash table."""
+    """Contributions are summed in the parameters' order, not a hash table's."""
     names = [f"w{index}" for index in range(12)]
-    held = ", ".join(f"float[3] {name} = {{0.1, 0.2, 0.3}}" for name in names)
+    stored = ", ".join(f"float[3] {name} = {{0.1, 0.2, 0.3}}" for name in names)
     first = " ".join(f"a{i} = Add({f'a{i - 1}' if i else 'x'}, {n})" for i, n in enumerate(names))
     second = " ".join(
         f"b{i} = Mul({f'b{i - 1}' if i else 'a11'}, {n})" for i, n in enumerate(names)
     )
     model = model_of_text(
-        f"g (float[2,3] x) => (float[2,3] y) <{held}> {{ {first} {second} y = Identity(b11) }}"
+        f"g (float[2,3] x) => (float[2,3] y) <{stored}> {{ {first} {second} y = Identity(b11) }}"
     )
     step = training_step(model, StepOptions(optimizer="sgd"))
     scaled = [node.input[0] for node in step.model.graph.node if node.output[0].endswith(".next")]

@@ -1,4 +1,4 @@
-"""A step says what it trains, what it leaves and why, and warns of what it had to guess."""
+"""Report of a step's trained and untrained tensors, and warnings about doubts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = """g (float[8,2] x) => (float[8,2] y, float[8,2] z)
 
 
 def test_every_float_tensor_is_accounted_for() -> None:
-    """What is trained, frozen, without a way to the loss, or no parameter at all."""
+    """Trained, frozen, unused by the loss, or no parameter."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = model_of_text(MODEL.replace("c = Min(h, bound)", "c = Neg(h)"))
@@ -35,7 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """It has a category of its own, so that a caller can turn it off or into an error."""
+    """The warning's category lets a caller silence it or make it an error."""
     with pytest.warns(
         ModelWarning, match=r"each is trained apart again: 1\.norm\.weight"
     ) as caught:
@@ -46,7 +46,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Scales that were equal when exported differ after a step, which the evaluation computes."""
+    """Merged scales differ after a step, and the evaluation uses both."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

@@ -1,7 +1,6 @@
 """BatchNormalization in a training step: batch statistics, running statistics, as in PyTorch.
 
-The reference numbers are PyTorch's in float64; benchmarks/batch_normalization_against_pytorch.py
-wrote them.
+benchmarks/batch_normalization_against_pytorch.py wrote the reference numbers, PyTorch's in float64.
 """
 
 from __future__ import annotations
@@ -63,14 +62,14 @@ TRAINING_FORM = (
 
 
 def drawn() -> tuple[dict[str, Array], Array, Array]:
-    """First values, data and labels as the script draws them."""
+    """First values, data and labels as that script draws them."""
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.1, 0.6, shape) for name, shape in SHAPES.items()}
     return values, rng.standard_normal((6, 2, 5, 5)), rng.integers(0, 3, 6)
 
 
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
-    """The network with its weights in the file, as exporters write it."""
+    """The network with stored weights, as exporters write it."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
     header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
     model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
@@ -84,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """The losses of as many steps as the script took, and the carried values after them."""
+    """The losses of as many steps as in the script, and the final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -99,14 +98,14 @@ def trained(
 
 
 def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
-    """ONNX Runtime on a model."""
+    """ONNX Runtime session of a model."""
     return onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     ).run
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
-    """Losses and running statistics agree to float64 rounding, but for a float32 rate."""
+    """Losses and statistics agree to float64 rounding, except for a float32 rate."""
     model = network(np.float64)
     step = training_step(model)
     losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
@@ -117,7 +116,7 @@ def test_twenty_steps_in_float64_are_pytorchs() -> None:
 
 @pytest.mark.parametrize("opset", [13, 14, 18])
 def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
-    """In float32 too, at every version of the operator; then the held-out loss is PyTorch's."""
+    """In float32 at every operator version; the held-out loss is PyTorch's too."""
     model = network(opset=opset)
     step = training_step(model)
     losses, after = trained(step, model, np.float32, session(step.model))
@@ -126,14 +125,14 @@ def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
         np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-3)
     _, x, target = drawn()
     graph = evaluation_graph(model)
-    wanted = {value.name for value in graph.graph.input}
-    weights = {name: value for name, value in after.items() if name in wanted}
+    names = {value.name for value in graph.graph.input}
+    weights = {name: value for name, value in after.items() if name in names}
     evaluated = run(graph, {"x": x.astype(np.float32), "target": target, **weights})
     np.testing.assert_allclose(evaluated["loss"], GOLDEN["evaluated"], rtol=1e-4)
 
 
 def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
-    """Training form and inference form give the same step and the same evaluation."""
+    """Training and inference form give the same step and evaluation."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -149,7 +148,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """A graph in training form may yield what its nodes do: a step carries them as state."""
+    """Statistics that a graph returns become carried state of the step."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -161,11 +160,11 @@ def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
 
 
 def test_running_statistics_are_state_and_not_parameters() -> None:
-    """They are carried from the model's values, take no gradient, and count for nothing."""
+    """They start with the model's values, without gradient or parameter count."""
     model = network()
     step = training_step(model, StepOptions(optimizer="momentum"))
-    assert tuple(held.name for held in state(model)) == tuple(sorted(RUNNING))
-    assert not {held.name for held in parameters(model)} & set(RUNNING)
+    assert tuple(tensor.name for tensor in state(model)) == tuple(sorted(RUNNING))
+    assert not {tensor.name for tensor in parameters(model)} & set(RUNNING)
     assert not set(step.parameters) & set(RUNNING)
     first = {c.input: c.initial for c in step.carried if c.role == "state"}
     assert {name for name, initial in first.items() if initial == "model"} == set(RUNNING)
@@ -174,11 +173,11 @@ def test_running_statistics_are_state_and_not_parameters() -> None:
 
 
 def test_a_frozen_statistic_keeps_the_written_form() -> None:
-    """Freezing a running mean leaves its BatchNormalization in inference form, and only that."""
+    """Freezing a running mean keeps only its BatchNormalization in inference form."""
     step = training_step(network(), StepOptions(freeze=["norm1_running_mean"]))
     assert step.state == ("norm2_running_mean", "norm2_running_var")
-    left = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
-    assert [node.input[3] for node in left] == ["norm1_running_mean"]
+    remaining = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
+    assert [node.input[3] for node in remaining] == ["norm1_running_mean"]
 
 
 def test_micro_batches_move_the_running_statistics_each() -> None:
@@ -195,7 +194,7 @@ SHARED = """g (float[4,3] x) => (float[4,3] y)
 
 
 def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
-    """The second use goes on from the first, in the order of the graph."""
+    """The second use continues from the first, in graph order."""
     model = model_of_text(SHARED)
     step = training_step(model)
     assert step.state == ("m", "v")
@@ -211,7 +210,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """Tensors that only a run makes are none of a step's state: the batch's own count."""
+    """Computed statistics are no state: the batch's are used."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     step = training_step(
@@ -242,7 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """One value has no variance, and a statistic must be the layer's own tensor."""
+    """A single value has no variance, and a statistic must belong to the layer alone."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -253,7 +252,7 @@ def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str)
 def test_without_running_statistics_a_batch_goes_by_its_own(
     exporter: str, rematerialise: Rematerialisation
 ) -> None:
-    """track_running_stats=False of both exporters: nothing is carried, the losses are PyTorch's."""
+    """track_running_stats=False of both exporters: no state, PyTorch's losses."""
     model = onnx.load(FAULTS / f"bn_no_running_stats_{exporter}.onnx")
     step = training_step(model, StepOptions(rematerialise=rematerialise))
     assert step.state == ()
@@ -274,7 +273,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """What PyTorch writes for momentum=None is its cumulative average, counted from the start."""
+    """PyTorch's form of momentum=None is its cumulative average."""
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)
     step = training_step(model)
@@ -288,8 +287,8 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
     for scale in (1, 2, 5):
         data = {"x": (scale * x).astype(np.float32)}
         last = training_step(network(text=text.replace("momentum = 1.0", "momentum = 0.0")))
-        seen = run(last.model, {**feeds, **data, **typed})
-        batches.append(seen["norm2_running_var.next"])
+        results = run(last.model, {**feeds, **data, **typed})
+        batches.append(results["norm2_running_var.next"])
         after = session(step.model)(names, {**feeds, **data, **carried})
         carried = dict(zip(carried, after, strict=True))
         np.testing.assert_allclose(
@@ -298,7 +297,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Running statistics far from the batch's change nothing, unless they are frozen."""
+    """Distant running statistics change nothing, unless they are frozen."""
     values, x, labels = drawn()
     model = network()
     feeds = {"x": x, "target": labels, **values}

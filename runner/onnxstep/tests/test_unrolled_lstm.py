@@ -1,4 +1,4 @@
-"""LSTM layers that are written out over time train as the runtime's operator does."""
+"""Unrolled LSTM layers train like the runtime's operator."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def layer(
     rng = np.random.default_rng(2)
     for name in used:
         value = rng.standard_normal(shapes[name]).astype(np.float32)
-        held = np.array([4, 2, 3], np.int32) if name == "lengths" else value
-        model.graph.initializer.append(onnx.numpy_helper.from_array(held, name))
+        array = np.array([4, 2, 3], np.int32) if name == "lengths" else value
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     model.graph.output[0].type.tensor_type.ClearField("shape")
     return onnx.shape_inference.infer_shapes(model, strict_mode=True)
 
 
 def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str]]:
-    """What a step yields from fixed draws, and its operators."""
+    """Outputs of a step from fixed draws, and its operators."""
     step = training_step(model, StepOptions(loss="mse", provider=provider))
     rng = np.random.default_rng(7)
     feeds = {
@@ -66,7 +66,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Demand that the step for the CPU is the portable one; returns its operators."""
+    """Require that the CPU step equals the portable one; returns its operators."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
@@ -79,7 +79,7 @@ def agree(model: onnx.ModelProto) -> set[str]:
 @pytest.mark.parametrize("inputs", ["b,,h0,c0", ",,h0", "b"])
 @pytest.mark.parametrize("output", ["all", "last", "every"])
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
-    """Loss and every trained parameter are those of the portable step, and no LSTM is left."""
+    """Loss and trained parameters equal the portable step's, and no LSTM remains."""
     assert "LSTM" not in agree(layer(direction, inputs=inputs, output=output))
 
 
@@ -93,5 +93,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "peepholes", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """What is not written out is differentiated from its states, as everywhere else."""
+    """Rare forms are differentiated from their states."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

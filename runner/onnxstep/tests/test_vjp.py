@@ -1,4 +1,4 @@
-"""The public contract of vjp_graph: names, shapes, accumulation, pruning and refusals."""
+"""vjp_graph: names, shapes, accumulation, pruning and refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONES = np.ones(3, dtype=np.float32)
 
 
 def test_the_contract_of_names_and_shapes() -> None:
-    """Each float output y gains an input y_cotangent, each wrt an output of its own shape."""
+    """Each float output y gets an input y_cotangent, each wrt a gradient of its shape."""
     model = model_of_text(
         "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
     )
@@ -36,7 +36,7 @@ def test_the_contract_of_names_and_shapes() -> None:
 
 
 def test_uses_of_one_value_add_up() -> None:
-    """A value used several times receives the sum of what each use gives."""
+    """A value used several times receives the sum over all uses."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { a = Mul(x, x) b = Mul(a, x) y = Add(b, x) }"
     )
@@ -52,7 +52,7 @@ def test_one_value_as_both_inputs_of_a_node() -> None:
 
 
 def test_an_initializer_can_be_differentiated() -> None:
-    """A weight inside the file is as good a wrt as an input."""
+    """A stored weight can be a wrt like an input."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
     )
@@ -61,7 +61,7 @@ def test_an_initializer_can_be_differentiated() -> None:
 
 
 def test_what_nothing_depends_on_has_zero_gradient() -> None:
-    """A wrt without a path to an output gets zeros of its shape, also through Shape and Equal."""
+    """A wrt without a path to an output gets zeros, also through Shape and Equal."""
     model = model_of_text(
         "g (float[3] x, float[2,2] w) => (float[3] y, int64[2] s) { y = Neg(x) s = Shape(w) }"
     )
@@ -72,14 +72,14 @@ def test_what_nothing_depends_on_has_zero_gradient() -> None:
 
 
 def test_an_output_that_is_an_input() -> None:
-    """The derivative of an input that is passed through is its cotangent."""
+    """The gradient of a passed-through input is its cotangent."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Identity(x) }")
     got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": 5 * ONES})
     np.testing.assert_allclose(got["x_gradient"], 5 * ONES)
 
 
 def test_unneeded_nodes_are_not_built() -> None:
-    """Only what the wanted gradients need is computed: no gradient of the data input here."""
+    """Only nodes for the requested gradients are built."""
     model = model_of_text("g (float[2,3] x, float[3,4] w) => (float[2,4] y) { y = MatMul(x, w) }")
     operators = [node.op_type for node in vjp_graph(model, ["w"]).graph.node]
     assert operators.count("MatMul") == 2
@@ -96,7 +96,7 @@ def test_local_functions_are_inlined() -> None:
 
 
 def test_old_opsets_are_brought_up() -> None:
-    """An opset 11 model is converted before it is differentiated."""
+    """A model of opset 11 is converted first."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y) "
         "{ a = Unsqueeze <axes = [0]> (x) b = Squeeze <axes = [0]> (a) y = Relu(b) }",
@@ -108,7 +108,7 @@ def test_old_opsets_are_brought_up() -> None:
 
 
 def test_symbolic_dimensions_are_bound() -> None:
-    """Given its size, a symbolic dimension is as good as a number; left open it is named."""
+    """A bound dimension is a number; an open one is named in the error."""
     model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
     assert (
         vjp_graph(model, ["x"], {"batch": 4})
@@ -122,7 +122,7 @@ def test_symbolic_dimensions_are_bound() -> None:
 
 
 def test_dropout_in_training_form_uses_the_forward_mask() -> None:
-    """As written in training mode, Dropout passes the cotangent where, and as, it passed x."""
+    """In training mode the cotangent passes through the forward mask and scale."""
     model = model_of_text(
         "g (float[64] x) => (float[64] y) <float ratio = {0.25}, bool mode = {1}> "
         "{ y = Dropout <seed = 3> (x, ratio, mode) }"
@@ -135,7 +135,7 @@ def test_dropout_in_training_form_uses_the_forward_mask() -> None:
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
-    """Where training mode is known only at run time, the gradient follows it."""
+    """A mode computed at run time applies to the gradient too."""
     model = model_of_text(
         "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
         "{ y = Dropout(x, ratio, mode) }"
@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error says node, operator, version, the path from the parameter, and where to read on."""
+    """The error has node, operator, version, path, and the page to read."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -166,7 +166,7 @@ def test_an_operator_without_a_rule_is_named_with_its_path(
     ("wrt", "demand"), [("nothing", "wrt 'nothing' is unknown"), ("n", "expected a float")]
 )
 def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
-    """Unknown names and integer tensors are refused in one line."""
+    """Unknown names and integer tensors are one-line errors."""
     model = model_of_text(
         "g (float[3] x, int64[3] n) => (float[3] y, int64[3] m) { y = Neg(x) m = Neg(n) }"
     )
@@ -175,7 +175,7 @@ def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
 
 
 def test_patterns_choose_what_is_differentiated() -> None:
-    """A pattern stands for the float inputs and initializers that it matches, each once."""
+    """A pattern selects the matching float inputs and initializers, each once."""
     model = model_of_text(
         "g (float[3] x, int64[3] xs) => (float[3] y, int64[3] m) <float[3] xw = {1,2,3}> "
         "{ y = Mul(x, xw) m = Neg(xs) }"
@@ -185,17 +185,17 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """The file's own tensor gets the sum over all that read it, by whatever name."""
+    """The stored tensor gets the sum over all its readers and copies."""
     got = vjp_graph(merged(), ["0.norm.bias"])
-    apart = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
+    restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
-    parts = run(apart, feeds)
+    parts = run(restored, feeds)
     whole = parts["0.norm.bias_gradient"] + parts["1.norm.bias_gradient"]
     np.testing.assert_allclose(run(got, feeds)["0.norm.bias_gradient"], whole, rtol=1e-5)
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    """A graph that already has a value called y_cotangent cannot be given another."""
+    """A graph with a value called y_cotangent is refused."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { y_cotangent = Neg(x) y = Neg(y_cotangent) }"
     )
@@ -204,7 +204,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 
 
 def test_the_given_model_is_left_as_it_was() -> None:
-    """Differentiating does not change its argument."""
+    """The argument is not changed."""
     model = model_of_text(
         "g (float[1,1,4,4] x) => (float[1,1,2,2] y) "
         "{ y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) }"
@@ -215,7 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """ONNX Runtime's fusion of the two is wrong for vectors; the product stays right."""
+    """ONNX Runtime's wrong fusion of the two is avoided."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -261,7 +261,7 @@ LEAF = (
     ],
 )
 def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
-    """The operator, its domain and what would help stand in the one line."""
+    """One line has operator, domain and a remedy."""
     head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
     model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
     with pytest.raises(ModelError, match=demand):
@@ -276,7 +276,7 @@ def classical(body: str) -> onnx.ModelProto:
 
 
 def test_gradients_pass_through_classical_models() -> None:
-    """A step trains what stands between a Scaler and a LinearRegressor; these stay as they are."""
+    """A step trains weights between a Scaler and a LinearRegressor, which stay fixed."""
     step = training_step(
         classical(
             "a = ai.onnx.ml.Scaler <offset = [1.0], scale = [0.5]> (x) b = MatMul (a, w) "
@@ -300,14 +300,14 @@ def test_gradients_pass_through_classical_models() -> None:
 
 
 def test_a_classical_model_by_itself_has_nothing_to_train() -> None:
-    """Its numbers are attributes, which the refusal says."""
+    """The error says that its numbers are attributes."""
     alone = classical("y = ai.onnx.ml.LinearRegressor <coefficients = [2.0, 3.0]> (x)")
     with pytest.raises(ModelError, match=r"numbers of LinearRegressor .* are attributes"):
         training_step(alone, StepOptions(loss="mse"))
 
 
 def test_what_a_branch_takes_from_outside_counts() -> None:
-    """A parameter that only the body of an If reads is not passed over: the If is refused."""
+    """An If whose body reads a parameter is refused."""
     model = model_of_text(
         "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
         "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "
@@ -318,7 +318,7 @@ def test_what_a_branch_takes_from_outside_counts() -> None:
 
 
 def test_an_axis_that_is_no_list_is_an_axis() -> None:
-    """Onnx's checker lets a scalar pass for the axes of a reduction."""
+    """A scalar for the axes of a reduction works."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,1] y) <int64 axis = {1}> { y = ReduceMean(x, axis) }"
     )
@@ -328,7 +328,7 @@ def test_an_axis_that_is_no_list_is_an_axis() -> None:
 
 
 def test_recurrent_weights_without_axes_are_refused() -> None:
-    """Onnx's inference of shapes lets a scalar pass for the weights of a GRU."""
+    """Scalar weights of a GRU, which onnx's inference accepts, are refused."""
     model = model_of_text(
         "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
         "{ y = GRU <hidden_size = 2> (x, w, r) }"
@@ -338,7 +338,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "call",
     [
         'Pad <mode = "wrap"> (x, ends)',
         "AveragePool <kernel_shape = [3], strides = [1]> (longer)",
@@ -346,13 +346,13 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
         "LSTM <hidden_size = 1> (longer, w, r)",
     ],
 )
-def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
-    """Places, 0/1 matrices and steps of time that a small file asks for by the hundred million."""
+def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
+    """Small files with hundreds of millions of places, 0/1 matrix elements or steps."""
     model = model_of_text(
         "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
         "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
-        f"{{ longer = Expand(x, sizes) y = {made} s = ReduceSum <keepdims = 0> (y) }}".replace(
-            "SIZES", "99999999,1,1" if "LSTM" in made else "1,1,99999999"
+        f"{{ longer = Expand(x, sizes) y = {call} s = ReduceSum <keepdims = 0> (y) }}".replace(
+            "SIZES", "99999999,1,1" if "LSTM" in call else "1,1,99999999"
         )
     )
     with pytest.raises(ModelError, match=r"expected (constants of|at most 4096 steps)"):
@@ -360,7 +360,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(made: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """Sizes as expressions, an enlargement and a range by float initializers: shapes are known."""
+    """Shapes are known despite size expressions, an enlargement and a float range."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -383,7 +383,7 @@ def test_places_in_a_detector_are_no_weights() -> None:
 
 @pytest.mark.parametrize("flag", [2, -1])
 def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
-    """ONNX Runtime takes every flag that is not zero for set, and so does the derivative."""
+    """Every nonzero flag transposes, as in ONNX Runtime."""
     model = model_of_text(
         "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
     )
@@ -393,41 +393,41 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     shapes = {"x": (2, 3), "w": (4, 3), "y_cotangent": (2, 4)}
     feeds = {name: rng.random(shape).astype(np.float32) for name, shape in shapes.items()}
     got = run(vjp_graph(model, ["x", "w"]), feeds)
-    for name, wanted in run(plain, feeds).items():
-        np.testing.assert_array_equal(got[name], wanted)
+    for name, expected in run(plain, feeds).items():
+        np.testing.assert_array_equal(got[name], expected)
 
 
 @pytest.mark.parametrize(
-    ("made", "written"),
+    ("call", "written"),
     [
         ("Celu <alpha = 0.0> (x)", "alpha 0.0"),
         ('Pad <mode = "outwards"> (x, ends)', "mode b'outwards'"),
         (f"OneHot <axis = {2**62}> (places, depth, pair)", f"axis {2**62}"),
     ],
 )
-def test_a_node_that_its_operator_does_not_allow_is_refused(made: str, written: str) -> None:
-    """Rules divide by attributes, index by them and unpack shapes that onnx does not check."""
+def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: str) -> None:
+    """Attributes and shapes that onnx does not check give one-line errors."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}, "
         "int64[1,1] places = {0}, int64[1] depth = {3}, float[2] pair = {0, 1}> "
-        f"{{ y = {made} }}"
+        f"{{ y = {call} }}"
     )
     with pytest.raises(ModelError, match=f"^node 'y' .* {written}, which do not fit") as caught:
         vjp_graph(model, ["x", "pair"])
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("made", ["MaxPool <kernel_shape = [2]>", "Dropout"])
-def test_an_output_left_out_by_an_empty_name_is_left_out(made: str) -> None:
-    """As where the node's list of outputs ends before it."""
-    model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {made} (x) }}")
+@pytest.mark.parametrize("call", ["MaxPool <kernel_shape = [2]>", "Dropout"])
+def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
+    """An empty name means the same as a shorter list of outputs."""
+    model = model_of_text(f"g (float[1,1,3] x) => (float[1,1,n] y) {{ y = {call} (x) }}")
     plain = vjp_graph(model, ["x"])
     model.graph.node[0].output.append("")
     assert len(vjp_graph(model, ["x"]).graph.node) == len(plain.graph.node)
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Tools that cut a graph leave its values declared, under dimensions that nobody binds."""
+    """Declarations of removed nodes with unbound dimensions are dropped."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"
@@ -440,7 +440,7 @@ def test_declared_values_without_a_node_are_left_out() -> None:
 
 
 def test_more_operands_than_a_shape_has_sizes() -> None:
-    """The cotangent of a long Concat is cut into as many parts."""
+    """The cotangent of a long Concat is split into as many parts."""
     names = [f"w{index}" for index in range(100)]
     stored = ", ".join(f"float[1,2] {name} = {{1, 2}}" for name in names)
     model = model_of_text(
@@ -454,7 +454,7 @@ def test_more_operands_than_a_shape_has_sizes() -> None:
 
 
 def test_an_output_that_no_node_makes_is_refused() -> None:
-    """A damaged file may declare one; it is named."""
+    """The error names the output."""
     model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].output[0] = "z"
     with pytest.raises(ModelError, match="output 'y'"):

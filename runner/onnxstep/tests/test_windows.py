@@ -1,4 +1,4 @@
-"""Windows that do not fit their input are refused, whatever shape inference let pass."""
+"""Windows that do not fit their input are refused, although shape inference accepts them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnxstep.errors import ModelError
     ],
 )
 def test_a_window_has_a_number_for_each_axis(attributes: str, demand: str) -> None:
-    """Too few or too many numbers give one line, not an index error."""
+    """Too few or too many numbers are a one-line error."""
     model = model_of_text(
         f"g (float[1,2,4,4] x) => (float[a,b,c,d] y) {{ y = MaxPool <{attributes}> (x) }}"
     )

@@ -1,4 +1,4 @@
-"""A repository with one commit, and what its working tree makes different."""
+"""A repository with one commit, and its comparison with the working tree."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compare(project: Path) -> Compare:
-    """The last commit against the working tree."""
+    """Compare the last commit with the working tree."""
     return lambda: compared(project)

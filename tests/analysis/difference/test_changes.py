@@ -1,4 +1,4 @@
-"""What two revisions make different: amounts, causes, winners, results, and silence."""
+"""Differences of two revisions: amounts, causes, winners and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from revisions import STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
 
 def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
-    """Before and after, if both are amounts."""
+    """The amounts before and after, if both exist."""
     assert change.before
     assert change.after
     assert change.before.cost is not None
@@ -27,18 +27,18 @@ def amounts(change: ChangedCost) -> tuple[Decimal, Decimal]:
 
 
 def of_goal(found: Difference, goal: str) -> ChangedCost:
-    """The one change of a goal."""
+    """The single change of a goal."""
     (change,) = (cost for cost in found.costs if cost.figure.job.goal == goal)
     return change
 
 
 def causes(change: ChangedCost) -> list[tuple[str, str]]:
-    """The kinds of the causes and their words."""
+    """The kinds of the causes and their texts."""
     return [(cause.kind, cause.text) for cause in change.causes]
 
 
 def test_nothing_changed(compare: Compare) -> None:
-    """Equal revisions differ in nothing."""
+    """Equal revisions have no differences."""
     assert compare().is_empty
 
 
@@ -59,7 +59,7 @@ def test_an_edited_price(project: Path, compare: Compare) -> None:
 
 
 def test_a_newer_price(project: Path, compare: Compare) -> None:
-    """A newer price of the same plan takes the place of the older one."""
+    """A newer price of a plan replaces the older one."""
     text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
     newer = text.replace("2025", "2026").replace("0.90", "1.80")
     write_spec(project, "prices/local-2026", newer)
@@ -71,7 +71,7 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:
-    """Without a price a cost is a state and no amount."""
+    """Without a price a cost is a state, not an amount."""
     (project / "specs/prices/local-2025.toml").unlink()
     write_spec(project, "prices/x", _price_of_other())
     found = compare()
@@ -98,7 +98,7 @@ def _price_of_other() -> str:
 
 
 def test_a_longer_training(project: Path, compare: Compare) -> None:
-    """More epochs change the full training alone, and the spec is named."""
+    """More epochs change only the full training, and the spec is named."""
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     found = compare()
     (change,) = found.costs
@@ -108,7 +108,7 @@ def test_a_longer_training(project: Path, compare: Compare) -> None:
 
 
 def test_a_slower_measurement(project: Path, compare: Compare) -> None:
-    """A step that is surely slower changes the cost by time, with the interval of the factor."""
+    """A clearly slower step changes the cost by time, with the factor's interval."""
     slower = make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)
     store_results(project, [slower])
     found = compare()
@@ -120,7 +120,7 @@ def test_a_slower_measurement(project: Path, compare: Compare) -> None:
 
 
 def test_a_slower_process(project: Path, compare: Compare) -> None:
-    """A step that one process took longer for is counted and called no change."""
+    """A step that is slower in one process only is counted as no change."""
     slower = make_result(samples=[one * 1.3 for one in STEPS], day=21)
     store_results(project, [slower])
     found = compare()
@@ -128,7 +128,7 @@ def test_a_slower_process(project: Path, compare: Compare) -> None:
 
 
 def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
-    """Figures of two hosts are never compared: the other's result is an added one."""
+    """Results of two hosts are never compared: the other host's is an added result."""
     store_results(project, [make_result(samples=[one * 2 for one in STEPS], fingerprint="1" * 16)])
     found = compare()
     assert (found.costs, found.unsure) == ((), 0)
@@ -136,7 +136,7 @@ def test_another_host_is_no_change(project: Path, compare: Compare) -> None:
 
 
 def test_each_cause_is_named(project: Path, compare: Compare) -> None:
-    """A new time, more epochs and a new price stand in this order, each with its size."""
+    """Time, epochs and price are listed in this order, each with its size."""
     store_results(project, [make_result(samples=[one * 1.3 for one in STEPS], day=21, rounds=3)])
     edit(project, "models/net", "epochs = 10", "epochs = 12")
     edit(project, "prices/local-2025", "0.90", "0.45")
@@ -162,7 +162,7 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
 def test_a_price_of_what_nobody_timed(
     project: Path, compare: Compare, old: str, new: str, words: str
 ) -> None:
-    """A price that is behind no timed work is named, with what changed of it."""
+    """A price without timed work is listed with its changed fields."""
     write_spec(project, "prices/x", _price_of_other())
     commit(project)
     text = (project / "specs/prices/x.toml").read_text("utf-8").replace(old, new)
@@ -178,7 +178,7 @@ def test_a_price_of_what_nobody_timed(
 def test_a_variant_costs_what_its_page_says(
     project: Path, compare: Compare, *, per_vcpu: bool
 ) -> None:
-    """Half of a machine's vCPUs at their price, or at their share of the whole one's."""
+    """Half of a machine's vCPUs cost their own price, or their share of the whole."""
     pinned = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16, vcpus=2)
     store_results(project, [pinned])
     owned = "[owned]\nper_vcpu = true\npurchase = 100\nyears = 4\nutilisation = 0.25\n"
@@ -196,7 +196,7 @@ def test_a_variant_costs_what_its_page_says(
 
 
 def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
-    """The machine that becomes the cheapest is named with the one that was."""
+    """The new and the former cheapest machine are named."""
     other = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
     store_results(project, [other])
     write_spec(project, "prices/x", _price_of_other().replace("0.01", "5.00"))
@@ -213,7 +213,7 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
 
 
 def test_results_that_went_stale(project: Path, compare: Compare) -> None:
-    """Results of a model whose work is another now are named, where they were not before."""
+    """Results of a model whose work changed are named as newly stale."""
     catalogue = load_catalogue(project)
     fresh = make_result(samples=STEPS, batch_size=64)
     trial = fresh.trial.model_copy(

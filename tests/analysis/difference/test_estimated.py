@@ -1,4 +1,4 @@
-"""What two revisions make different in costs that nobody timed, and that no amount is left out."""
+"""Differences of two revisions in estimated costs, for every amount of the dataset."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LARGE = """
 
 @pytest.fixture
 def estimating(project: Path) -> Path:
-    """The project with a model that nobody can run, and two machines that such are priced on."""
+    """The project with a model that cannot be run, and two machines that it is priced on."""
     write_spec(project, "models/large", LARGE)
     for name, amount in (("node", "3.60"), ("mode", "7.20")):
         write_spec(project, f"hardware/{name}", NODE.format(name=name))
@@ -54,7 +54,7 @@ def estimating(project: Path) -> Path:
 
 
 def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> None:
-    """What nobody timed is compared as its page shows it, and who is cheapest now is said."""
+    """An estimate is compared as on its page, and the new cheapest machine is named."""
     edit(estimating, "prices/mode", "7.20", "1.80")
     found = compare()
     (change,) = shown_costs(found.costs)
@@ -75,7 +75,7 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
 
 
 def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:
-    """Whatever figure the published table has otherwise after new prices is among the changes."""
+    """All figures of the published table that new prices change are listed."""
     write_spec(estimating, "published/paper", PAPER)
     store_results(estimating, [make_result(mode="inference", batch_size=1, samples=STEPS)])
     commit(estimating)

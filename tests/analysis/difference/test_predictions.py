@@ -1,4 +1,4 @@
-"""What two revisions make of predicted costs: ranges, sums in one line, and what gives way."""
+"""Differences of two revisions in predicted costs: ranges, one-line sums, replaced predictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRICE = "prices/g5.xlarge-on-demand-2026-07"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository with four GPU machines, ResNet-50 and one table of others' rates."""
+    """A repository with four GPU machines, ResNet-50 and one table of published rates."""
     folder = tmp_path / "project"
     copied = ["models/resnet50", "grids/*", "observations/timm*", "devices/*"]
     copied += [f"hardware/{name}" for name in MACHINES]
@@ -48,12 +48,12 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compare(project: Path) -> Compare:
-    """The last commit against the working tree."""
+    """Compare the last commit with the working tree."""
     return lambda: compared(project)
 
 
 def copy_spec(project: Path, name: str, other: str, *changes: tuple[str, str]) -> None:
-    """Another spec like one, but for some texts."""
+    """Copy a spec with some texts replaced."""
     text = (project / f"specs/{name}.toml").read_text("utf-8")
     for old, new in changes:
         assert old in text
@@ -64,7 +64,7 @@ def copy_spec(project: Path, name: str, other: str, *changes: tuple[str, str]) -
 def test_another_price_changes_the_range_of_what_is_predicted(
     project: Path, compare: Compare
 ) -> None:
-    """Both ends follow the rate, the figure is marked, and nothing is predicted anew."""
+    """Both ends follow the rate, the figure is marked, and nothing is predicted again."""
     edit(project, PRICE, "amount = 1.006", "amount = 0.503")
     found = compare()
     shown = [cells(cost) for cost in shown_costs(found.costs)]
@@ -80,7 +80,7 @@ def test_another_price_changes_the_range_of_what_is_predicted(
 def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     project: Path, compare: Compare
 ) -> None:
-    """How many, the median and the largest are told; the costs stand in the JSON only."""
+    """One line has the count, the median and the largest; only JSON has the costs."""
     path = project / "specs/observations/timm.csv"
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:500] + lines[520:]), "utf-8")
@@ -98,7 +98,7 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
 
 
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
-    """They are counted; of what is predicted already nothing changes."""
+    """They are counted; existing predictions do not change."""
     renamed = ("g5.xlarge", "g9.xlarge")
     copy_spec(project, "hardware/g5.xlarge", "hardware/g9.xlarge", renamed)
     copy_spec(project, PRICE, PRICE.replace(*renamed), renamed, ("1.006", "0.1"))
@@ -110,7 +110,7 @@ def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
 
 
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
-    """The two are never compared: one gives way, the other is a result that was added."""
+    """The two are not compared: one is replaced, the other is an added result."""
     result = make_result(model="resnet50", hardware="g5.xlarge", batch_size=32)
     store_results(project, [result])
     found = compare()

@@ -1,4 +1,4 @@
-"""Reading a project at a commit: what is read, what is refused, and that nothing is touched."""
+"""Reading a project at a commit: files that are read, refusals, and an untouched working tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_commit_and_the_same_tree(project: Path) -> None:
-    """A clean working tree has the same contents as its commit, by git's own ids."""
+    """A clean working tree has its commit's contents, by git's ids."""
     before = at_commit(project, "main")
     after = in_working_tree(project)
     assert before.files == after.files
@@ -27,7 +27,7 @@ def test_a_commit_and_the_same_tree(project: Path) -> None:
 
 
 def test_names_are_bytes_to_git(tmp_path: Path) -> None:
-    """A project in a folder, and a result of a name, that no encoding explains."""
+    """A folder and a result may have names in no valid encoding."""
     name = os.fsdecode(b"caf\xe9")
     project = write_repository(tmp_path / "project")
     (project / name).mkdir()
@@ -43,7 +43,7 @@ def test_names_are_bytes_to_git(tmp_path: Path) -> None:
 
 
 def test_an_old_commit_leaves_the_tree_alone(project: Path) -> None:
-    """An older revision is read while files, index and HEAD stay as they are."""
+    """Reading an older revision changes neither files nor index nor HEAD."""
     first = git(project, "rev-parse", "HEAD")
     edit(project, "prices/local-2025", "0.90", "0.45")
     commit(project)
@@ -61,7 +61,7 @@ def test_an_old_commit_leaves_the_tree_alone(project: Path) -> None:
 
 
 def test_new_files_count_and_ignored_ones_do_not(project: Path) -> None:
-    """The working tree has what a commit of all would have."""
+    """The working tree has the files that a commit of everything would have."""
     (project / ".gitignore").write_text("docs/data/results/ignored/\n")
     for name in ("ignored", "new"):
         folder = project / "docs/data/results" / name
@@ -73,7 +73,7 @@ def test_new_files_count_and_ignored_ones_do_not(project: Path) -> None:
 
 
 def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
-    """A project need not be the root of its repository."""
+    """A project may be in a subfolder of its repository."""
     outer = tmp_path / "outer"
     outer.mkdir()
     write_repository(outer / "project")
@@ -86,13 +86,13 @@ def test_a_project_in_a_subfolder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "--help", "HEAD:specs", ""])
 def test_a_revision_that_is_none(project: Path, name: str) -> None:
-    """What names no commit is said, and never taken as an option of git."""
+    """A name of no commit is an error, and never an option of git."""
     with pytest.raises(InputError, match="expected a commit, branch or tag"):
         at_commit(project, name)
 
 
 def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
-    """Faults of an older revision are named by it and by the file's place."""
+    """Faults name the revision and the place in the file."""
     write_spec(project, "prices/bad", "id = 1")
     commit(project)
     with pytest.raises(InputError, match=r"HEAD \(\w+\): specs/prices/bad\.toml:1:1: "):
@@ -100,7 +100,7 @@ def test_faults_at_a_commit(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_in_a_commit_is_not_followed(project: Path) -> None:
-    """A committed link leads nowhere: it is not read."""
+    """A committed link is not read."""
     (project / "docs/data/results/local/link.json").symlink_to("/etc/passwd")
     commit(project)
     assert "docs/data/results/local/link.json" not in in_working_tree(project).files

@@ -1,4 +1,4 @@
-"""Rates of devices and processors that the law asks for."""
+"""Rates of devices and processors for the law."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def catalogue() -> Catalogue:
 
 
 def test_every_device_has_rates(catalogue: Catalogue) -> None:
-    """Whatever a device's spec leaves out, every rate is there."""
+    """All rates exist, even those missing in the spec."""
     for device in catalogue.devices.values():
         chip = chip_of(device, "bf16")
         assert min(chip.bandwidth, chip.memory, chip.products, chip.operations, chip.link) > 0
 
 
 def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catalogue) -> None:
-    """Hopper multiplies in 8-bit floats at twice the rate, Ampere does not."""
+    """Hopper multiplies 8-bit floats at twice the rate, Ampere does not."""
     hopper, ampere = catalogue.devices["h100-sxm5"], catalogue.devices["a100-sxm4-80-gb"]
     assert chip_of(hopper, "fp8").products == pytest.approx(
         2 * chip_of(hopper, "bf16").products, rel=1e-3
@@ -49,12 +49,12 @@ def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catal
     ],
 )
 def test_names_tell_generations(name: str, generation: str) -> None:
-    """Names of rows and of machines tell a processor's generation, or nothing."""
+    """Names of rows and of machines give a processor's generation, or nothing."""
     assert generation_of(name) == generation
 
 
 def test_a_processor_by_name_alone_has_rates() -> None:
-    """What nobody says of a processor follows from its generation."""
+    """Missing facts follow from the generation."""
     named = chip_of(CpuForm("graviton4"), "bf16")
     measured = chip_of(
         CpuForm("graviton4", threads=64, cores=64, sockets=1, read_gb_per_second=300.0), "bf16"

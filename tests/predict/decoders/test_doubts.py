@@ -1,4 +1,4 @@
-"""Rows that cannot be right are doubted, and sound ones are left alone."""
+"""Impossible rows are doubted, and sound ones are not."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Every row of serving of the project."""
+    """The project's serving rows."""
     return token_rows(catalogue)
 
 
 def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow, ...]) -> None:
-    """Rows that a person left out, as faster than bandwidth or peak, are doubted among others."""
+    """Rows faster than bandwidth or peak, known by hand, are among the doubted."""
     impossible = read_token_rows(IMPLAUSIBLE, names_of(catalogue))
     doubts = doubted_token_rows((*rows, *impossible))
     assert len(impossible) > 10
@@ -47,12 +47,12 @@ def test_impossible_rows_are_doubted(catalogue: Catalogue, rows: tuple[TokenRow,
 
 
 def test_sound_rows_are_learnt_from(rows: tuple[TokenRow, ...]) -> None:
-    """Of the rows that the project has, at most one in a hundred is doubted."""
+    """At most one in a hundred of the project's rows is doubted."""
     assert len(sound_rows(rows)) >= 0.99 * len(rows)
 
 
 def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) -> None:
-    """The second entry names the first."""
+    """The doubt of the second entry names the first."""
     again = replace(rows[0], path="own.csv", line=7)
     doubts = doubted_token_rows((*rows[:50], again))
     assert set(doubts) == {50}
@@ -61,7 +61,7 @@ def test_row_that_was_entered_twice_is_doubted_once(rows: tuple[TokenRow, ...]) 
 
 
 def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...]) -> None:
-    """A time of a large model that is a thousand times too short is impossible on any device."""
+    """A large model's time that is a thousand times too short is impossible."""
     large = [row for row in rows if row.device and row.seconds and row.form.parameters > 2e9]
     wrong = [replace(row, seconds=(row.seconds or 0) / 1000) for row in large[::50]]
     doubts = doubted_token_rows(wrong)
@@ -69,7 +69,7 @@ def test_milliseconds_entered_as_seconds_are_doubted(rows: tuple[TokenRow, ...])
 
 
 def test_training_near_the_peak_is_doubted(catalogue: Catalogue) -> None:
-    """Rows of torchtune on one RTX A6000 need nine tenths of its peak; most others are sound."""
+    """Torchtune's rows on one RTX A6000 need nine tenths of its peak; most others are sound."""
     rows = training_rows(catalogue)
     doubts = doubted_training_rows(rows)
     assert {rows[at].chip for at in doubts} == {"rtx-a6000"}

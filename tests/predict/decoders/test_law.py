@@ -1,4 +1,4 @@
-"""The law of decoders: what makes a step longer or shorter, whatever the efficiencies."""
+"""The law of decoders: monotony of step times, for all efficiencies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _seconds(form: DecoderForm, chip: Chip, work: Work, deviations: list[float])
 def test_more_bandwidth_takes_no_longer(
     form: DecoderForm, deviations: list[float], token: bool, split: int, faster: float
 ) -> None:
-    """Neither phase takes longer on a device that reads faster."""
+    """Neither phase takes longer on a device with more bandwidth."""
     work = replace(_WORK, token=token, count=split, tensor_parallel=split)
     quick = replace(_CHIP, bandwidth=faster * _CHIP.bandwidth)
     slow = _seconds(form, _CHIP, work, deviations)
@@ -58,7 +58,7 @@ def test_more_bandwidth_takes_no_longer(
 def test_more_sequences_take_no_less_time(
     form: DecoderForm, deviations: list[float], sequences: float, more: float, interleaved: bool
 ) -> None:
-    """A step of more sequences takes as long at least, within the memory and in waves."""
+    """A step of more sequences takes at least as long, within the memory and in waves."""
     work = replace(_WORK, sequences=sequences, interleaved=interleaved)
     fewer = _seconds(form, _CHIP, work, deviations)
     many = _seconds(form, _CHIP, replace(work, sequences=more * sequences), deviations)
@@ -66,7 +66,7 @@ def test_more_sequences_take_no_less_time(
 
 
 def test_sequences_beyond_the_memory_run_in_waves() -> None:
-    """Twice as many sequences as fit take twice as long, since half of them wait."""
+    """Twice as many sequences as fit take twice as long."""
     small = replace(_CHIP, memory=20 * 2.0**30)
     many = replace(_WORK, sequences=10_000)
     ratio = _seconds(_DENSE, small, replace(many, sequences=20_000), [0.0] * 17) / _seconds(
@@ -76,7 +76,7 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
 
 
 def test_experts_are_read_that_the_tokens_touch() -> None:
-    """One token of a mixture reads few experts; many tokens read nearly all of the weights."""
+    """One token of a mixture reads few experts; many tokens read nearly all weights."""
     plain = replace(_WORK, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
     one = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
     many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), [0.0] * 17)
@@ -84,7 +84,7 @@ def test_experts_are_read_that_the_tokens_touch() -> None:
 
 
 def test_layers_of_llama_cpp_take_turns() -> None:
-    """A stream decodes on one device at a time, so that more of them gain nothing."""
+    """A stream decodes on one device at a time, so more devices do not help."""
     work = replace(_WORK, software="llama.cpp", sequences=1, interleaved=False)
     four = replace(work, count=4, tensor_parallel=4)
     assert _seconds(_DENSE, _CHIP, work, [0.0] * 17) == pytest.approx(

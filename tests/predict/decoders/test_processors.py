@@ -1,4 +1,4 @@
-"""Processors of machines, from rows of others and from specs."""
+"""Processors of machines, from published rows and from specs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """Processors of the machines that rows name."""
+    """Processors of the machines in the rows."""
     return catalogue_processors(catalogue)
 
 
 def test_machine_with_rows_has_their_facts(
     catalogue: Catalogue, processors: Mapping[str, CpuForm]
 ) -> None:
-    """The read rate of a machine of the catalogue is that which was measured on it."""
+    """Its read rate is the measured one."""
     form = cpu_form_of(catalogue.machine("c6i.32xlarge"), processors)
     assert form == processors["aws c6i.32xlarge"]
     assert form.cores == 64
@@ -46,7 +46,7 @@ def test_machine_with_rows_has_their_facts(
 def test_machine_of_a_family_with_rows_has_its_chip(
     catalogue: Catalogue, processors: Mapping[str, CpuForm]
 ) -> None:
-    """A smaller machine of a family has the chip and its instructions, and no read rate."""
+    """A smaller machine of the family has the chip and its instructions, without read rate."""
     smaller = catalogue.machine("c6i.32xlarge").model_copy(
         update={"id": "c6i.4xlarge", "vcpus": 16, "cores": None}
     )
@@ -58,7 +58,7 @@ def test_machine_of_a_family_with_rows_has_its_chip(
 def test_machine_without_rows_has_what_its_spec_says(
     catalogue: Catalogue, processors: Mapping[str, CpuForm]
 ) -> None:
-    """A machine that nobody measured has its chip and its cores; of Arm, one for each vCPU."""
+    """Chip and cores come from the spec; Arm has a core for each vCPU."""
     assert cpu_form_of(catalogue.machine("c8g.48xlarge"), processors) == CpuForm(
         "graviton4", 192, 192
     )
@@ -71,14 +71,14 @@ def test_machine_without_rows_has_what_its_spec_says(
 def test_machines_without_a_processor_of_their_own_have_none(
     catalogue: Catalogue, processors: Mapping[str, CpuForm], machine: str
 ) -> None:
-    """Machines with accelerators, and those whose spec names no processor."""
+    """Machines with accelerators, and specs without a processor."""
     assert cpu_form_of(catalogue.machine(machine), processors) is None
 
 
 def test_cores_that_are_shown_as_sockets_are_of_one(
     processors: Mapping[str, CpuForm],
 ) -> None:
-    """No machine has more than eight sockets, whatever its virtual machine shows."""
+    """No machine has more than eight sockets, despite virtual machines' reports."""
     assert max(form.sockets or 1 for form in processors.values()) == 8
 
 
@@ -96,7 +96,7 @@ def test_cores_that_are_shown_as_sockets_are_of_one(
 def test_sizes_of_providers_tell_threads(
     processors: Mapping[str, CpuForm], machine: str, threads: int | None
 ) -> None:
-    """A machine that nobody described has the threads that its name counts."""
+    """A machine without a spec has the threads in its name."""
     form = processor_of("xeon-8481c", machine, "", processors)
     assert form.threads == threads
     assert form.cores == (threads // 2 if threads else None)
@@ -104,7 +104,7 @@ def test_sizes_of_providers_tell_threads(
 
 
 def test_processors_are_told_from_accelerators_by_name() -> None:
-    """Names that nobody has listed yet, too."""
+    """Also for names that are in no list."""
     assert is_processor("xeon-9999z")
     assert is_processor("graviton9")
     assert not is_processor("h100-sxm5")

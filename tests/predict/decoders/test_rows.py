@@ -1,4 +1,4 @@
-"""Published figures of serving become seconds of one of two kinds."""
+"""Published serving figures become seconds of one of two kinds."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def names(catalogue: Catalogue) -> Names:
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Every row of serving of the project."""
+    """The project's serving rows."""
     return token_rows(catalogue)
 
 
 def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
-    """The rows that a file of a single line gives; ``cells`` are what the line says otherwise."""
+    """The rows of a one-line file; ``cells`` override its defaults."""
     path = folder / "own.csv"
     row = _COLUMNS | cells
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -84,7 +84,7 @@ def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
 
 
 def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:
-    """Thousands of rows on accelerators and on processors, of both kinds, are read."""
+    """Thousands of rows of both kinds, on accelerators and on processors."""
     kinds = Counter((row.kind, row.device is not None) for row in rows if row.device or row.cpu)
     assert len(kinds) == 4
     assert min(kinds.values()) > 1000
@@ -100,14 +100,14 @@ def test_prefill_rate_is_seconds_of_its_prompt(tmp_path: Path, names: Names) -> 
 
 
 def test_decode_rate_is_seconds_between_tokens(tmp_path: Path, names: Names) -> None:
-    """Eight sequences that get 400 tokens a second together wait 20 ms for each."""
+    """Eight sequences with 400 tokens a second together have 20 ms between tokens."""
     (row,) = _read(tmp_path, names, metric="decode throughput", value="400", batch="8")
     assert (row.kind, row.seconds, row.sequences) == ("token", 0.02, 8.0)
     assert not row.interleaved
 
 
 def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> None:
-    """Output of 16 users at once keeps its rate, and is sequences over seconds."""
+    """Output of 16 users at once is sequences over seconds."""
     (row,) = _read(tmp_path, names, value="800", concurrency="16")
     assert row.interleaved
     assert row.sequences is not None
@@ -116,7 +116,7 @@ def test_rate_at_load_is_seconds_with_prompts(tmp_path: Path, names: Names) -> N
 
 
 def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: Names) -> None:
-    """Of 900 tokens a second, two in three were read: 300 were written."""
+    """Of 900 tokens a second, two thirds were read: 300 are output."""
     (row,) = _read(
         tmp_path, names, metric="total throughput", task="one batch, static lengths", value="900",
         batch="4",
@@ -126,7 +126,7 @@ def test_rate_that_counts_prompts_is_of_the_output_alone(tmp_path: Path, names: 
 
 
 def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
-    """A source that sends all requests at once does not say how many run together."""
+    """A source that sends all requests at once does not state the batch."""
     (row,) = _read(tmp_path, names, task="maximum load", value="5000", request_rate="inf")
     assert (row.sequences, row.seconds, row.tokens_per_second) == (None, None, 5000)
 
@@ -145,7 +145,7 @@ def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
 def test_figures_of_no_kind_are_left_out(
     tmp_path: Path, names: Names, cells: dict[str, str]
 ) -> None:
-    """Times that contain waiting, figures given twice, models without a form and trainings."""
+    """Times with waiting, duplicates, models without a form, and trainings."""
     assert _read(tmp_path, names, **cells) == ()
 
 
@@ -162,12 +162,12 @@ def test_figures_of_no_kind_are_left_out(
     ],
 )
 def test_precision_is_of_the_weights(text: str, precision: str) -> None:
-    """Texts of sources mean one of six precisions."""
+    """Texts of sources map to one of six precisions."""
     assert precision_of(text) == precision
 
 
 def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
-    """Bytes of a file hold, else bits by precision: 16 for each parameter in bf16."""
+    """A file's bytes, else bits by precision: 16 for each parameter in bf16."""
     (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
     (usual,) = _read(tmp_path, names, value="8", concurrency="4")
     assert stated.weight_bytes == 5e9
@@ -175,27 +175,27 @@ def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
 
 
 def test_software_is_a_family_without_its_version() -> None:
-    """Ollama runs llama.cpp; a program that nobody listed keeps its own words."""
+    """Ollama runs llama.cpp; an unlisted program keeps its name."""
     assert software_of("Ollama (llama.cpp)") == "llama.cpp"
     assert software_of("vllm (June 2026)") == "vLLM"
     assert software_of("Own engine 3") == "Own engine 3"
 
 
 def test_llama_cpp_splits_layers(rows: tuple[TokenRow, ...]) -> None:
-    """Each device holds layers of its own, so that no layer is split."""
+    """Each device holds whole layers."""
     splits = {row.tensor_parallel for row in rows if row.software == "llama.cpp"}
     assert splits == {1}
     assert any(row.tensor_parallel == 8 for row in rows if row.software == "vLLM")
 
 
 def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
-    """A rate that is no number is a fault at its line."""
+    """A rate that is no number is a fault with its line."""
     with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
         _read(tmp_path, names, value="fast")
 
 
 def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
-    """A project's own table, beside no other, names chips and models of its own specs."""
+    """A project's own table names chips and models of its specs."""
     observations = tmp_path / "specs" / "observations"
     observations.mkdir(parents=True)
     for spec in ("devices/l4.toml", "models/llama-3.1-8b.toml"):
@@ -213,7 +213,7 @@ def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
 def test_row_of_a_machine_that_nobody_described_keeps_its_chip(
     tmp_path: Path, names: Names
 ) -> None:
-    """A processor that no file of machines lists is known by its name, its cores by the note."""
+    """An unlisted processor is known by its name, its cores by the note."""
     (row,) = _read(
         tmp_path, names, chip="xeon-9999z", machine="aws z9.metal", metric="decode throughput",
         note="12 threads; spread 3 %",

@@ -29,7 +29,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """A few hundred rows of three software on some devices and a few processors."""
+    """A few hundred rows of three programs on some devices and a few processors."""
     chips = {"l4", "h100-sxm5", "b200", "a10", "a100-pcie-80-gb", "xeon-8481c", "graviton3"}
     return tuple([row for row in token_rows(catalogue) if row.chip in chips][::12])
 
@@ -56,7 +56,7 @@ def question(catalogue: Catalogue) -> ServingQuestion:
 def test_rows_that_were_learnt_from_lie_in_their_ranges(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...]
 ) -> None:
-    """Most rows are held, even where a few chips alone tell how far another is off."""
+    """Most ranges contain their row, even if few chips are known."""
     timed = [row for row in rows if row.seconds is not None]
     forecasts = forecaster.forecasts([serving_question(row) for row in timed])
     held = [
@@ -69,7 +69,7 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
 def test_a_device_without_rows_has_a_wider_range(
     forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
 ) -> None:
-    """Less is known of a device that nobody timed than of one with rows."""
+    """Its range is wider than that of a device with rows."""
     known, unknown = forecaster.forecasts(
         [question, replace(question, device=catalogue.devices["tesla-t4"])]
     )
@@ -93,7 +93,7 @@ def test_more_bandwidth_never_decodes_slower(
     sequences: int,
     count: int,
 ) -> None:
-    """A device like another with more bandwidth decodes as fast at least, whoever made it."""
+    """A device that differs only by more bandwidth decodes at least as fast."""
     device = question.device
     assert not isinstance(device, CpuForm)
     devices = [
@@ -113,7 +113,7 @@ def test_more_bandwidth_never_decodes_slower(
 def test_more_sequences_never_take_less_time(
     forecaster: ServingForecaster, question: ServingQuestion, sequences: list[int], software: str
 ) -> None:
-    """A step of more sequences takes as long at least."""
+    """A step of more sequences takes at least as long."""
     asked = [replace(question, sequences=number, software=software) for number in sorted(sequences)]
     seconds = [forecast.seconds for forecast in forecaster.forecasts(asked)]
     assert all(later >= sooner * (1 - 1e-9) for sooner, later in itertools.pairwise(seconds))
@@ -122,7 +122,7 @@ def test_more_sequences_never_take_less_time(
 def test_draws_of_one_model_belong_together(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """Two loads of one machine share what is not known of it; two kinds share less."""
+    """Two loads of a machine share errors; two kinds share less."""
     low, high, first = forecaster.forecasts(
         [question, replace(question, sequences=64), replace(question, kind="first")]
     )
@@ -131,7 +131,7 @@ def test_draws_of_one_model_belong_together(
 
 
 def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
-    """Without any row the law's own expectations are the answer, within a wide range."""
+    """Without rows the law's priors are the answer, within a wide range."""
     (forecast,) = ServingForecaster(()).forecasts([question])
     assert forecast.high / forecast.low > 4
 
@@ -139,7 +139,7 @@ def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
 def test_processors_are_forecast_from_their_names(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """A processor of a later generation reads faster than one of long ago."""
+    """A later generation of a processor reads faster."""
     old, new = forecaster.forecasts(
         [
             replace(question, device=CpuForm(chip), sequences=1)
@@ -152,7 +152,7 @@ def test_processors_are_forecast_from_their_names(
 def test_what_is_fitted_is_kept(
     rows: tuple[TokenRow, ...], question: ServingQuestion, tmp_path: Path
 ) -> None:
-    """A second forecaster reads what the first one fitted, and says the same."""
+    """A second forecaster reads the first one's fit and gives the same forecasts."""
     few = rows[::3]
     first = ServingForecaster(few, tmp_path).forecasts([question])
     files = sorted(tmp_path.glob("serving-*.json"))
@@ -176,7 +176,7 @@ def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
 def test_rates_at_full_load_are_learnt_from(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...], question: ServingQuestion
 ) -> None:
-    """A rate without its sequences counts as that of all that the memory holds."""
+    """A rate without a batch counts as that of all sequences that fit into memory."""
     (now,) = forecaster.forecasts([question])
     alike = next(row for row in rows if row.device == question.device and row.count == 1)
     halved = replace(

@@ -1,4 +1,4 @@
-"""Forecasts of training from published trainings, each chip predicted without its own rows."""
+"""Forecasts of training from published trainings, each chip without its own rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> list[TrainingRow]:
-    """Published trainings that can be learnt from."""
+    """Published trainings for learning."""
     return [row for row in training_rows(catalogue) if learnable(row)]
 
 
@@ -53,7 +53,7 @@ def question(catalogue: Catalogue) -> TrainingQuestion:
 
 
 def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
-    """Each chip is predicted from the others: median and 90th percentile of errors, ranges."""
+    """Each chip from the others: median and 90th percentile of errors, coverage."""
     errors, held = [], []
     for chip in {row.device.chip for row in rows if row.device}:
         others = TrainingForecaster([row for row in rows if row.device and row.device.chip != chip])
@@ -82,7 +82,7 @@ def test_faster_devices_never_train_slower(
     forecaster: TrainingForecaster,
     question: TrainingQuestion,
 ) -> None:
-    """Twice the peak or the bandwidth trains faster, nothing else changed."""
+    """Twice the peak or the bandwidth trains faster."""
     better = question.device.model_copy(update=faster(question.device))
     slow, fast = forecaster.forecasts([question, replace(question, device=better)])
     assert fast.tokens_per_second > slow.tokens_per_second
@@ -91,7 +91,7 @@ def test_faster_devices_never_train_slower(
 def test_methods_differ_by_what_they_compute(
     forecaster: TrainingForecaster, question: TrainingQuestion
 ) -> None:
-    """4-bit weights are unpacked; training all weights and checkpointing cost a pass more."""
+    """4-bit weights are unpacked; full training and checkpointing cost a pass more."""
     seconds = forecaster.law_seconds(
         [
             question,
@@ -109,7 +109,7 @@ def test_methods_differ_by_what_they_compute(
 
 
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:
-    """Two questions alike have one forecast and one draw; its spread fits the range."""
+    """Equal questions have one forecast and one draw; its spread fits the range."""
     first, second = forecaster.forecasts([question, question])
     assert first == second
     assert np.allclose(first.draws.values, second.draws.values, atol=0.01)

@@ -29,7 +29,7 @@ def catalogue() -> Catalogue:
 
 
 def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> TrainingRow:
-    """The only row of a file of one line."""
+    """The single row of a one-line file."""
     path = folder / "own.csv"
     path.write_text(f"{header}\n{line}\n", encoding="utf-8")
     names = names_of(catalogue)
@@ -56,7 +56,7 @@ def test_rate_of_a_device_is_of_all(tmp_path: Path, catalogue: Catalogue) -> Non
 
 
 def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
-    """An iteration of 8 micro batches of a sequence on each of 4 devices has 32 sequences."""
+    """8 micro batches of a sequence on each of 4 devices are 32 sequences."""
     row = _read(
         tmp_path, catalogue, "task,precision,metric,value,unit,note",
         "full fine-tuning,bf16,time of one iteration,2,s,"
@@ -66,7 +66,7 @@ def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
 
 
 def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Catalogue) -> None:
-    """Memory of all devices together is shared evenly."""
+    """Memory of all devices together is divided evenly."""
     row = _read(
         tmp_path, catalogue, "task,precision,metric,value,unit",
         'LoRA fine-tuning,"bf16, int4 weights","memory, all GPUs",80,GB',

@@ -1,4 +1,4 @@
-"""The case table of all gradient rules, one module per family, as `autodiff.rules` is."""
+"""The cases of all gradient rules, one module per family, like `onnxstep.rules`."""
 
 from gradient_cases import (
     activation,

@@ -1,10 +1,10 @@
-"""Activation functions: one row for each form that a rule has to get right."""
+"""Activation functions: one case for each form of a rule."""
 
 from __future__ import annotations
 
 from gradient_check import Case
 
-# An even number of elements spread evenly over both signs: none is near 0.
+# An even number of elements spread evenly over both signs, none near 0.
 X = {"x": (4, 5)}
 CASES = [
     *(Case(op, {"x": (2, 3, 2)}, low=0.1, high=2.0) for op in ("Sigmoid", "Tanh")),
@@ -12,7 +12,7 @@ CASES = [
         Case(op, X, low=-3.0, high=3.0)
         for op in ("Relu", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign")
     ),
-    # Before version 28 ONNX has Celu of single precision only.
+    # Before version 28 ONNX's Celu is single precision only.
     Case("Celu", X, low=-3.0, high=3.0, exact_opset=28),
     Case("Celu", X, {"alpha": 0.3}, name="alpha", exact_opset=28),
     Case("LeakyRelu", X, {"alpha": 1.5}, name="steep"),

@@ -1,4 +1,4 @@
-"""Attention and rotated embeddings: one row for each form that a rule has to get right."""
+"""Attention and rotated embeddings: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SHARED = {"q": Q, "k": (2, 2, 5, 2), "v": (2, 2, 5, 3)}
 FLAT = {"q": (2, 3, 8), "k": (2, 5, 4), "v": (2, 5, 6)}
 FLAT_HEADS = {"q_num_heads": 4, "kv_num_heads": 2}
 PAST = {"past_key": (2, 2, 2, 2), "past_value": (2, 2, 2, 3)}
-# The third query of the first example may attend to nothing.
+# The third query of the first example has no allowed key.
 KEEP = np.array([[[1, 0, 1, 1, 0], [1, 1, 0, 0, 1], [0] * 5], [[1] * 5, [0, 1, 0, 1, 0], [1] * 5]])
 HOLES = np.where(KEEP, 0.5, -np.inf)[:, None]
 
 
 def _case(name: str, shapes: dict[str, tuple[int, ...]], **options: Any) -> Case:
-    """Attention whose inputs stand at their places; further ``options`` are attributes."""
+    """A case of Attention with inputs at their places; further ``options`` are attributes."""
     fields = {key: options.pop(key) for key in FIELDS if key in options}
-    given = {*shapes, *fields.get("constants", {})}
-    places = [place if place in given else "" for place in PLACES]
+    tensors = {*shapes, *fields.get("constants", {})}
+    places = [place if place in tensors else "" for place in PLACES]
     while not places[-1]:
         places.pop()
     return Case("Attention", shapes, options, inputs=places, name=name, **{"opset": 23, **fields})
@@ -39,7 +39,7 @@ CASES = [
     _case("flat", FLAT, **FLAT_HEADS, scale=0.7),
     _case("softcap", SHARED, softcap=0.8, scale=0.7),
     _case("bool_mask", SHARED, constants={"mask": KEEP[:, None].astype(bool)}, is_causal=1),
-    # Whole numbers are added to the scores, as floats are.
+    # Integers are added to the scores, like floats.
     _case("whole_mask", SHARED, constants={"mask": 2 * KEEP[:, None]}),
     _case("float_mask", {**SHARED, "mask": (2, 1, 3, 5)}, softcap=0.8),
     _case("mask_for_all", {**SHARED, "mask": (3, 5)}, is_causal=1),
@@ -55,7 +55,7 @@ CASES = [
         outputs=4,
     ),
     _case("past_and_mask", {**SHARED, **PAST, "mask": (3, 7)}, outputs=3),
-    # The evaluator of onnx 1.23.2 caps the scores of stage 0 too, so that it is tested without cap.
+    # onnx 1.23.2's evaluator caps the scores of stage 0 too, so that stage is tested without cap.
     *(
         _case(
             f"scores_{stage}",

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime contributes: one row for each form that a rule has to get right."""
+"""Operators that ONNX Runtime contributes: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """Inputs stand in the given order, or at those of ``places`` that are given."""
-    given = {*shapes, *fields.get("constants", {})}
-    inputs = [place if place in given else "" for place in places]
+    """A case with inputs in this order, or at these ``places``."""
+    tensors = {*shapes, *fields.get("constants", {})}
+    inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
         inputs.pop()
     form = {"domain": DOMAIN, "opset": 18, "inputs": inputs, **fields}
@@ -56,7 +56,7 @@ def _rotary(name: str, x: tuple[int, ...], positions: Any, opset: int = 18, **op
 def _grouped(
     name: str, shapes: Mapping[str, tuple[int, ...]], past: int | None = None, **options: Any
 ) -> Case:
-    """Four heads over two of keys and values, three positions long."""
+    """Four query heads over two key and value heads, three positions long."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
     constants: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}

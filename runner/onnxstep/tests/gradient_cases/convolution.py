@@ -1,4 +1,4 @@
-"""Convolution: one row for each form that a rule has to get right."""
+"""Convolution: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES = [
     Case("Conv", {"x": (2, 3, 5, 5), "w": (3, 1, 3, 3)}, {"group": 3}, name="depthwise"),
     Case("Conv", {"x": (2, 3, 5, 5), "w": (6, 1, 3, 3)}, {"group": 3}, name="depthwise_twice"),
     Case("Conv", {"x": (2, 3, 4, 4), "w": (2, 3, 1, 1)}, name="pointwise"),
-    # Kernels too large to be cut out of x by one-hot kernels.
+    # Kernels too large for patches by one-hot kernels.
     Case("Conv", {"x": (2, 1, 600), "w": (2, 1, 520)}, {"strides": [9]}, name="long_kernel"),
     Case(
         "Conv",

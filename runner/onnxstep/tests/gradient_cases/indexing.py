@@ -1,4 +1,4 @@
-"""Reading and writing at given places: one row for each form that a rule has to get right."""
+"""Reading and writing at given places: one case for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products: one row for each form that a rule has to get right."""
+"""Matrix products: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CASES = [
         )
         for equation, *shapes in (
             ("ij,jk->ik", (2, 3), (3, 4)),
-            # A label of one element goes with any number of another operand's.
+            # A label of length one broadcasts to another operand's length.
             ("ij,jk->ki", (3, 1), (2, 2)),
             ("bij,bjk->bik", (1, 2, 3), (4, 3, 2)),
             ("...ij,...kj->...ik", (2, 1, 2, 3), (1, 4, 2, 1)),

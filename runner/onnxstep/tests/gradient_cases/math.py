@@ -1,4 +1,4 @@
-"""Arithmetic and elementary functions: one row for each form that a rule has to get right."""
+"""Arithmetic and elementary functions: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from gradient_check import Case
 
 BROADCASTS = [((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (2, 3)), ((2, 1, 3), (4, 1)), ((2, 3), ())]
-# Where each function of one variable is smooth.
+# Smooth intervals of each function of one variable.
 DOMAINS = {
     "Abs": (0.1, 2.0),
     "Acos": (-0.9, 0.9),

@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml: one row for each form that a rule has to get right."""
+"""The domain ai.onnx.ml: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from gradient_check import Case
 
 DOMAIN = "ai.onnx.ml"
-# The gradient's constants are float32 then, and onnx's evaluator demands one type.
+# The gradient's constants are float32, and onnx's evaluator requires one type.
 FLAW = "results are float32 by the standard, and doubles of onnx's evaluator"
 SIX = [0.5, -1.0, 2.0, 0.25, 1.5, -0.75]
 

@@ -1,4 +1,4 @@
-"""Normalization and regularization: one row for each form that a rule has to get right."""
+"""Normalization and regularization: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CASES = [
         for p in (1, 2)
         for axis, low, opset in ((-1, 0.2, 13), (1, 0.2, 22), (0, -1.05, 22))
     ),
-    # onnx 1.23.2 sums LRN over as many channels as there are examples: as many of both here.
+    # onnx 1.23.2 sums LRN over as many channels as examples, so both are equal here.
     *(
         Case("LRN", {"x": shape}, {"size": size, "alpha": 0.3, "bias": 0.7}, opset=opset)
         for shape, size, opset in (((5, 5, 2, 1), 3, 13), ((3, 3, 1, 2), 5, 21))

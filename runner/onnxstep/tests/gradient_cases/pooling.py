@@ -1,4 +1,4 @@
-"""Pooling: one row for each form that a rule has to get right."""
+"""Pooling: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from gradient_check import Case, ints
 
 INDICES = "onnx 1.23.2: MaxPool's Indices are wrong where windows overlap"
-# By name, the shape of x and the attributes of a window.
+# Shape of x and attributes of a window, by name.
 WINDOWS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "partition": ((2, 3, 6, 4), {"kernel_shape": [2, 2], "strides": [2, 2]}),
     "overlapping": ((2, 2, 5, 6), {"kernel_shape": [3, 2]}),

@@ -1,4 +1,4 @@
-"""Quantized numbers: one row for each form that a rule has to get right."""
+"""Quantized numbers: one case for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: one row for each form that a rule has to get right."""
+"""Recurrent layers: one case for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: one row for each form that a rule has to get right."""
+"""Reductions: one case for each form of a rule."""
 
 from __future__ import annotations
 

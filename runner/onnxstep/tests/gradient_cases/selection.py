@@ -1,4 +1,4 @@
-"""Comparing and choosing: one row for each form that a rule has to get right."""
+"""Comparing and choosing: one case for each form of a rule."""
 
 from __future__ import annotations
 

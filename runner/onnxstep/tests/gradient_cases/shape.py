@@ -1,4 +1,4 @@
-"""Operators that rearrange or repeat elements: a row for each form that a rule has to get right."""
+"""Operators that rearrange or repeat elements: one case for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signal processing: one row for each form that a rule has to get right."""
+"""Signal processing: one case for each form of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that cut and join: one row for each form that a rule has to get right."""
+"""Operators that cut and join: one case for each form of a rule."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LAST = np.iinfo(np.int64).max
 FIRST = np.iinfo(np.int64).min
 
 
-def _slice(name: str, shape: tuple[int, ...], *bounds: list[int], **other: Any) -> Case:
+def _slice(name: str, shape: tuple[int, ...], *bounds: list[int], **fields: Any) -> Case:
     names = ("starts", "ends", "axes", "steps")
     constants = {key: ints(*numbers) for key, numbers in zip(names, bounds, strict=False)}
-    return Case("Slice", {"x": shape}, constants=constants, name=name, **other)
+    return Case("Slice", {"x": shape}, constants=constants, name=name, **fields)
 
 
-def _pad(name: str, pads: list[int], mode: str = "constant", **other: Any) -> Case:
-    return Case("Pad", {"x": (4, 5)}, {"mode": mode}, {"pads": ints(*pads)}, name=name, **other)
+def _pad(name: str, pads: list[int], mode: str = "constant", **fields: Any) -> Case:
+    return Case("Pad", {"x": (4, 5)}, {"mode": mode}, {"pads": ints(*pads)}, name=name, **fields)
 
 
 CASES = [

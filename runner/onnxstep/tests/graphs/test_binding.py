@@ -1,4 +1,4 @@
-"""Symbolic dimensions are replaced everywhere, and what stays unknown is named."""
+"""Symbolic dimensions are replaced everywhere, and errors name unknown shapes."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_dimensions_are_listed_once_in_graph_order() -> None:
-    """A name that several inputs share is one dimension."""
+    """A name shared by several inputs is one dimension."""
     assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
 
 
 def test_nameless_dimension_is_called_by_input_and_axis() -> None:
-    """A dimension without a name can be bound all the same."""
+    """A dimension without a name can be bound too."""
     model = parsed("g (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
     model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     assert symbolic_dimensions(model) == ("x[0]",)
@@ -57,7 +57,7 @@ def test_nameless_dimension_is_called_by_input_and_axis() -> None:
 
 
 def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
-    """Inputs and outputs are static afterwards; the argument is not changed."""
+    """Inputs and outputs are static; the argument is not changed."""
     model = parsed(TWO)
     before = model.SerializeToString()
     bound = bind_dimensions(model, {"batch": 5, "steps": 4})
@@ -67,13 +67,13 @@ def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
 
 
 def test_shapes_computed_in_the_graph_are_followed() -> None:
-    """A reshape to a computed target gets a number, and so does an output named otherwise."""
+    """A reshape to a computed target and an output with another name get numbers."""
     bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
     assert shapes(bound)["y"] == [5, 6]
 
 
 def test_nested_graphs_are_bound_too() -> None:
-    """A branch's declared shapes follow the outer dimension."""
+    """Declared shapes in a branch follow the outer dimension."""
     model = parsed("""
     g (bool c, float[batch] x) => (float[batch] y) {
         y = If (c) <
@@ -90,21 +90,21 @@ def test_nested_graphs_are_bound_too() -> None:
 @settings(max_examples=10, deadline=None)
 @given(batch=st.integers(1, 4096))
 def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
-    """Every tensor is static, and the logits have one row per example."""
+    """Every tensor is static, and the logits have one row for each example."""
     bound = bind_dimensions(load_model(MODELS / f"{name}.onnx"), {"batch": batch})
-    known = shapes(bound)
-    assert known["logits"] == [batch, 10]
-    assert {name for node in bound.graph.node for name in node.output} <= known.keys()
+    sizes = shapes(bound)
+    assert sizes["logits"] == [batch, 10]
+    assert {name for node in bound.graph.node for name in node.output} <= sizes.keys()
 
 
 def test_unknown_dimension_names_the_nearest() -> None:
-    """A slip of the keyboard is answered with the right name."""
+    """The error for a misspelt name suggests the right one."""
     with pytest.raises(ModelError, match="did you mean 'batch'"):
         bind_dimensions(parsed(TWO), {"bacth": 5, "steps": 4})
 
 
 def test_static_model_has_nothing_to_bind() -> None:
-    """A name for a model without symbolic dimensions is refused, no name is fine."""
+    """A static model accepts no names."""
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     assert shapes(bind_dimensions(model, {}))["y"] == [2]
     with pytest.raises(ModelError, match="leave it out"):
@@ -112,7 +112,7 @@ def test_static_model_has_nothing_to_bind() -> None:
 
 
 def test_unbound_dimensions_are_listed_with_an_example() -> None:
-    """The message is all that is needed to bind them."""
+    """The message shows how to bind them."""
     with pytest.raises(ModelError) as caught:
         bind_dimensions(parsed(TWO), {"batch": 5})
     assert "without a size: 'steps';" in str(caught.value)
@@ -121,13 +121,13 @@ def test_unbound_dimensions_are_listed_with_an_example() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.0, "32", 2**41])
 def test_size_must_be_a_positive_integer(size: object) -> None:
-    """Nothing is coerced."""
+    """Other values are refused, without conversion."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(parsed(TWO), {"batch": 4, "steps": size})  # type: ignore[dict-item]
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """A cache of nothing becomes a constant; what it is joined to keeps its shape."""
+    """An empty cache becomes a constant; its concatenation keeps its shape."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -135,7 +135,7 @@ def test_an_input_beside_others_may_be_empty() -> None:
 
 
 def test_product_of_sizes_has_a_limit() -> None:
-    """Sizes that are possible one by one may be absurd together."""
+    """Possible sizes can give an absurd tensor together."""
     with pytest.raises(ModelError, match="elements"):
         bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
 
@@ -148,21 +148,21 @@ def test_product_of_sizes_has_a_limit() -> None:
     ],
 )
 def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
-    """Inner sizes and broadcasts that do not fit are found before any run."""
+    """Wrong inner sizes and broadcasts are one-line errors."""
     with pytest.raises(ModelError, match="do not fit together") as caught:
         bind_dimensions(parsed(text), {"batch": 3})
     assert "\n" not in str(caught.value)
 
 
 def test_shape_that_depends_on_data_is_named() -> None:
-    """The count of non-zero elements is not known before the run."""
+    """The number of non-zero elements is unknown before the run."""
     model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
     with pytest.raises(ModelError, match=r"'y'.*NonZero"):
         bind_dimensions(model, {"batch": 3})
 
 
 def test_float_values_are_not_taken_for_shapes() -> None:
-    """Inference by value in onnx refuses this sum, whose operands broadcast."""
+    """Data propagation of onnx would refuse this sum of broadcast operands."""
     model = parsed(
         "g (double[2] x) => (double[2, 4] y)"
         "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
@@ -183,7 +183,7 @@ def test_float_values_are_not_taken_for_shapes() -> None:
     ],
 )
 def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> None:
-    """Operators whose outputs outgrow their inputs, of constants alone: nothing is computed."""
+    """Operators that create huge outputs from constants are refused unevaluated."""
     text = (
         "g (float[3] x) => (float[3] y) <int64[1] long = {268435456}, int64 many = {268435456}, "
         "int64[2] ends = {0, 268435456}, int64[1] ones = {1}, int64 one = {1}, "
@@ -195,7 +195,7 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("made", "blamed"),
+    ("work", "blamed"),
     [
         ("".join(f"a{i + 1} = CumSum(a{i}, zero) " for i in range(5)) + "s = Neg(a5)", "CumSum"),
         ('s = Einsum <equation = "ij,jk->ik"> (table, table)', "Einsum"),
@@ -204,12 +204,12 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
         ("s = AveragePool <kernel_shape = [65536]> (row)", "AveragePool"),
     ],
 )
-def test_long_work_on_constants_is_refused(made: str, blamed: str) -> None:
-    """A runtime does it before the first run, where nothing interrupts it."""
+def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
+    """A runtime would do it before the first run, uninterruptibly."""
     model = parsed(
         "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
         " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "
-        f"table = ConstantOfShape(wide) row = ConstantOfShape(line) {made} "
+        f"table = ConstantOfShape(wide) row = ConstantOfShape(line) {work} "
         "r = ReduceSum <keepdims = 0> (s) y = Add(x, r) }"
     )
     with pytest.raises(ModelError, match=rf"\({blamed}\): expected at most 2\*\*30 operations"):
@@ -217,7 +217,7 @@ def test_long_work_on_constants_is_refused(made: str, blamed: str) -> None:
 
 
 def test_a_mask_as_long_as_any_context_is_allowed() -> None:
-    """Constants of 2**26 elements through five operators, as exporters write causal masks."""
+    """Constants of 2**26 elements through five operators, as in exported causal masks."""
     model = parsed(
         "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
         "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
@@ -228,13 +228,13 @@ def test_a_mask_as_long_as_any_context_is_allowed() -> None:
 
 
 def test_a_long_range_of_a_file_is_refused() -> None:
-    """The committed file of 238 bytes asks for a range of two gibibytes."""
+    """The committed file of 238 bytes contains a range of two gibibytes."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
 
 
 def test_an_input_shorter_than_its_window_is_named() -> None:
-    """The node, its input and the remedy: onnx infers a length below zero."""
+    """The error has node, input and remedy; onnx infers a negative length."""
     model = parsed(
         "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
     )
@@ -243,7 +243,7 @@ def test_an_input_shorter_than_its_window_is_named() -> None:
 
 
 def test_shapes_that_do_not_fit_name_their_node() -> None:
-    """Among many nodes, the first whose inputs ONNX refuses, with their shapes."""
+    """The error names the first node that ONNX refuses, with its input shapes."""
     model = parsed(
         "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
     )
@@ -253,7 +253,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """Declared behind the inputs, a wrong shape is told and replaced, as ONNX Runtime does."""
+    """A wrong declared shape is replaced with a warning, as in ONNX Runtime."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "
@@ -268,7 +268,7 @@ def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
 
 
 def test_what_no_output_needs_is_not_bound() -> None:
-    """Neither a node whose shape depends on data nor what is declared of one that is gone."""
+    """Unused nodes with data-dependent shapes and unused declarations are dropped."""
     model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
     stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
     model.graph.value_info.append(stale)

@@ -1,4 +1,4 @@
-"""Models with contributed operators get static shapes, from symbolic dimensions on."""
+"""Models with contributed operators get static shapes from symbolic dimensions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
-    """Shapes computed at run time from such an operator's output are known too."""
+    """Shapes computed from such an operator's output are known too."""
     shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
@@ -60,7 +60,7 @@ def test_shapes_pass_through_contributed_operators() -> None:
     ],
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
-    """ONNX Runtime infers the same."""
+    """The shapes equal ONNX Runtime's."""
     text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
     model = parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -73,7 +73,7 @@ def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
     ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
 )
 def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
-    """Inputs that do not fit, a missing attribute, an operator that nobody knows."""
+    """Unsuitable inputs, a missing attribute, and an unknown operator are named."""
     text = (
         f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
     )
@@ -82,7 +82,7 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
-    """The runtime warns of it and goes by what it computes, and so do bound shapes."""
+    """The computed shape replaces it with a warning, as in the runtime."""
     text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
         bound = bind_dimensions(parser.parse_model(text), {})
@@ -90,14 +90,14 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 
 
 def test_the_runtimes_own_operators_are_known() -> None:
-    """A node of any operator that the installed runtime has a schema of may stand in a result."""
+    """The list has every operator with a schema in the installed runtime."""
     schemas = onnxruntime_pybind11_state.get_all_operator_schema()
     assert {schema.name for schema in schemas} <= runtime_operator_names()
 
 
 @pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
-    """Up to opset 15 onnx has no inference of these, only the operators that they stand for."""
+    """Up to opset 15 onnx has only function bodies for these, no inference."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
     node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
     schema = onnx.defs.get_schema(op_type, 13)

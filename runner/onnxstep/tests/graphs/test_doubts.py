@@ -1,4 +1,4 @@
-"""What a file leaves in doubt is said with names, counts and a remedy; nothing else is."""
+"""Doubts about a file have names, counts and a remedy; clear files have none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ ROWS = np.random.default_rng(2).standard_normal((8, 4)).astype(np.float32)
 ORIGIN = ["wpe.weight", "slice_1", "val_1"]
 
 
-def said(model: onnx.ModelProto) -> list[str]:
+def sentences_of(model: onnx.ModelProto) -> list[str]:
     """The doubts of a step that trains every parameter."""
-    return list(doubts(model, [held.name for held in parameters(model)], untrained(model)))
+    return list(
+        doubts(model, [parameter.name for parameter in parameters(model)], untrained(model))
+    )
 
 
 CASES = {
@@ -51,25 +53,25 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("model", "words"), CASES.values(), ids=CASES)
-def test_each_doubt_is_one_sentence(model: onnx.ModelProto, words: list[str]) -> None:
-    """It names the tensors and what to do; a file without doubt has none."""
-    sentences = said(model)
-    assert len(sentences) == bool(words)
-    for word in words:
+@pytest.mark.parametrize(("model", "phrases"), CASES.values(), ids=CASES)
+def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) -> None:
+    """The sentence names the tensors and a remedy; a clear file has none."""
+    sentences = sentences_of(model)
+    assert len(sentences) == bool(phrases)
+    for word in phrases:
         assert word in sentences[0]
 
 
 def test_layers_that_an_optimizer_merged() -> None:
-    """Layers that read numbers which differ are in doubt where an optimizer that merges ran."""
+    """Shared unequal numbers are a doubt if an optimizer that merges ran."""
     model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
     model.graph.node[1].input[1] = "0.bias"
-    [sentence] = said(model)
+    [sentence] = sentences_of(model)
     assert "0.bias (in 2 layers)" in sentence
 
 
 def test_a_second_call_of_a_layer_is_no_doubt() -> None:
-    """A layer that is called twice shares its tensors with itself."""
+    """A layer that is called twice shares its own tensors."""
     model = without_identities()
     model.graph.node[-1].name = "/0/norm_1/LayerNormalization"
-    assert said(model) == []
+    assert sentences_of(model) == []

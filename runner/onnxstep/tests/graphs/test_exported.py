@@ -1,4 +1,4 @@
-"""What PyTorch's exporters write down is read: merged tensors, sources and layers."""
+"""Information of PyTorch's exporters: merged tensors, sources and layers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """Each name that an Identity kept becomes an initializer again, and no number changes."""
+    """Each Identity's name becomes an initializer again, with equal outputs."""
     model = merged_file()
-    apart = separated(model)
+    restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
-    onnx.checker.check_model(apart, full_check=True)
-    np.testing.assert_array_equal(run(apart, {"x": X})["y"], run(model, {"x": X})["y"])
-    assert separated(apart) is apart
-    assert taken_apart(apart) == ["1.norm.weight", "1.norm.bias"]
+    onnx.checker.check_model(restored, full_check=True)
+    np.testing.assert_array_equal(run(restored, {"x": X})["y"], run(model, {"x": X})["y"])
+    assert separated(restored) is restored
+    assert taken_apart(restored) == ["1.norm.weight", "1.norm.bias"]
 
 
 READERS = {
@@ -33,22 +33,22 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize(("first", "second", "value", "apart"), READERS.values(), ids=READERS)
+@pytest.mark.parametrize(("first", "second", "value", "is_restored"), READERS.values(), ids=READERS)
 def test_only_what_was_merged_comes_apart(
-    first: str, second: str, value: np.ndarray, apart: bool
+    first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """Equal numbers everywhere, or readers of one kind, tell a merged tensor from a tied one."""
+    """Uniform numbers, or readers of one kind, distinguish merged from tied tensors."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),
         helper.make_node(second, ["h", "b"], ["y"]),
     ]
-    assert merged(traced(nodes, {"a": value})) == ({"b": "a"} if apart else {})
+    assert merged(traced(nodes, {"a": value})) == ({"b": "a"} if is_restored else {})
 
 
 @pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
 def test_other_identities_stay(change: str) -> None:
-    """Only the tracing exporter names an Identity after a parameter, and never an output."""
+    """Only the tracing exporter names an Identity after a parameter, never an output."""
     model = merged_file()
     if change == "another producer":
         model.producer_name = "tf2onnx"
@@ -67,7 +67,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """Attributes of modules have dots; numbers of ONNX's own are left out."""
+    """Attributes of modules have dots; ONNX's numbers are omitted."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],
@@ -81,7 +81,7 @@ def test_sources_of_computed_tensors() -> None:
 
 
 def test_the_layer_of_a_node() -> None:
-    """The path of its module by either exporter, else its own name."""
+    """The path of its module by either exporter, else the node's name."""
     node = helper.make_node("Add", ["a", "b"], ["c"], name="/encoder/layer.0/Add")
     assert layer(node) == "encoder.layer.0"
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'head', 'add']")

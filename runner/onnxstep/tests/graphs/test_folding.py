@@ -1,4 +1,4 @@
-"""Folding: shapes computed in the graph become numbers, and nothing else changes."""
+"""Folding: computed shapes become numbers, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def operators(model: onnx.ModelProto) -> list[str]:
 
 
 def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
-    """Shape, arithmetic on it and Reshape by it: only the Reshape stays, and computes the same."""
+    """Only the Reshape remains, with equal results."""
     model = model_of_text(
         "g (float[batch,6] x) => (float[n,m] y) <int64[1] zero = {0}, int64[1] last = {-1}, "
         "int64[1] two = {2}> { s = Shape(x) b = Gather(s, zero) d = Mul(b, two) "
@@ -31,7 +31,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_parameters_are_no_constants() -> None:
-    """What is computed from a float initializer stays: the initializer may be trained."""
+    """Results of a float initializer stay, since it may be trained."""
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { v = Exp(w) y = Mul(x, v) }"
     )
@@ -39,7 +39,7 @@ def test_parameters_are_no_constants() -> None:
 
 
 def test_part_of_a_shape() -> None:
-    """Shape with start and end, and Size, count as ONNX does."""
+    """Shape with start and end, and Size, follow ONNX."""
     model = model_of_text(
         "g (float[2,3,5] x) => (int64[1] y) "
         "{ s = Shape <start = -2, end = -1> (x) n = Size(x) y = Add(s, n) }"
@@ -62,7 +62,7 @@ def test_part_of_a_shape() -> None:
     ],
 )
 def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
-    """Nothing is evaluated that is not a quick function of a few constants."""
+    """Only fast functions of small constants are evaluated."""
     text = f"g (float[1] x) => (float[n] y) {{ {body} }}"
     functions = '<domain: "local", opset_import: ["" : 21]> own (a) => (b) { b = Neg(a) }'
     model = model_of_text(text, functions=functions)
@@ -71,7 +71,7 @@ def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
 def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
-    """If on a rank, as exporters write it, becomes the branch; names in branches may repeat."""
+    """An If on a rank becomes its branch; branches may reuse names."""
     shape = ",".join("1" * rank)
     model = model_of_text(
         f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
@@ -86,13 +86,13 @@ def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) 
 
 
 def test_an_output_keeps_its_node() -> None:
-    """A constant that is an output of the graph is still computed by its node."""
+    """A constant graph output keeps its node."""
     model = model_of_text("g (float[2,3] x) => (int64[2] y) { y = Shape(x) }")
     assert operators(fold_constants(model)) == ["Shape"]
 
 
 def test_a_node_that_cannot_be_evaluated_stays() -> None:
-    """A division of integers by zero is left to the runtime."""
+    """The runtime handles an integer division by zero."""
     model = model_of_text(
         "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"
@@ -101,11 +101,14 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Thirty Ifs in each other, whose branches all call their value the same, stay small."""
+    """Thirty nested Ifs with equal value names stay small."""
     branch = "{ o = Relu(x) }"
     for _ in range(29):
-        taken, other = f"t () => (float[3] o) {branch}", "e () => (float[3] o) { o = Neg(x) }"
-        branch = f"{{ o = If(c) <then_branch = {taken}, else_branch = {other}> }}"
+        then_branch, else_branch = (
+            f"t () => (float[3] o) {branch}",
+            "e () => (float[3] o) { o = Neg(x) }",
+        )
+        branch = f"{{ o = If(c) <then_branch = {then_branch}, else_branch = {else_branch}> }}"
     model = model_of_text(f"g (float[3] x) => (float[3] o) <bool c = {{1}}> {branch}")
     names = [name for node in fold_constants(model).graph.node for name in node.output]
     assert max(map(len, names)) < 500

@@ -1,4 +1,4 @@
-"""Fused operators against ONNX Runtime's own: the same numbers from standard operators."""
+"""Fused operators against ONNX Runtime's: equal numbers from standard operators."""
 
 from __future__ import annotations
 
@@ -96,18 +96,18 @@ def _outputs(model: onnx.ModelProto) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
-    """Forward values agree to float32 rounding, and the parts are valid ONNX with known shapes."""
+    """Forward values agree to float32 rounding, and the parts are valid ONNX."""
     model = _model(form)
-    apart = unfuse(model)
-    for whole, parts in zip(_outputs(model), _outputs(apart), strict=True):
+    unfused = unfuse(model)
+    for whole, parts in zip(_outputs(model), _outputs(unfused), strict=True):
         np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
-    onnx.checker.check_model(apart)
-    bind_dimensions(apart, {})
+    onnx.checker.check_model(unfused)
+    bind_dimensions(unfused, {})
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
-    """The file is accepted, though onnx does not know the operator, and has gradients."""
+    """The loader accepts the file, and it has gradients."""
     loaded = load_model_bytes(_model(form).SerializeToString())
     gradient = vjp_graph(loaded, ["x"])
     assert [value.name for value in gradient.graph.output][-1] == "x_gradient"
@@ -115,7 +115,7 @@ def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
 
 
 def test_a_model_without_fused_operators_stays_itself() -> None:
-    """Nothing is copied where nothing is to be done."""
+    """The model is not copied."""
     plain = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     )
@@ -123,7 +123,7 @@ def test_a_model_without_fused_operators_stays_itself() -> None:
 
 
 def test_a_fused_node_that_does_not_fit_is_named() -> None:
-    """A node without inputs is no crash."""
+    """A node without inputs is a one-line error."""
     model = _model("gemm")
     model.graph.node[0].name = "broken"
     del model.graph.node[0].input[:]

@@ -1,4 +1,4 @@
-"""Values that a step may overwrite: no reader comes after the writer."""
+"""Values that a step may overwrite: no reader runs after the writer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_may_be_overwritten(case: str) -> None:
-    """Only what nobody reads after its next value is written, whatever the runtime merges."""
+    """Only values without later readers, for all of the runtime's fusions."""
     nodes, is_free = CASES[case]
     model = model_of_text(f"{HEAD} {{ {nodes} }}")
     assert in_place_updates(model, {"w": "after"}) == ({"w"} if is_free else set())

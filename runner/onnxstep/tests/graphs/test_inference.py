@@ -1,4 +1,4 @@
-"""Nodes that onnx's inference reads for ever, or that end the process, are refused before."""
+"""Nodes on which onnx's inference loops or crashes are refused before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxstep.graphs.loading import load_model_bytes
 EQUATION = "......ij,j->ij"
 EINSUM = f'Einsum <equation = "{EQUATION}">'
 FUNCTION = '<domain: "local", opset_import: ["" : 21]>'
-# Where an Einsum can stand: the text of the graph, and the functions that it calls.
+# Places of an Einsum: the text of the graph, and the functions that it calls.
 PLACES = {
     "graph": (f"y = {EINSUM} (x, w)", ""),
     "branch": (
@@ -40,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("place", PLACES)
 def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None:
-    """Wherever the equation stands, and although onnx is asked for the output's type at once."""
+    """At any depth, and before onnx infers the output's type."""
     nodes, functions = PLACES[place]
     model = model_of_text(
         f"g (float[2,3] x, float[3] w) => (float[2,3] y) <bool c = {{1}}, int64 n = {{2}}> "
@@ -55,7 +55,7 @@ def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None
 
 @pytest.mark.parametrize("opset", [-(2**63), 0])
 def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
-    """It is the checker of onnx that names it."""
+    """The checker of onnx names the impossible opset."""
     model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.opset_import[0].version = opset
     with pytest.raises(ModelError, match="expected a valid ONNX model"):
@@ -64,7 +64,7 @@ def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
-    """Spaces, capitals and nothing at all are as ONNX has them."""
+    """Spaces, capitals and an empty equation follow ONNX."""
     operands = ", ".join("xw"[: equation.partition("->")[0].count(",") + 1])
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[r] y) "
@@ -83,7 +83,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:
-    """Onnx counts with them before it looks at them."""
+    """The inference of onnx computes with them unchecked."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[a,b] y) <int64[2,1] i = {0, 1}> "
         f"{{ h = Mul(x, w) y = {node.replace('(x', '(h')} }}"

@@ -1,4 +1,4 @@
-"""First values: the same everywhere, and distributed as they say."""
+"""First values: reproducible, with the right distributions."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from onnxstep.graphs.initial import Initial, draw
 FLOAT = np.dtype(np.float32)
 COUNT = 200_000
 
-# The first 16 hexadecimal digits of the SHA-256 of 1000 little-endian float32 values. They hold on
-# every platform: a change here changes every trained model and needs a line in the change log.
+# First 16 hexadecimal digits of the SHA-256 of 1000 little-endian float32 values, the same on every
+# platform. A change here changes every trained model and needs a line in the changelog.
 GOLDEN = {"uniform": "e408947d51dabfbf", "constant": "2d44911d28c102ba"}
 NORMAL = [0.6366009712219238, 1.2194980382919312, -1.5131516456604004, 1.5116640329360962]
 
 
 @pytest.mark.parametrize("distribution", GOLDEN)
 def test_values_never_change(distribution: str) -> None:
-    """The bits are those recorded when the generator was chosen."""
+    """The bits equal the recorded ones."""
     values = draw(Initial(distribution, 0.25, 3), (10, 100), FLOAT, seed=1)
     digest = hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
     assert digest[:16] == GOLDEN[distribution]
 
 
 def test_normal_values_never_change() -> None:
-    """Within the last bit, which belongs to the platform's logarithm and cosine."""
+    """Equal within the last bit, which depends on the platform's logarithm and cosine."""
     values = draw(Initial("normal", 1.0, 3), (4,), FLOAT, seed=1)
     np.testing.assert_allclose(values, NORMAL, rtol=3e-7)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_seeds_give_independent_values(distribution: str) -> None:
-    """The parameter's seed and the run's each give another sequence, and do not commute."""
+    """The parameter's and the run's seed each change the values, and do not commute."""
     seeds = [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2**64 - 1, 2**64 - 1)]
     drawn = [
-        draw(Initial(distribution, 1.0, own), (20_000,), FLOAT, seed=run) for own, run in seeds
+        draw(Initial(distribution, 1.0, parameter_seed), (20_000,), FLOAT, seed=run)
+        for parameter_seed, run in seeds
     ]
     correlation = np.corrcoef(drawn) - np.eye(len(seeds))
     assert np.abs(correlation).max() < 5 / np.sqrt(20_000)
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Mean 0, variance scale²/3, nothing outside; each tenth of the range has its tenth."""
+    """Mean 0, variance scale²/3, all within the range; each tenth has a tenth of the values."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)
@@ -56,7 +57,7 @@ def test_uniform_fills_its_range_evenly() -> None:
 
 
 def test_normal_has_its_moments() -> None:
-    """Mean 0, the standard deviation asked for, no skew, kurtosis 3; within five sigma."""
+    """Mean 0, the right standard deviation, no skew, kurtosis 3; within five sigma."""
     values = draw(Initial("normal", 2.0, 0), (COUNT,), np.dtype(np.float64)) / 2
     assert abs(values.mean()) < 5 / np.sqrt(COUNT)
     assert abs(values.var() - 1) < 5 * np.sqrt(2 / COUNT)
@@ -73,7 +74,7 @@ def test_constant_is_its_scale() -> None:
 @pytest.mark.parametrize("distribution", ["uniform", "normal", "constant"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3, 5)])
 def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
-    """Scalars, empty tensors and odd counts are finite values of that shape."""
+    """Scalars, empty tensors and odd counts have finite values of that shape."""
     values = draw(Initial(distribution, 1.0, 0), shape, FLOAT)
     assert values.shape == shape
     assert np.isfinite(values).all()
@@ -82,7 +83,7 @@ def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.sampled_from(["uniform", "constant"]))
 def test_chunks_do_not_show(count: int, distribution: str) -> None:
-    """Large parameters are drawn in parts, whose size leaves the values as they are."""
+    """The size of parallel chunks does not change the values."""
     whole = draw(Initial(distribution, 1.0, 0), (count,), FLOAT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", 8)

@@ -1,4 +1,4 @@
-"""Files that are not what they should be give one line, never a crash."""
+"""Invalid files are one-line errors, never crashes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """The ordinary model, its weights kept in a file at a location."""
+    """The ordinary model with external weights at a location."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
@@ -46,7 +46,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """The lengths at which a file of this project would be a model with less metadata."""
+    """Lengths at which a truncated file is a model with less metadata."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:
@@ -56,7 +56,7 @@ def whole_lengths(data: bytes) -> set[int]:
 
 
 def refused(path: Path) -> str:
-    """The one line with which a file is refused."""
+    """The one-line error of a file."""
     with pytest.raises(ModelError) as caught:
         load_model(path)
     message = str(caught.value)
@@ -67,30 +67,30 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_model_of_this_project_loads(name: str) -> None:
-    """The files in models/ are read unchanged."""
+    """The files in models/ load unchanged."""
     assert load_model(MODELS / name) == onnx.load_model_from_string(FILES[name])
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    """A path that leads nowhere says so."""
+    """The error says that the file does not exist."""
     assert "there is no such file" in refused(tmp_path / "absent.onnx")
 
 
 def test_folder_and_pipe_are_no_files(tmp_path: Path) -> None:
-    """What is not a regular file is refused without being opened: a pipe would never end."""
+    """Only regular files are opened: a pipe would never end."""
     os.mkfifo(tmp_path / "pipe.onnx")
     assert "something else" in refused(tmp_path)
     assert "something else" in refused(tmp_path / "pipe.onnx")
 
 
 def test_unreadable_path_is_refused() -> None:
-    """A null character cannot be in a path."""
+    """A path with a null character is refused."""
     with pytest.raises(ModelError):
         load_model(Path("a\0b.onnx"))
 
 
 def test_empty_file_is_refused(tmp_path: Path) -> None:
-    """No bytes are no model."""
+    """An empty file is no model."""
     (tmp_path / "empty.onnx").touch()
     assert "empty file" in refused(tmp_path / "empty.onnx")
 
@@ -105,7 +105,7 @@ def test_file_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
-    """No prefix of a model is a model, but for one that ends with a whole entry of metadata."""
+    """No prefix of a model loads, except one that ends after an entry of metadata."""
     data = FILES[name]
     path = tmp_path / "short.onnx"
     for length in sorted({*range(0, len(data), 37)} - whole_lengths(data)):
@@ -114,7 +114,7 @@ def test_every_truncation_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_opset_of_the_future_is_refused(tmp_path: Path) -> None:
-    """Operators that onnx does not know yet cannot be checked."""
+    """Opsets newer than onnx cannot be checked."""
     model = ordinary()
     model.opset_import[0].version = 999
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
@@ -123,7 +123,7 @@ def test_opset_of_the_future_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sizes", [[2**20, 2**21], [2**62, 2**62], [-2, 4]])
 def test_absurd_shape_is_refused(sizes: list[int]) -> None:
-    """A declared shape that no machine could hold is a fault of the file."""
+    """A declared shape larger than any memory is an error."""
     model = ordinary()
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sizes)
     model.graph.input[0].CopyFrom(value)
@@ -133,7 +133,7 @@ def test_absurd_shape_is_refused(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_stored_data_must_fill_its_shape(size: int) -> None:
-    """Four values are a tensor of four, not of three or five."""
+    """Three or five values do not fill a tensor of four."""
     model = ordinary()
     model.graph.initializer[0].dims[0] = size
     with pytest.raises(ModelError, match="w"):
@@ -141,7 +141,7 @@ def test_stored_data_must_fill_its_shape(size: int) -> None:
 
 
 def test_unknown_data_type_is_refused() -> None:
-    """A number that ONNX gives to no data type is a fault of the file."""
+    """A number of no ONNX data type is an error."""
     model = ordinary()
     model.graph.input[0].type.tensor_type.elem_type = 69
     with pytest.raises(ModelError, match="got 69"):
@@ -149,7 +149,7 @@ def test_unknown_data_type_is_refused() -> None:
 
 
 def test_external_data_inside_the_folder_is_read(tmp_path: Path) -> None:
-    """Weights beside the model arrive in it, and the model no longer points at the file."""
+    """The loaded model contains the weights and no reference to the file."""
     values = np.arange(4, dtype=np.float32)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "w.bin").write_bytes(b"pad!" + values.tobytes())
@@ -164,7 +164,7 @@ LOCATIONS = ["../w.bin", "sub/../../w.bin", "/etc/hostname", "C:\\w.bin", "..\\w
 
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> None:
-    """No spelling of a place outside the model's folder is read."""
+    """No location outside the model's folder is read."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     folder = tmp_path / "model"
     (folder / "sub").mkdir(parents=True)
@@ -173,7 +173,7 @@ def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> Non
 
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) -> None:
-    """A symbolic link is a way out of the folder, as the file or on the way to it."""
+    """Symbolic links are refused, as the file or on the way to it."""
     outside, folder = tmp_path / "outside", tmp_path / "model"
     outside.mkdir()
     folder.mkdir()
@@ -190,13 +190,13 @@ def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) ->
     "entries", [{"offset": 999}, {"length": 999}, {"offset": 8, "length": 16}, {"length": -1}]
 )
 def test_external_range_must_be_in_the_file(tmp_path: Path, entries: dict[str, int]) -> None:
-    """A range beyond the file is a fault, not a short read."""
+    """A range beyond the file's end is an error."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert "external data" in refused(external(tmp_path, "w.bin", **entries))
 
 
 def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
-    """A file of other weights under the same name is found before anything is measured."""
+    """A wrong weights file of the same name is detected before a measurement."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert external_files(external(tmp_path, "w.bin", offset=0, length=16)) == ("w.bin",)
     with pytest.raises(ModelError, match=r"up to byte 24 of 'w\.bin', which has 16"):
@@ -206,20 +206,20 @@ def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
 def test_external_data_counts_toward_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small graph with large weights is a large model."""
+    """A small graph with large external weights exceeds the limit."""
     (tmp_path / "w.bin").write_bytes(bytes(4096))
     monkeypatch.setattr(loading, "MAX_MODEL_BYTES", 4096)
     assert "2 GB" in refused(external(tmp_path, "w.bin"))
 
 
 def test_bytes_have_no_folder_for_external_data(tmp_path: Path) -> None:
-    """A message without a file has nothing to read beside it."""
+    """A message without a file has no external data."""
     with pytest.raises(ModelError, match="needs the path"):
         load_model_bytes(external(tmp_path, "w.bin").read_bytes())
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:
-    """Protobuf lets any bytes pass as a name; here the file is refused before anything reads it."""
+    """Names that are not UTF-8 are refused at loading."""
     data = ordinary().SerializeToString().replace(b"w", b"\xff")
     with pytest.raises(ModelError, match="UTF-8"):
         load_model_bytes(data)

@@ -51,7 +51,7 @@ def listing(text: str, listed: Any) -> onnx.ModelProto:
 
 
 def test_weightless_parameters_are_in_graph_order() -> None:
-    """The order is the graph's, whatever the metadata's."""
+    """The order is the graph's, not the metadata's."""
     assert parameters(listing(WEIGHTLESS, {"a": A, "b": B})) == (
         Parameter("b", (4,), FLOAT, Initial("constant", 0.0, 2)),
         Parameter("a", (4,), FLOAT, Initial("uniform", 0.5, 1)),
@@ -59,13 +59,13 @@ def test_weightless_parameters_are_in_graph_order() -> None:
 
 
 def test_data_inputs_are_the_rest() -> None:
-    """What is neither listed nor stored is fed."""
+    """Inputs neither listed nor stored are data."""
     model = listing(WEIGHTLESS, {"a": A, "b": B})
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
 
 
 def test_ordinary_file_trains_its_float_initializers() -> None:
-    """Weights are parameters, also where they stand among the inputs; integers are not."""
+    """Float weights are parameters, even among the inputs; integers are not."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     assert parameters(model) == (Parameter("a", (4,), FLOAT, None),)
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
@@ -75,7 +75,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """A file that lists its parameters has no others."""
+    """A file with a list has no other parameters."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 
@@ -88,26 +88,26 @@ def test_initializers_of_a_weightless_file_are_constants() -> None:
     ],
 )
 def test_list_must_agree_with_the_graph(listed: Any, message: str) -> None:
-    """A listed parameter is a graph input of a fixed shape."""
+    """A listed parameter must be a graph input of a fixed shape."""
     with pytest.raises(ModelError, match=message):
         parameters(listing(WEIGHTLESS, listed))
 
 
 def test_listed_parameter_has_no_stored_value() -> None:
-    """Two sources of one first value contradict each other."""
+    """A listed parameter with an initializer is refused."""
     with pytest.raises(ModelError, match="'a' also has an initializer"):
         parameters(listing(ORDINARY, {"a": A}))
 
 
 def test_parameter_is_a_float() -> None:
-    """Integers have no gradient."""
+    """Integer parameters are refused."""
     text = "g (int64[4] a) => (int64[4] y) { y = Neg(a) }"
     with pytest.raises(ModelError, match="got INT64"):
         parameters(listing(text, {"a": A}))
 
 
 def test_input_is_a_tensor() -> None:
-    """A sequence cannot be fed."""
+    """A sequence input is refused."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = FLOAT
     with pytest.raises(ModelError, match="input 'x': expected a tensor"):
@@ -125,7 +125,7 @@ def test_values_have_the_declared_type_and_shape(kind: str) -> None:
 
 
 def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lack of memory is the machine's fault, and the message says how much is needed."""
+    """The message gives the needed bytes."""
 
     def exhausted(*_arguments: object) -> None:
         raise MemoryError
@@ -137,17 +137,17 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """The counts follow from the layers of Woolf's benchmark by arithmetic."""
+    """Counts equal those computed from the layers of Woolf's benchmark."""
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """The file lists them as one; each has a first value, and a place once it is trained."""
+    """Each merged tensor has a first value, and is trained separately."""
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
-    assert [held.name for held in parameters(model)] == names
+    assert [parameter.name for parameter in parameters(model)] == names
     values = materialise(model)
     assert list(values) == [*names, "1.norm.weight", "1.norm.bias"]
     values["1.norm.bias"] = np.full(4, 7, np.float32)
@@ -158,14 +158,14 @@ def test_merged_tensors_have_values_of_their_own() -> None:
 
 
 def test_constants_become_parameters_by_pattern() -> None:
-    """A pattern matches parameters and constants; one that matches nothing names the nearest."""
+    """A pattern matches parameters and constants; the error for no match suggests a name."""
     text = (
         "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
         "{ s = Mul(x, w) y = Mul(s, step) }"
     )
     model = onnx.parser.parse_model(HEADER + text)
-    assert [held.name for held in parameters(model)] == ["w"]
+    assert [parameter.name for parameter in parameters(model)] == ["w"]
     chosen = with_parameters("wrt", model, ["s*", "w"])
-    assert [held.name for held in parameters(chosen)] == ["w", "step"]
+    assert [parameter.name for parameter in parameters(chosen)] == ["w", "step"]
     with pytest.raises(ModelError, match=r"wrt 'stp\*' is unknown; choices are .*step"):
         with_parameters("wrt", model, ["stp*"])

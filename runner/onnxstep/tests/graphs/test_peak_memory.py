@@ -1,4 +1,4 @@
-"""The memory of a run, beside what ONNX Runtime itself says that it took."""
+"""Estimated memory of a run, compared with ONNX Runtime's profile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from onnxstep.graphs.peak_memory import (
 )
 
 MODELS = Path(__file__).parents[4] / "models"
-BLOCK = 2**16 * 4  # the bytes of every tensor of 65,536 floats
+BLOCK = 2**16 * 4  # bytes of a tensor of 65,536 floats
 
 
 def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> list[dict]:
-    """What the profile of one run says of each node, in the order of the run."""
+    """The profile's entries of each node, in execution order."""
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = options.enable_mem_reuse = False
     options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
@@ -45,7 +45,7 @@ def events(model: onnx.ModelProto, folder: Path, *, optimised: bool = True) -> l
 
 
 def run_of(nodes: str) -> onnx.ModelProto:
-    """A graph on x and w, both of one block, whose r is summed up."""
+    """A graph on x and w, each one block, whose r is summed up."""
     return bind_dimensions(
         model_of_text(
             "g (float[256,256] x, float[256,256] w) => (float y) "
@@ -67,15 +67,15 @@ def run_of(nodes: str) -> onnx.ModelProto:
     ids=["chain", "in-place", "read-later", "sum", "views"],
 )
 def test_it_is_what_the_profile_has(nodes: str, blocks: float, tmp_path: Path) -> None:
-    """Blocks in use at once, counted with the arena's margin and as ONNX Runtime had them."""
+    """Blocks in use at once, with the arena's margin, equal ONNX Runtime's."""
     model = run_of(nodes)
     assert 1.2 * blocks * BLOCK <= peak_activation_bytes(model) < 1.2 * blocks * BLOCK + 8192
-    seen = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
-    assert blocks * BLOCK <= seen < blocks * BLOCK + 4096
+    peak = max(int(e["mem_in_use_peak"]) for e in events(model, tmp_path, optimised=False))
+    assert blocks * BLOCK <= peak < blocks * BLOCK + 4096
 
 
 def test_constants_are_folded() -> None:
-    """What a session computes beforehand takes no memory of a run, but of the session."""
+    """Values computed at session creation count for the session, not for a run."""
     model = bind_dimensions(
         model_of_text(
             "g (float[8] x) => (float[8] y) <float[1] one = {1}, int64[1] s = {8}> "
@@ -88,9 +88,9 @@ def test_constants_are_folded() -> None:
 
 
 def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
-    """The operators of a real training step, one after another, as the profile has them.
+    """The operators of a real step are in the profile's order.
 
-    Without optimisation no node is fused or folded away, so that the two can be laid side by side.
+    Without optimisation no node is fused or folded, so both lists are comparable.
     """
     step = training_step(
         load_model(MODELS / "mnist_mlp.onnx"), StepOptions(dimensions={"batch": 8})
@@ -103,7 +103,7 @@ def test_a_step_runs_in_the_order_of_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_sequence_has_no_size() -> None:
-    """What it holds is refused, not guessed."""
+    """A sequence is refused."""
     model = bind_dimensions(
         model_of_text(
             "g (float[2,4] x) => (float[2,4] y) "

@@ -1,4 +1,4 @@
-"""A graph in half precision: the same types outside, half inside, and close to the original."""
+"""A graph in half precision: the same outer types, half inside, and similar results."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def types(graph: onnx.ModelProto) -> dict[str, int]:
 
 def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
     """The element types of the first outputs of an operator's nodes."""
-    known = types(graph)
-    return [known[node.output[0]] for node in graph.graph.node if node.op_type == operator]
+    value_types = types(graph)
+    return [value_types[node.output[0]] for node in graph.graph.node if node.op_type == operator]
 
 
 @pytest.fixture
@@ -76,24 +76,24 @@ def perceptron() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) -> None:
-    """What a user feeds and reads stays fp32; weights and what lies between are half."""
+    """Inputs and outputs stay fp32; weights and intermediate values are half."""
     got = in_half_precision(perceptron, half)
     onnx.checker.check_model(got, full_check=True)
-    known = types(got)
-    assert (known["x"], known["y"]) == (FP32, FP32)
+    value_types = types(got)
+    assert (value_types["x"], value_types["y"]) == (FP32, FP32)
     assert {tensor.data_type for tensor in got.graph.initializer} == {half}
     assert produced(got, "Gemm") == produced(got, "MatMul") == produced(got, "Softmax") == [half]
 
 
 def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> None:
-    """One cast for the input and one for the output."""
+    """There is one cast for the input and one for the output."""
     got = in_half_precision(perceptron, FP16)
     casts = [list(node.input) for node in got.graph.node if node.op_type == "Cast"]
     assert casts == [["x"], ["y_float16"]]
 
 
 def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
-    """The onnx reference gives the fp32 result within the 11 bits of fp16."""
+    """The reference evaluator gives the fp32 result within fp16's 11 bits."""
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f4")
     exact = ReferenceEvaluator(perceptron).run(None, {"x": x})[0]
     half = ReferenceEvaluator(in_half_precision(perceptron, FP16)).run(None, {"x": x})[0]
@@ -103,7 +103,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
-    """A weightless model's parameters are inputs of the half type, drawn as in fp32 and rounded."""
+    """A weightless model's parameters are half inputs, drawn as fp32 and rounded."""
     plain = model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
     )
@@ -116,7 +116,7 @@ def test_listed_parameters_are_drawn_in_half(half: int) -> None:
 
 
 def test_wide_arithmetic_stays_in_fp32() -> None:
-    """The squares under a norm pass 65504: it is computed in fp32, between casts, and right."""
+    """Squares of a norm exceed 65504; it is computed in fp32 between casts."""
     plain = model(
         [
             helper.make_node("Relu", ["x"], ["r"]),
@@ -134,7 +134,7 @@ def test_wide_arithmetic_stays_in_fp32() -> None:
 
 
 def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
-    """At opset 18 convolution has no bfloat16 form in ONNX; at 22 it has."""
+    """ONNX's convolution has bfloat16 at opset 22, not at 18."""
     stored = {"w": np.ones((2, 1, 3, 3), "f4")}
     for opset, expected in ((18, FP32), (22, BF16)):
         nodes = [helper.make_node("Conv", ["x", "w"], ["y"]), helper.make_node("Abs", ["y"], ["z"])]
@@ -145,7 +145,7 @@ def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
 
 
 def test_scales_that_must_be_fp32_stay() -> None:
-    """Resize reads its scales in fp32 whatever its data are."""
+    """Resize's scales are fp32 for every data type."""
     nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")]
     stored = {"scales": np.array([1, 1, 2, 2], "f4")}
     got = in_half_precision(model(nodes, {"x": [1, 1, 2, 2]}, {"y": [1, 1, 4, 4]}, stored), FP16)
@@ -153,7 +153,7 @@ def test_scales_that_must_be_fp32_stay() -> None:
 
 
 def test_constants_and_casts_become_half() -> None:
-    """What nodes say of their floats in attributes is rewritten; integers are not touched."""
+    """Float types in attributes are rewritten; integers stay."""
     value = numpy_helper.from_array(np.array([2], "f4"))
     shape = numpy_helper.from_array(np.array([2], "i8"))
     nodes = [
@@ -172,7 +172,7 @@ def test_constants_and_casts_become_half() -> None:
 
 
 def test_numbers_beyond_the_range_become_the_largest() -> None:
-    """The -3.4e38 of an attention mask is the lowest fp16, not infinity; infinity stays."""
+    """An attention mask's -3.4e38 becomes the lowest fp16; infinity stays."""
     mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
     plain = model(
         [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}
@@ -184,7 +184,7 @@ def test_numbers_beyond_the_range_become_the_largest() -> None:
 
 
 def test_a_graph_with_branches_is_refused_by_name() -> None:
-    """What stands in a nested graph would stay fp32 unseen."""
+    """Nested graphs would stay fp32, so they are refused."""
     branch = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["inner"])],
         "branch",

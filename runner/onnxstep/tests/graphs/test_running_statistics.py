@@ -1,4 +1,4 @@
-"""Running statistics are told from parameters by who reads them."""
+"""Running statistics are distinguished from parameters by their readers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FLOAT = onnx.TensorProto.FLOAT
 
 
 def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
-    """A model that holds its tensors."""
+    """A model with stored tensors."""
     return model_of_text(f"g (float[8,3] x) => ({outputs}) {WEIGHTS} {{ {body} }}")
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """What the file stores for them are their first values, behind those of the parameters."""
+    """Stored statistics are first values, after those of the parameters."""
     model = stored(LAYER)
-    assert [held.name for held in parameters(model)] == ["s", "b"]
+    assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
     values = materialise(model)
     assert list(values) == ["s", "b", "m", "v"]
@@ -51,18 +51,18 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """Copies do not count as readers; anything else does."""
+    """Copies do not count as readers; all other nodes do."""
     assert running_statistics(stored(body)) == expected
 
 
 def test_a_statistic_that_is_an_output_is_none() -> None:
-    """A caller reads it too."""
+    """A graph output is read by the caller."""
     model = stored(LAYER, "float[8,3] y, float[3] m")
     assert running_statistics(model) == {"v"}
 
 
 def test_a_statistic_inside_a_local_function_is_found() -> None:
-    """Exporters wrap layers into functions."""
+    """Exporters put layers into functions."""
     model = model_of_text(
         f"g (float[8,3] x) => (float[8,3] y) {WEIGHTS} {{ y = local.layer(x, s, b, m, v) }}",
         functions='<domain: "local", opset_import: ["" : 21]> layer (x, s, b, m, v) => (y) '
@@ -83,10 +83,10 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """Listed statistics are neither parameters nor data, and are drawn as the list says."""
+    """Listed statistics are state, drawn as listed."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
-    assert [held.name for held in parameters(model)] == ["s", "b"]
+    assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert [fed.name for fed in data_inputs(model)] == ["x"]
     np.testing.assert_array_equal(materialise(model)["m"], [1, 1, 1])
 
@@ -100,6 +100,6 @@ def test_a_weightless_file_lists_its_state() -> None:
     ],
 )
 def test_a_wrong_list_of_state_is_named(listed: object, message: str) -> None:
-    """The message says which of the two lists is wrong."""
+    """The message names the wrong list."""
     with pytest.raises(ModelError, match=message):
         state(listing({"s": ONES}, listed))

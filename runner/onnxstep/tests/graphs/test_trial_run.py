@@ -1,4 +1,4 @@
-"""Calls that do not come to an end are found in a copy of the process, and this one goes on."""
+"""Calls that do not end are detected in a copy of the process, and this process continues."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ def _spin() -> None:
 
 
 def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy may use so much CPU time; the message says what was tried and what to do."""
+    """The copy has a CPU limit; the message names the call and a remedy."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
         require_end(_spin, "the check")
 
 
 def test_a_call_that_ends_its_process_is_refused() -> None:
-    """A segmentation fault in onnx takes the copy alone."""
+    """A segmentation fault in onnx ends only the copy."""
     with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
         require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """Onnx does not survive an allocation that fails in C++: the file is not to blame."""
+    """A failed allocation crashes onnx: the file is not to blame."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"
         "resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))\n"
         "require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), 'the check')\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.stderr.splitlines()[-1] == (
+    assert process.stderr.splitlines()[-1] == (
         "MemoryError: the check needs more memory than this process may have"
     )
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy has a limit of its own."""
+    """The copy has a memory limit."""
     monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
     with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
         require_end(lambda: bytearray(3 * 2**30), "the check")
 
 
 def test_an_exception_is_an_end() -> None:
-    """Whoever calls in earnest gets it; the copy prints nothing and changes nothing here."""
+    """The caller's own call raises it; the copy prints nothing and changes nothing here."""
     changed: list[int] = []
 
     def fail() -> None:
@@ -72,7 +72,7 @@ def test_an_exception_is_an_end() -> None:
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """TERM reaches Python while the copy is busy, and the copy goes with it."""
+    """TERM reaches Python while the copy runs, and ends the copy too."""
 
     class EndedError(Exception):
         pass
@@ -93,7 +93,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_lines_are_computed_in_one_copy() -> None:
-    """What the calls change stays there, and there nothing is tried in a further copy."""
+    """Changes by the calls stay in the copy, which tries nothing again."""
     process: list[bytes] = []
 
     def number() -> bytes:
@@ -109,7 +109,7 @@ def test_lines_are_computed_in_one_copy() -> None:
 
 
 def test_a_call_without_end_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither one that uses up its time nor one that ends its process."""
+    """A call that times out or ends its process does not affect the others."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
 
     def end() -> bytes:
@@ -125,7 +125,7 @@ def test_a_call_without_end_takes_no_other_with_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_exception_of_a_line_is_raised_here() -> None:
-    """A fault of ours is no graph that cannot be counted."""
+    """An exception of our code is not reported as an uncountable graph."""
 
     def fail() -> bytes:
         raise ValueError("ours")
@@ -135,7 +135,7 @@ def test_an_exception_of_a_line_is_raised_here() -> None:
 
 
 def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever trap nobody knows yet: the loader tries onnx's calls in a copy first."""
+    """The loader tries onnx's calls in a copy, which catches unknown hangs."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
     model = onnx.parser.parse_model(

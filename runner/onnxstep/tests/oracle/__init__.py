@@ -1,5 +1,5 @@
-"""ONNX's own backend test suite as the oracle of differentiation.
+"""ONNX's backend test suite as a reference for differentiation.
 
-Each of its node tests is differentiated and the result compared with finite differences. What
-came out is published in docs/operators.md.
+Each of its node tests is differentiated and compared with finite differences. docs/operators.md has
+the results.
 """

@@ -1,4 +1,4 @@
-"""Running a model: on onnx's reference evaluator, or on ONNX Runtime."""
+"""Running a model on onnx's reference evaluator or on ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
 
 
 def runtime(elem_type: int) -> Evaluator:
-    """ONNX Runtime on the CPU with every float of the model in ``elem_type``."""
+    """ONNX Runtime on the CPU with every float of the model as ``elem_type``."""
 
     def on_runtime(model: onnx.ModelProto) -> Run:
         return _session(in_type(model, elem_type), elem_type)

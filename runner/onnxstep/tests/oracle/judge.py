@@ -42,12 +42,12 @@ from oracle.slope import STEPS, NotSmoothError, Slope, Slopes, slopes
 from oracle.suite import Array, SuiteCase
 
 _NO_RULE = "it has no gradient rule"
-# Above so many input elements the reference evaluator, written in Python, is too slow.
+# Limit of input elements for the reference evaluator, which is written in Python.
 _LARGE = 20_000
 
 
 class Answer(enum.StrEnum):
-    """What came of a test."""
+    """Class of a test's result."""
 
     CHECKED = "differentiated and checked"
     ZERO = "zero by nature"
@@ -61,7 +61,7 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a test, why, and which evaluators of the gradient agreed or could not."""
+    """Result of a test with the reason; evaluators that agreed, and those that could not run."""
 
     case: SuiteCase
     answer: Answer
@@ -70,20 +70,20 @@ class Verdict:
     absent: tuple[str, ...] = ()
 
 
-# Whose answers do not count: known flaws of onnx 1.23.2's reference evaluator.
+# Known flaws of onnx 1.23.2's reference evaluator.
 FLAWED_FORWARD = {
     "DynamicQuantizeLinear": "it rounds to float32",
     "LpNormalization": "its 1-norm adds up signed numbers",
 }
 FLAWED_GRADIENT = {"MaxPool": "its Indices are wrong where windows overlap"}
-# What each evaluator of the gradient may err by, relative to the terms of the slope.
+# Tolerances of each evaluator of the gradient, relative to the terms of the slope.
 _TOLERANCES = {"reference": 1e-6, "onnxruntime64": 1e-6, "onnxruntime32": 2e-3}
-# And relative to the terms of the projected outputs: what rounding them costs.
+# Rounding tolerances relative to the terms of the projected outputs.
 _FLOORS = {"reference": 0.0, "onnxruntime64": 0.0, "onnxruntime32": 1e-5}
 
 
 def judge(case: SuiteCase) -> Verdict:
-    """Differentiate a test's model and hold it to its slopes."""
+    """Differentiate a test's model and compare it with its slopes."""
     if not all(value.type.HasField("tensor_type") for value in case.model.graph.input):
         return Verdict(case, Answer.NO_FLOAT, "its inputs are sequences or optionals")
     try:
@@ -105,11 +105,11 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
         try:
             run = evaluator(model)
             _demand_same(case.outputs, run(question.inputs))
-            there, found = _where_smooth(question, run, seed_of(case))
+            there, slopes_there = _where_smooth(question, run, seed_of(case))
         except (CannotRunError, NotSmoothError, DisagreementError) as error:
             refusals.append(f"{name}: {error}")
         else:
-            return _against(case, there, backward, found, run(there.inputs))
+            return _against(case, there, backward, slopes_there, run(there.inputs))
     answer = Answer.ZERO if is_zero(case) else Answer.UNJUDGED
     return Verdict(case, answer, "; ".join(refusals))
 
@@ -119,7 +119,7 @@ def _forward(
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
     """Ways to compute the model in float64, the last by its part of the gradient graph.
 
-    There, operators that ONNX defines by others have been replaced by their bodies.
+    In that part operators without a rule are replaced by their bodies.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -153,11 +153,11 @@ def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class DisagreementError(Exception):
-    """An evaluator's outputs are not those that the suite demands."""
+    """An evaluator's outputs differ from those of the suite."""
 
 
 def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
-    """The suite's own tolerance for its coarsest types; Dropout on a runtime drops others."""
+    """Compare with the tolerance of the suite's coarsest types; Dropout masks may differ."""
     for name, y in expected.items():
         if is_float(y):
             same = got[name].shape == y.shape and np.allclose(
@@ -168,7 +168,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """A place near the suite's data without a kink, and the slopes there."""
+    """A smooth point near the suite's data, and the slopes there."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -189,10 +189,10 @@ def _against(
     case: SuiteCase,
     there: Posed,
     backward: onnx.ModelProto,
-    found: Slopes,
+    slopes_there: Slopes,
     outputs: Mapping[str, Array],
 ) -> Verdict:
-    cotangents = {f"{name}_cotangent": u for name, u in found.cotangents.items()}
+    cotangents = {f"{name}_cotangent": u for name, u in slopes_there.cotangents.items()}
     agreed, absent, faults = [], [], []
     for name, run in _gradients(there, backward):
         try:
@@ -203,7 +203,7 @@ def _against(
             continue
         if case.op_type in FLAWED_GRADIENT and name == "reference":
             continue
-        off = list(errors(got, found.by_input, _TOLERANCES[name], _FLOORS[name]))
+        off = list(errors(got, slopes_there.by_input, _TOLERANCES[name], _FLOORS[name]))
         faults += [f"{name}: {fault}" for fault in off]
         agreed += [] if off else [name]
     right = Answer.ZERO if is_zero(case) else Answer.CHECKED
@@ -214,20 +214,20 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether a float64 model computes a NaN on its way, from which no chain rule leads back.
+    """Whether a float64 model computes a NaN, where the chain rule does not hold.
 
-    A softmax over nothing but masked elements does, even where its result is replaced later.
+    A softmax over masked elements only does, even if its result is replaced later.
     """
     whole = copy.deepcopy(model)
-    made = [name for node in whole.graph.node for name in node.output if name]
+    values = [name for node in whole.graph.node for name in node.output if name]
     del whole.graph.output[:]
-    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in made)
+    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in values)
     got = reference(whole)(inputs)
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
 def _gradients(there: Posed, backward: onnx.ModelProto) -> Iterator[tuple[str, Run]]:
-    """The gradient graph on each evaluator that can load it."""
+    """The gradient graph's results on each evaluator that can load it."""
     runnable = _runnable(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
@@ -257,10 +257,10 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
 
 
 def errors(
-    got: Mapping[str, Array], found: Mapping[str, Slope], tolerance: float, floor: float
+    got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """The gradients by input that are not their slopes, with both numbers."""
-    for name, slope in found.items():
+    """The gradients by input that differ from their slopes, with both numbers."""
+    for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction
         if gradient.shape != v.shape:
             yield f"{name}: the gradient has the shape {gradient.shape} instead of {v.shape}"

@@ -1,4 +1,4 @@
-"""docs/operators.md: what is known of each operator, and how much of ONNX's suite it passes."""
+"""docs/operators.md: the answer for each operator, and the results of ONNX's suite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oracle.judge import Answer, Verdict
 
 PATH = Path(__file__).parents[2] / "docs" / "operators.md"
 _FLOATS = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
-# Older meanings are converted to this opset before they are differentiated.
+# Older opsets are converted to this one before differentiation.
 _OLDEST_OPSET = 13
 _LONGEST_NOTE = 160
 _TITLES = {
@@ -21,7 +21,7 @@ _TITLES = {
     "ai.onnx.ml": "Classical models (ai.onnx.ml)",
     "com.microsoft": "ONNX Runtime (com.microsoft)",
 }
-# What a run of the suite does not measure is written by hand.
+# Hand-written parts of the page.
 _INTRODUCTION = Path(__file__).with_name("introduction.md")
 _RESULTS = Path(__file__).with_name("results.md")
 
@@ -29,14 +29,14 @@ Verdicts = Mapping[tuple[str, str], Sequence[Verdict]]
 
 
 def page(verdicts: Iterable[Verdict], runs: Mapping[str, bool]) -> str:
-    """The page as Markdown; ``runs`` says whether operators without a rule have a CPU kernel."""
-    found = list(verdicts)
+    """Render the page as Markdown; ``runs``: operators without a rule that have a CPU kernel."""
+    all_verdicts = list(verdicts)
     by_operator: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
-    for verdict in found:
+    for verdict in all_verdicts:
         by_operator[verdict.case.node.domain, verdict.case.op_type].append(verdict)
     parts = [
         _INTRODUCTION.read_text(encoding="utf-8").rstrip(),
-        _counts(found),
+        _counts(all_verdicts),
         _RESULTS.read_text(encoding="utf-8").rstrip(),
         *(_table(domain, by_operator, runs) for domain in _TITLES),
     ]
@@ -79,9 +79,9 @@ def _table(domain: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> str:
 
 
 def _operators(domain: str) -> list[str]:
-    known = {op for owner, op, _ in registry.registered() if owner == domain}
+    registered = {op for owner, op, _ in registry.registered() if owner == domain}
     standard = {s.name for s in defs.get_all_schemas() if s.domain == domain and not s.deprecated}
-    return sorted(known | standard)
+    return sorted(registered | standard)
 
 
 def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> str:
@@ -93,7 +93,7 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _versions(domain: str, op: str) -> list[int]:
-    """The versions that have an answer; for others, those of the schema."""
+    """The versions with an answer, or those of the schema."""
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version
@@ -112,14 +112,14 @@ def _newest(domain: str, op: str) -> int:
 def _answer(
     domain: str, op: str, cases: Sequence[Verdict], runs: Mapping[str, bool]
 ) -> tuple[str, str]:
-    known = registry.answer(domain, op, _newest(domain, op))
-    if isinstance(known, registry.Refused):
-        return "refused", known.reason
-    if isinstance(known, registry.Zero):
+    answer = registry.answer(domain, op, _newest(domain, op))
+    if isinstance(answer, registry.Refused):
+        return "refused", answer.reason
+    if isinstance(answer, registry.Zero):
         return "zero", ""
     refused = [v for v in cases if v.answer is Answer.REFUSED]
-    note = f"{len(refused)} tests refused: {_said(refused[0])}" if refused else ""
-    if isinstance(known, registry.Gradient):
+    note = f"{len(refused)} tests refused: {_note_of(refused[0])}" if refused else ""
+    if isinstance(answer, registry.Gradient):
         return "gradient", note
     return _without_a_rule(domain, op, cases, runs, note)
 
@@ -139,8 +139,8 @@ def _without_a_rule(
     return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel for it either"
 
 
-def _said(verdict: Verdict) -> str:
-    """The reason of a refusal without names of nodes and paths, fit for a cell."""
+def _note_of(verdict: Verdict) -> str:
+    """The reason of a refusal for a table cell, without names of nodes and paths."""
     text = verdict.reason.split("cannot be differentiated: ")[-1].split("; it lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

@@ -1,7 +1,7 @@
-"""Average and p-norm pools of whole windows at once.
+"""Average and p-norm pools of whole windows, vectorised.
 
-onnx's reference evaluator walks all windows in Python: on the suite's two largest inputs that took
-as long as all its other tests together. Padded, dilated and cut-off windows stay its own.
+onnx's reference evaluator loops over windows in Python, which takes as long on the suite's two
+largest inputs as all its other tests. It still computes padded, dilated and cut-off windows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A test of the suite posed as a question about derivatives: what moves, and what stays.
+"""A test of the suite as a question about derivatives: moved inputs and constants.
 
-Floats become float32, or float64 for differences, and move a little off the ties and corners that
-the suite likes; everything else becomes a constant of the model.
+Floats become float32, or float64 for differences, and move slightly off ties and corners. All other
+inputs become constants of the model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 from oracle.precision import in_type
 from oracle.suite import Array, SuiteCase
 
-# Float inputs that say how an operator works, by position: they are no data.
+# Float inputs that are settings of an operator, not data, by position.
 SETTINGS = {
     "Dropout": (1,),
     "OneHot": (0, 1),
@@ -26,19 +26,19 @@ SETTINGS = {
     "Resize": (1, 2),
     "Upsample": (1,),
 }
-# Small enough to stay inside the domains of acos and log where the suite's data are.
+# Small enough to stay inside the domains of acos and log.
 _JITTER = 2e-3
-# Scatters add from here on, which some gradients need.
+# First opset whose scatters can add, which some gradients need.
 _OLDEST_OPSET = 16
 
 
 class NothingToDifferentiateError(Exception):
-    """No float goes in, or no float comes out."""
+    """The test has no float input or no float output."""
 
 
 @dataclass(frozen=True)
 class Posed:
-    """The float32 model, the inputs that it is differentiated at and its float outputs."""
+    """The float32 model, its differentiated inputs and its float outputs."""
 
     model: onnx.ModelProto
     inputs: Mapping[str, Array]
@@ -50,16 +50,18 @@ class Posed:
         return in_type(self.model, TensorProto.DOUBLE)
 
     def moved(self, seed: int) -> Posed:
-        """The same question a little beside; infinities and whatever is not a number stay."""
+        """The same question at moved inputs; infinities and NaN stay."""
         rng = np.random.default_rng(seed)
-        return replace(self, inputs={name: _beside(x, rng) for name, x in self.inputs.items()})
+        return replace(self, inputs={name: _nearby(x, rng) for name, x in self.inputs.items()})
 
 
 def posed(case: SuiteCase) -> Posed:
     """The question that a test asks. Raises NothingToDifferentiateError."""
     names = [value.name for value in case.model.graph.input]
-    held = {case.node.input[i] for i in SETTINGS.get(case.op_type, ()) if i < len(case.node.input)}
-    moving = [name for name in names if name not in held and is_float(case.inputs[name])]
+    settings = {
+        case.node.input[i] for i in SETTINGS.get(case.op_type, ()) if i < len(case.node.input)
+    }
+    moving = [name for name in names if name not in settings and is_float(case.inputs[name])]
     outputs = [name for name, y in case.outputs.items() if is_float(y)]
     if not any(case.inputs[name].size for name in moving):
         raise NothingToDifferentiateError("no float input")
@@ -83,11 +85,11 @@ def is_float(value: object) -> bool:
 
 
 def seed_of(case: SuiteCase) -> int:
-    """A number of its own for each test, the same everywhere."""
+    """A number for each test, the same everywhere."""
     return zlib.crc32(case.name.encode())
 
 
-def _beside(x: Array, rng: np.random.Generator) -> Array:
+def _nearby(x: Array, rng: np.random.Generator) -> Array:
     finite = np.where(np.isfinite(x), x, 0.0)
     scale = float(np.sqrt(np.mean(finite**2))) if x.size else 0.0
     return x + np.asarray(rng.uniform(-_JITTER, _JITTER, x.shape)) * (scale or 1.0)
@@ -113,15 +115,15 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy at a recent opset where that has the same operators: nothing needs conversion."""
-    own = opset_of(model)
-    older = own < _OLDEST_OPSET
-    same = older and all(_unchanged(node, own, _OLDEST_OPSET) for node in model.graph.node)
-    return stamped(model, _OLDEST_OPSET if same else own)
+    """A copy at a recent opset if it has the same operators, so no conversion is needed."""
+    opset = opset_of(model)
+    older = opset < _OLDEST_OPSET
+    same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)
+    return stamped(model, _OLDEST_OPSET if same else opset)
 
 
 def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """A copy that claims another opset; whether it is valid there is left to the caller."""
+    """A copy that claims another opset, without a check."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for entry in copy.opset_import:

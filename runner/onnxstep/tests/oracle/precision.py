@@ -1,4 +1,4 @@
-"""One model in another floating-point type: every float tensor of it, at any depth."""
+"""A model in another floating-point type: every float tensor, at any depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxstep.graphs.tensors import FLOAT_TYPES
 _TYPE_ATTRIBUTES = frozenset(
     {"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"}
 )
-# Its statistics are in float32 unless an attribute says otherwise.
+# Its statistics are float32 unless an attribute sets another type.
 _COMPUTES_IN_ANOTHER = frozenset({"GroupNormalization"})
 
 
@@ -39,9 +39,9 @@ def _convert_node(node: onnx.NodeProto, elem_type: int) -> None:
     if node.op_type == "Constant":
         _spell_as_tensor(node)
     if node.op_type in _COMPUTES_IN_ANOTHER:
-        kept = [attribute for attribute in node.attribute if attribute.name != "stash_type"]
+        attributes = [attribute for attribute in node.attribute if attribute.name != "stash_type"]
         del node.attribute[:]
-        node.attribute.extend([*kept, helper.make_attribute("stash_type", elem_type)])
+        node.attribute.extend([*attributes, helper.make_attribute("stash_type", elem_type)])
     for attribute in node.attribute:
         _convert_attribute(attribute, elem_type)
 
@@ -50,10 +50,10 @@ def _spell_as_tensor(node: onnx.NodeProto) -> None:
     """``value_float`` and ``value_floats`` can only be float32: write them as tensors."""
     for attribute in node.attribute:
         if attribute.name in ("value_float", "value_floats"):
-            held = numpy_helper.from_array(
+            tensor = numpy_helper.from_array(
                 np.array(helper.get_attribute_value(attribute), np.float32)
             )
-            attribute.CopyFrom(helper.make_attribute("value", held))
+            attribute.CopyFrom(helper.make_attribute("value", tensor))
 
 
 def _convert_attribute(attribute: AttributeProto, elem_type: int) -> None:

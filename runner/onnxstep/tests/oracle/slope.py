@@ -1,4 +1,4 @@
-"""Central differences of a model along random directions, with what they may be off by."""
+"""Central differences of a model along random directions, with their error bounds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from oracle.evaluators import Run
 from oracle.suite import Array
 
-# The difference errs by the fourth power of the step and by rounding over it; a smaller step sees
-# fewer kinks of functions that have many.
+# The error is the fourth power of the step plus rounding over the step; smaller steps meet fewer
+# kinks.
 STEPS = (1e-5, 1e-5, 1e-6, 1e-6, 1e-7, 1e-7)
 _ROUNDING = 4e-16
-# Differences over one and two steps that disagree by more saw a kink.
+# Differences over one and two steps that disagree by more indicate a kink.
 _ROUGH = 2e-6
 
 
@@ -60,7 +60,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """The elements of u · df over so many steps."""
+            """The elements of u · df over this many steps."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
@@ -84,18 +84,18 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _counted(u: Array, y: Array) -> Array:
-    """The elements of u · y; zero where u is, whatever y is there."""
+    """The elements of u · y, zero wherever u is."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 
 
 def _unit(x: Array) -> float:
-    """What a step is measured in: the size of small inputs, one for large inputs."""
+    """Unit of a step: the magnitude of small inputs, one for large inputs."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """The size of the numbers of x over that of the move: what rounding is magnified by."""
+    """Magnitude of x over that of the move, the amplification of rounding."""
     return _size(x) / (_size(v) or 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The node tests of ONNX's backend suite, as models with data; what is judged stands in ``judge``.
+"""The node tests of ONNX's backend suite, as models with data.
 
 Collecting takes some seconds, so it is done once in a process.
 """
@@ -18,16 +18,16 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 Array = NDArray[Any]
-# The suite repeats each test of a function operator on the nodes of its body.
+# The suite repeats each test of a function operator with the nodes of its body.
 _EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One test: a model, its inputs and the outputs that ONNX demands, by name.
+    """One test: a model, its inputs and the expected outputs, by name.
 
-    ``node`` is the operator under test, also where the model holds its body instead. Values are
-    arrays, or whatever else the suite feeds (sequences, optionals).
+    ``node`` is the operator under test, even if the model contains its body instead. Values are
+    arrays, or sequences and optionals.
     """
 
     name: str
@@ -46,7 +46,7 @@ class SuiteCase:
 def suite() -> tuple[SuiteCase, ...]:
     """All node tests in the order of the suite."""
     with warnings.catch_warnings():
-        # Some tests cast to narrow types on purpose, and numpy remarks on it.
+        # Some tests cast to narrow types on purpose, of which numpy warns.
         warnings.simplefilter("ignore", RuntimeWarning)
         tests = collect_testcases(None)
     tested = {test.name: _only(test).graph.node[0] for test in tests}

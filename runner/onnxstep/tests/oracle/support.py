@@ -1,4 +1,4 @@
-"""Whether ONNX Runtime itself can run on the CPU what has no rule."""
+"""Whether ONNX Runtime can run operators without a rule on the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oracle.suite import SuiteCase
 
 
 def runs_on_the_cpu(verdicts: Iterable[Verdict]) -> Mapping[str, bool]:
-    """By operator without a rule, whether any of its tests loads in ONNX Runtime."""
+    """Whether any test loads in ONNX Runtime, by operator without a rule."""
     loads: dict[str, bool] = {}
     for verdict in verdicts:
         if verdict.answer is Answer.NO_RULE:

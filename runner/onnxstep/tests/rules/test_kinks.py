@@ -1,4 +1,4 @@
-"""Where a derivative does not exist or a formula divides by zero: PyTorch's answers.
+"""Derivatives at kinks and at divisions by zero equal PyTorch's.
 
 The expected numbers are those of PyTorch 2.13 in float64 (`torch.autograd` of the sum of outputs).
 """
@@ -54,7 +54,7 @@ KINKS: list[Row] = [
     ),
     ("Det", {}, [[[0.0, 0.0], [0.0, 4.0]]], [[[4.0, 0.0], [0.0, 0.0]]]),
 ]
-# Far out, where e^x overflows in float32 or the function saturates.
+# Large inputs, where e^x overflows in float32 or the function saturates.
 SATURATING: list[Row] = [
     ("Sigmoid", {}, [[-200.0, 200.0]], [[0.0, 0.0]]),
     ("Softplus", {}, [[-200.0, 200.0]], [[0.0, 1.0]]),
@@ -66,20 +66,20 @@ SATURATING: list[Row] = [
 
 
 def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -> list[Array]:
-    """What ONNX Runtime makes of the backward graph, by default for cotangents of one."""
+    """ONNX Runtime's results of the backward graph, by default for cotangents of one."""
     model = model_of(case, TensorProto.FLOAT)
     names = list(case.shapes)
     session = onnxruntime.InferenceSession(
         vjp_graph(model, names).SerializeToString(), providers=["CPUExecutionProvider"]
     )
     shape = [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim]
-    given = {
+    operand = {
         **dict(zip(names, inputs, strict=True)),
         f"{model.graph.output[0].name}_cotangent": np.ones(shape)
         if cotangent is None
         else cotangent,
     }
-    feeds = {entry.name: given[entry.name].astype(np.float32) for entry in session.get_inputs()}
+    feeds = {entry.name: operand[entry.name].astype(np.float32) for entry in session.get_inputs()}
     return list(session.run([f"{name}_gradient" for name in names], feeds))
 
 
@@ -90,11 +90,11 @@ def shapes_of(inputs: list[Array]) -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.parametrize("row", [*KINKS, *SATURATING], ids=lambda row: f"{row[0]}-{row[2]}")
 def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None:
-    """Ties are shared, kinks take PyTorch's side, and nothing overflows or divides by zero."""
+    """Ties are shared, kinks follow PyTorch, and nothing overflows or divides by zero."""
     op_type, attributes, values, expected = row
     inputs = [np.array(value) for value in values]
-    found = gradients(Case(op_type, shapes_of(inputs), attributes), inputs)
-    for gradient, numbers in zip(found, expected, strict=True):
+    results = gradients(Case(op_type, shapes_of(inputs), attributes), inputs)
+    for gradient, numbers in zip(results, expected, strict=True):
         np.testing.assert_allclose(gradient, np.array(numbers), rtol=1e-5, atol=1e-12)
 
 
@@ -103,28 +103,28 @@ def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None
     [(0.0, [0.0, 0.0]), (0.5, [INF, 0.25]), (1.0, [1.0, 1.0]), (-1.0, [-INF, -1 / 16])],
 )
 def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None:
-    """The derivative of x to a constant power at 0 is its limit there, as in PyTorch."""
+    """The derivative of a constant power at 0 is its limit, as in PyTorch."""
     x = np.array([0.0, 4.0])
     case = Case("Pow", {"x": x.shape}, constants={"exponent": np.array(exponent)})
     np.testing.assert_allclose(gradients(case, [x])[0], expected, rtol=1e-6)
 
 
 def test_running_products_pass_zeros() -> None:
-    """The first zero of a running product has a derivative; what follows it has none."""
+    """The first zero of a running product has a derivative, later elements have none."""
     x = np.array([2.0, 0.0, 3.0, 0.0, 5.0])
     case = Case("CumProd", {"x": x.shape}, constants={"axis": np.array(0)}, opset=26)
     np.testing.assert_allclose(gradients(case, [x])[0], [1.0, 8.0, 0.0, 0.0, 0.0])
 
 
 def test_three_equal_operands_share_evenly() -> None:
-    """Max of n equal operands gives each an n-th."""
+    """Max of n equal operands gives each 1/n."""
     inputs = [np.ones(1)] * 3
     for gradient in gradients(Case("Max", shapes_of(inputs)), inputs):
         np.testing.assert_allclose(gradient, [1 / 3], rtol=1e-6)
 
 
 def test_where_keeps_nan_out_of_the_other_branch() -> None:
-    """A cotangent that is not a number does not reach the operand that was not chosen."""
+    """A NaN cotangent does not reach the operand that was not selected."""
     inputs = [np.ones(2), np.ones(2)]
     constants = {"chosen": np.array([True, False])}
     case = Case("Where", shapes_of(inputs), constants=constants, inputs=["chosen", "x0", "x1"])
@@ -134,14 +134,14 @@ def test_where_keeps_nan_out_of_the_other_branch() -> None:
 
 
 def test_a_large_determinant_is_refused() -> None:
-    """Cofactors of a large matrix would take more memory than anyone has."""
+    """Cofactors of a large matrix would need too much memory."""
     model = model_of(Case("Det", {"x": (40, 40)}), TensorProto.FLOAT)
     with pytest.raises(ModelError, match="at most 32 rows to differentiate a determinant, got 40"):
         vjp_graph(model, ["x"])
 
 
 def test_axes_that_are_computed_are_refused() -> None:
-    """A reduction over axes that are known only at run time, and not kept, ends in one line."""
+    """A reduction over computed axes that are not kept is a one-line error."""
     options = {"inputs": ["x", "axes"], "output_shape": (3,)}
     case = Case("ReduceMax", {"x": (2, 3)}, {"keepdims": 0}, **options)  # type: ignore[arg-type]
     model = model_of(case, TensorProto.FLOAT)

@@ -1,4 +1,4 @@
-"""The gradients of weights in the forms that only the CPU's steps have."""
+"""Gradients of weights in the forms for the CPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxstep.rules.linear import summed_over_rows
 def test_a_weights_gradient_is_the_product_over_positions(
     positions: int, rows: int, columns: int, turnings: int
 ) -> None:
-    """Whatever is turned, the result is that of numpy."""
+    """Every form gives numpy's result."""
     op = Builder([helper.make_opsetid("", 21)], 10, "cpu")
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)

@@ -1,6 +1,6 @@
-"""Normalizations that are differentiated through the bodies that ONNX gives them.
+"""Normalizations that are differentiated through ONNX's function bodies.
 
-The bodies mix float32 into any type, so that closed forms judge them, in float32.
+The bodies mix float32 into every type, so closed forms in float32 are the reference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Normalized x, and the cotangent of x that the cotangent g of the normalized x gives."""
+    """Normalized x, and the cotangent of x for the cotangent g of the normalized x."""
     spread = x.std(axes, keepdims=True)
     unit = (x - x.mean(axes, keepdims=True)) / spread
     along = unit * (g * unit).mean(axes, keepdims=True)
@@ -28,7 +28,7 @@ def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array,
 
 @pytest.mark.parametrize("axes", [(0, 2), (1,)])
 def test_mean_variance_normalization(axes: tuple[int, ...]) -> None:
-    """Over any axes."""
+    """Normalization over any axes."""
     model = model_of_text(
         "g (float[3,2,4] x) => (float[3,2,4] y) "
         f"{{ y = MeanVarianceNormalization <axes = [{', '.join(map(str, axes))}]> (x) }}",
@@ -40,7 +40,7 @@ def test_mean_variance_normalization(axes: tuple[int, ...]) -> None:
 
 
 def test_group_normalization() -> None:
-    """Over groups of channels, with a scale and a bias for each channel."""
+    """Groups of channels, with a scale and a bias for each channel."""
     model = model_of_text(
         "g (float[2,6,2,2] x, float[6] s, float[6] b) => (float[2,6,2,2] y) "
         "{ y = GroupNormalization <num_groups = 3, epsilon = 0.0> (x, s, b) }"

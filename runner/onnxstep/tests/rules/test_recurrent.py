@@ -1,4 +1,4 @@
-"""Recurrent forms that are refused, and cotangents that are not given."""
+"""Recurrent forms that are refused, and missing cotangents."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") 
 
 
 def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
-    """Its name is said as the node has it."""
+    """The error has the activation's name as in the node."""
     with pytest.raises(ModelError, match="got 'Hardsigmoid'"):
         vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
 
 
 def test_clipped_gates_of_a_gru_are_refused() -> None:
-    """Only an LSTM's are differentiated."""
+    """Only an LSTM's clipped gates are differentiated."""
     model = parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> '
         "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
@@ -41,7 +41,7 @@ def test_clipped_gates_of_a_gru_are_refused() -> None:
 
 
 def test_a_projected_state_is_refused() -> None:
-    """A state narrower than its gates, as PyTorch's dynamo exporter writes proj_size, is named."""
+    """A state narrower than its gates, PyTorch's proj_size, is named."""
     model = parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> '
         "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "
@@ -53,7 +53,7 @@ def test_a_projected_state_is_refused() -> None:
 
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
-    """Only one output is there; the gradient equals that with zeros for the others."""
+    """With one output the gradient equals that with zeros for the others."""
     rng = np.random.default_rng(3)
     shapes = {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2), f"{state}_cotangent": (1, 2, 2)}
     feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
@@ -65,8 +65,8 @@ def test_a_loss_of_one_final_state_alone(state: str) -> None:
         "y_h_cotangent": np.zeros((1, 2, 2), np.float32),
         "y_c_cotangent": np.zeros((1, 2, 2), np.float32),
     }
-    for one, all_ in zip(_run(alone, feeds), _run(whole, zeros | feeds), strict=True):
-        np.testing.assert_allclose(one, all_, rtol=1e-6, atol=1e-7)
+    for single, whole_value in zip(_run(alone, feeds), _run(whole, zeros | feeds), strict=True):
+        np.testing.assert_allclose(single, whole_value, rtol=1e-6, atol=1e-7)
 
 
 def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:

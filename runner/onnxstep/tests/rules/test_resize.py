@@ -1,4 +1,4 @@
-"""Resize beyond the case table: how its gradient is built, and what is refused."""
+"""Resize in addition to the cases: form of its gradient, and refusals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ LEVELS = [
 def run_at(
     level: onnxruntime.GraphOptimizationLevel,
     model: onnx.ModelProto,
-    known: dict[str, NDArray[Any]],
+    fixed: dict[str, NDArray[Any]],
 ) -> list[NDArray[Any]]:
-    """Every output at a level of the runtime's optimization; what is not known is drawn."""
+    """Every output at a level of the runtime's optimization; missing inputs are drawn."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     session = onnxruntime.InferenceSession(
@@ -38,7 +38,7 @@ def run_at(
     )
     rng = np.random.default_rng(0)
     drawn = {i.name: rng.random(i.shape, dtype=np.float32) for i in session.get_inputs()}
-    return list(session.run(None, {**drawn, **known}))
+    return list(session.run(None, {**drawn, **fixed}))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -49,43 +49,47 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
     model = onnx.load(FAULTS / "cubic.onnx")
     step = training_step(model, StepOptions(loss="mse")).model
     expected = run_at(PLAIN, step, materialise(model))
-    for got, wanted in zip(run_at(level, step, materialise(model)), expected, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    for got, reference in zip(run_at(level, step, materialise(model)), expected, strict=True):
+        np.testing.assert_allclose(got, reference, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     "attributes",
     [
         'mode = "cubic"',
-        # The dynamo exporter writes the default down.
+        # The dynamo exporter writes the default.
         'mode = "cubic", keep_aspect_ratio_policy = "stretch"',
         "axes = [2, 3]",
     ],
 )
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("given", ["scales", "sizes"])
+@pytest.mark.parametrize("inputs_kind", ["scales", "sizes"])
 def test_what_breaks_when_transposed_is_kept_from_it(
-    attributes: str, channels: int, given: str
+    attributes: str, channels: int, inputs_kind: str
 ) -> None:
-    """The runtime takes transposes through what its kernels or the axes then refuse."""
-    lead = "" if "axes" in attributes else {"scales": "1, 1, ", "sizes": f"2, {channels}, "}[given]
+    """Forms through which the runtime moves transposes wrongly still run."""
+    lead = (
+        ""
+        if "axes" in attributes
+        else {"scales": "1, 1, ", "sizes": f"2, {channels}, "}[inputs_kind]
+    )
     count = 2 if "axes" in attributes else 4
-    held = {"scales": f"float[{count}] s = {{{lead}0.6, 1.5}}"}
-    held["sizes"] = f"int64[{count}] s = {{{lead}3, 9}}"
-    inputs = {"scales": "(b, , s)", "sizes": "(b, , , s)"}[given]
+    stored = {"scales": f"float[{count}] s = {{{lead}0.6, 1.5}}"}
+    stored["sizes"] = f"int64[{count}] s = {{{lead}3, 9}}"
+    inputs = {"scales": "(b, , s)", "sizes": "(b, , , s)"}[inputs_kind]
     model = model_of_text(
-        f"g (float[2,5,6,{channels}] x) => (float[2,3,9,{channels}] y) <{held[given]}> "
+        f"g (float[2,5,6,{channels}] x) => (float[2,3,9,{channels}] y) <{stored[inputs_kind]}> "
         f"{{ a = Relu(x) b = Transpose <perm = [0, 3, 1, 2]> (a) c = Resize <{attributes}> "
         f"{inputs} d = Transpose <perm = [0, 2, 3, 1]> (c) y = Relu(d) }}"
     )
     backward = vjp_graph(model, ["x"])
     expected = run_at(PLAIN, backward, {})
-    for got, wanted in zip(run_at(LEVELS[-1], backward, {}), expected, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    for got, reference in zip(run_at(LEVELS[-1], backward, {}), expected, strict=True):
+        np.testing.assert_allclose(got, reference, rtol=1e-5, atol=1e-6)
 
 
 def test_repeating_pixels_is_undone_by_pooling() -> None:
-    """Nearest upsampling by a whole factor needs no matrix: one pooling and its scale."""
+    """The gradient of nearest upsampling by an integer factor is a scaled pooling."""
     model = model_of_text(
         "g (float[1,2,3,4] x) => (float[1,2,6,12] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> "
         '{ y = Resize <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> '
@@ -97,7 +101,7 @@ def test_repeating_pixels_is_undone_by_pooling() -> None:
 
 
 def test_a_rounded_aspect_ratio_is_refused() -> None:
-    """Where the output's shape hides the scale that is used, the node is named."""
+    """The output's shape does not determine the scale, so the node is named."""
     model = model_of_text(
         "g (float[1,1,2,4] x) => (float[1,1,2,3] y) <int64[2] s = {1, 3}> "
         '{ y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"> (x, , , s) }',

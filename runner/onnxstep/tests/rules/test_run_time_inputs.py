@@ -1,4 +1,4 @@
-"""Inputs that are known only at run time, where the shapes of the file tell what they must be."""
+"""Inputs known only at run time, with values implied by the file's shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxstep.errors import ModelError
 
 
 @pytest.mark.parametrize(
-    ("into", "out", "held", "call"),
+    ("into", "out", "stored", "call"),
     [
         ("1,1,2,3", "1,1,5,7", "int64[4] s = {1, 1, 5, 7}", 'Resize <mode = "linear"> (x, , , s)'),
         ("1,2,3,4", "1,2,3,7", "float[4] s = {1, 1, 1.2, 1.8}", 'Resize <mode = "linear"> (x,,s)'),
@@ -35,12 +35,12 @@ from onnxstep.errors import ModelError
         ("4,7", "3,7", "int64[1] s = {1}, int64[1] k = {9}", "Slice (x, s, k)"),
     ],
 )  # fmt: skip
-def test_a_gradient_is_that_of_the_constant(into: str, out: str, held: str, call: str) -> None:
-    """Scales, regions and bounds count as they are fed; other inputs follow from the shapes."""
-    entries = [entry.split(" = ") for entry in re.findall(r"\w+\[\d\] \w = \{.*?\}", held)]
+def test_a_gradient_is_that_of_the_constant(into: str, out: str, stored: str, call: str) -> None:
+    """Fed scales, regions and bounds give the gradient of constant ones."""
+    entries = [entry.split(" = ") for entry in re.findall(r"\w+\[\d\] \w = \{.*?\}", stored)]
     fed_inputs = ", ".join(kind for kind, _ in entries)
     fed = f"g (float[{into}] x, {fed_inputs}) => (float[{out}] y) {{ y = {call} }}"
-    known = f"g (float[{into}] x) => (float[{out}] y) <{held}> {{ y = {call} }}"
+    constant = f"g (float[{into}] x) => (float[{out}] y) <{stored}> {{ y = {call} }}"
     rng = np.random.default_rng(4)
     feeds = {
         name: rng.standard_normal([int(n) for n in sizes.split(",")]).astype(np.float32)
@@ -50,21 +50,21 @@ def test_a_gradient_is_that_of_the_constant(into: str, out: str, held: str, call
     numbers = {
         kind[-1]: np.array(json.loads(f"[{text[1:-1]}]"), types[kind[0]]) for kind, text in entries
     }
-    expected = run(vjp_graph(model_of_text(known), ["x"]), feeds)
+    expected = run(vjp_graph(model_of_text(constant), ["x"]), feeds)
     got = run(vjp_graph(model_of_text(fed), ["x"]), feeds | numbers)
     for name in ("y", "x_gradient"):
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_no_gradient_of_scales_is_zero_in_silence() -> None:
-    """Scales are no data: who asks for their gradient is told so."""
+    """A gradient of scales is refused."""
     model = model_of_text("g (float[2,3] x, float[2] s) => (float[4,3] y) { y = Resize(x, , s) }")
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*roi and scales"):
         vjp_graph(model, ["x", "s"])
 
 
 def test_what_shapes_do_not_tell_is_refused() -> None:
-    """Axes that are not kept could be any: the node is named."""
+    """The error for axes that are not kept names the node."""
     model = model_of_text(
         "g (float[3,3] x, int64[1] a) => (float[3] y) { y = ReduceSum <keepdims = 0> (x, a) }"
     )
