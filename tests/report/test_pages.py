@@ -119,8 +119,14 @@ def test_an_unknown_name_in_a_template_is_a_named_error(tmp_path: Path, inputs: 
 
 
 def test_the_navigation_holds_every_page_once(site: Site) -> None:
-    """Generated pages, then hand-written ones by kind, those of no kind first."""
-    written = ["decisions/0001-x.md", "explanation/bills.md", "start.md", "how-to/add.md"]
+    """Generated pages, then the tutorial, pages of no kind, and the other hand-written ones."""
+    written = [
+        "cuda.md",
+        "decisions/0001-x.md",
+        "explanation/bills.md",
+        "how-to/add.md",
+        "start.md",
+    ]
     entries = navigation(site, written)
     listed = list(_pages(entries))
     assert {"Calculator": "calculator.md"} in entries
@@ -131,6 +137,7 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
     ]
     assert entries[-1]["Docs"] == [
         "start.md",
+        "cuda.md",
         {"How-to": ["how-to/add.md"]},
         {"Explanation": ["explanation/bills.md"]},
         {"Decisions": ["decisions/0001-x.md"]},

@@ -184,11 +184,12 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _docs(uris: Sequence[str]) -> list[Any]:
-    """Hand-written pages by kind, those of no kind first."""
+    """Hand-written pages by kind; the tutorial and the other pages of no kind come first."""
     kinds = {
         title: [uri for uri in uris if uri.startswith(folder)] for title, folder in _KINDS.items()
     }
     plain = [uri for uri in uris if not uri.startswith(tuple(_KINDS.values()))]
+    plain.sort(key=lambda uri: uri != "start.md")
     return [*plain, *({title: pages} for title, pages in kinds.items() if pages)]
 
 
