@@ -77,7 +77,7 @@ def test_exact_json(run: Callable[..., str]) -> None:
             ("--own", "mine", "--rent", "other"),
             "other: expected a machine with the accelerators of mine",
         ),
-        (("--own", "theirs"), "theirs: expected an owned plan, got one of plan 'on-demand'"),
+        (("--own", "theirs"), "theirs: expected an owned plan, got plan 'on-demand'"),
         (("--own", "mime"), "unknown price"),
         (("--own", "mine", "--speed", "2"), "break-even: --speed demands --rent"),
         (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: expected a finite"),

@@ -161,7 +161,7 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
             ("--deadline", "9h", "--budget", "11"),
             "for at most $11.00, found none: nearest is The qu",
         ),
-        (("--budget", "9EUR"), "budget: expected USD, as the prices, got EUR"),
+        (("--budget", "9EUR"), "budget: expected USD like the prices, got EUR"),
         (("--budget", "much"), "budget: expected an amount above 0, such as 5USD, got 'much'"),
         (("--budget", "0USD"), "budget: expected an amount above 0"),
         (("--budget", "1.2.3"), "budget: expected a decimal number, got '1.2.3'"),

@@ -116,7 +116,7 @@ def test_a_purchase_that_never_pays() -> None:
     """An idle machine saves nothing."""
     found = payback(owned(), Rent(rented()), ZERO)
     assert (found.years, found.by_resale, found.rented_in_all) == (None, False, 0)
-    assert found.words == "not in its life"
+    assert found.phrase == "not in its life"
 
 
 @pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
@@ -128,7 +128,7 @@ def test_hours_that_no_month_has(hours: str) -> None:
 
 def test_what_cannot_be_compared() -> None:
     """Two rented plans, two owned ones, two currencies, and vCPUs that nobody counted."""
-    with pytest.raises(InputError, match="expected an owned plan, got one of plan 'on-demand'"):
+    with pytest.raises(InputError, match="expected an owned plan, got plan 'on-demand'"):
         monthly_owned(rented())
     with pytest.raises(InputError, match="expected a rented plan to compare with"):
         break_even(owned(), Rent(owned()))

@@ -130,7 +130,7 @@ def test_a_source_without_a_function_is_not_recomputed() -> None:
     """Its figures stay as they are printed."""
     check = checked(row(claims=[claim("4.3")]), page="another-2026")
     assert (check.agreement, check.our_digits) == ("not recomputed", "—")
-    assert check.problem == "the source does not say what it follows from"
+    assert check.problem == "the source does not give its inputs"
 
 
 def test_more_than_a_bound() -> None:

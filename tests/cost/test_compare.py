@@ -50,7 +50,7 @@ def test_mixed_currencies_are_refused() -> None:
     """Dollars and euros are not compared without a rate."""
     mixed = [candidate("a", 1, 1), candidate("b", 1, 1, currency="EUR")]
     for question in (cheapest, frontier):
-        with pytest.raises(InputError, match="one currency, got EUR, USD"):
+        with pytest.raises(InputError, match="a single currency, got EUR, USD"):
             question(mixed)
 
 

@@ -44,7 +44,7 @@ def test_what_a_meter_read_is_said_to_be_measured() -> None:
     for seconds in (1, 10_000):
         found = energy_use(EnergyReading(Decimal(7_200_000), "NVML"), Decimal(seconds), GRID)
         assert found.machines_kwh == 2
-    assert found.power.words == "measured by NVML"
+    assert found.power.phrase == "measured by NVML"
 
 
 def test_the_building_takes_its_share() -> None:
@@ -89,7 +89,7 @@ def test_the_power_of_a_machine_by_its_spec() -> None:
     assert isinstance(whole, DeclaredPower)
     assert isinstance(alone, DeclaredPower)
     assert (whole.watts, alone.watts) == (1100, 600)
-    assert "the accelerators of box alone" in alone.words
+    assert "the accelerators of box alone" in alone.phrase
 
 
 @pytest.mark.parametrize("machine", [_machine(None), _machine(500, None), _machine(500, 300, None)])

@@ -35,7 +35,7 @@ def test_per_vcpu_multiplies_both_lines() -> None:
 
 def test_per_vcpu_demands_vcpus() -> None:
     """Without their number the plan has no price, and says what is missing."""
-    with pytest.raises(InputError, match=r"^bought: this plan is per vCPU; say how many"):
+    with pytest.raises(InputError, match=r"^bought: this plan is per vCPU; state the machine's"):
         quote(owned(per_vcpu=True), Usage(HOUR))
 
 

@@ -126,7 +126,9 @@ def test_starts_are_within_the_trace() -> None:
     """The last one's undisturbed work ends with it; a trace shorter than the work has none."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
     assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
-    with pytest.raises(InputError, match=r"trace: expected one longer than the work, 4 h, got 2 h"):
+    with pytest.raises(
+        InputError, match=r"trace: expected a trace longer than the work, 4 h, got 2 h"
+    ):
         evenly_spaced_starts(market({"a": (1, 1)}), JOB, 3)
 
 
@@ -191,5 +193,5 @@ def test_policies_by_hand() -> None:
 def test_starts_without_an_end_are_left_out_for_all() -> None:
     """From 14 h a has no machine any more; b, which ends every start, is the zone to stay in."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
-    with pytest.raises(InputError, match="ends under every policy, found it in 0 of 3 starts"):
+    with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)

@@ -93,4 +93,4 @@ def test_buying_may_be_cheaper_between_two_uses() -> None:
     for hours in (between.hours, between.until):
         assert abs(month.at(hours) - own.at(hours)) < Decimal("1e-9")
     assert between.hours < between.until < HOURS_PER_CALENDAR_MONTH
-    assert between.words == "between 186 and 684 hours a month"
+    assert between.phrase == "between 186 and 684 hours a month"

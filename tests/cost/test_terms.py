@@ -100,7 +100,7 @@ def test_terms_that_no_list_has_are_faults() -> None:
     terms = {"term_months": 12, "payment": "no-upfront", "hourly": 2}
     with pytest.raises(ValueError, match="at most at on_demand_hourly, got 2"):
         Commitment.model_validate({**terms, "on_demand_hourly": Decimal("1.9")})
-    with pytest.raises(ValueError, match="on_demand_hourly with machines"):
+    with pytest.raises(ValueError, match="on_demand_hourly, the price of others, with machines"):
         Commitment.model_validate({**terms, "machines": 2})
 
 

@@ -85,7 +85,7 @@ def _rents(
 
 
 def _as_json(comparison: Comparison) -> dict[str, Any]:
-    owned, month, hours = comparison.own, comparison.month, comparison.hours
+    owned, month, hours = comparison.owned, comparison.month, comparison.hours
     return {
         "own": owned.id,
         "currency": owned.currency,
@@ -119,7 +119,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _show(comparison: Comparison, *, wide: bool) -> None:
-    owned, month, hours = comparison.own, comparison.month, comparison.hours
+    owned, month, hours = comparison.owned, comparison.month, comparison.hours
     assumed = ", assumed" if owned.assumed else ""
     say(
         f"{owned.id} ({owned.provider}, {owned.as_of}{assumed}): "
@@ -132,9 +132,9 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
         (
             rented.rent.price.id,
             money(rented.month.per_hour, owned.currency),
-            rented.crossing.words,
+            rented.crossing.phrase,
             money(rented.month.at(hours), owned.currency),
-            rented.payback.words,
+            rented.payback.phrase,
         )
         for rented in comparison.alternatives
     ]
@@ -158,5 +158,5 @@ def _sentence(rented: Alternative) -> str:
     price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "
-        f"{rented.rent.why}), buying is cheaper {rented.crossing.words}."
+        f"{rented.rent.why}), buying is cheaper {rented.crossing.phrase}."
     )

@@ -296,7 +296,7 @@ def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
     grid = energy.grid
     yield "Not part of the bill:"
     yield (
-        f"Energy: {_figure(energy.building_kwh)} kWh, {energy.power.words}; "
+        f"Energy: {_figure(energy.building_kwh)} kWh, {energy.power.phrase}; "
         f"PUE {plain(energy.pue)} ({energy.pue_source})."
     )
     yield (

@@ -1,4 +1,4 @@
-"""Times become money: usage, billing, lines that sum to the total, and what is cheapest.
+"""Turn times into money: usage, billing, lines that sum to the total, and the cheapest choice.
 
 Everything is Decimal and pure. A missing price is a state (`Unpriced`), never zero.
 """

@@ -1,7 +1,6 @@
 """A price and a usage become a quote: the one entry to billing, rented or owned.
 
-Of a job that may be interrupted, what is expected is billed. How a bill is built:
-docs/decisions/0005-bills.md.
+A job that may be interrupted gets its expected bill. docs/decisions/0005-bills.md explains bills.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 
-# The share of all runs below and above which one in twenty lies.
+# Probabilities of the quantiles between which nine of ten runs lie.
 NINE_OF_TEN = (0.05, 0.95)
 
 
 def quote(
     price: Price, usage: Usage, *, billing: Billing | None = None, credited: bool = True
 ) -> Quote:
-    """Bill a usage under a price plan, as a job by itself.
+    """Bill a usage under a price plan, as a separate job.
 
-    ``billing`` replaces the plan's own rule. An owned machine has no billing rule: every second
-    costs the same. Each machine that may be taken back does a job of its own, and the bill is the
-    expected one. Unless ``credited`` is False, the plan's free credit pays first. Amounts are
-    Decimal, kept to 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
-    lines. Raises InputError if the plan has no price for something used (egress), if it is per vCPU
-    and ``usage.vcpus`` is not given or the usage is accelerated, and if figures overflow.
+    ``billing`` replaces the plan's rule; an owned machine has no rule, since every second costs the
+    same. Each machine that may be interrupted runs a separate job, and the bill is the expected
+    bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts are Decimal with
+    18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the lines. Raises
+    InputError if the plan has no price for the egress, if it is per vCPU and ``usage.vcpus`` is
+    None or the usage is accelerated, and if figures overflow.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
@@ -60,10 +59,10 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that the share ``probability`` of all runs stays within; only interruptions vary.
+    """The bill that a share ``probability`` of runs does not exceed; only interruptions vary.
 
-    If nothing interrupts, all runs have one bill. Credit is left out. Raises InputError as
-    ``quote`` does, and on a probability that is not between 0 and 1.
+    Without interruptions all runs have one bill. Free credit is left out. Raises InputError as
+    ``quote`` does, and for a probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
@@ -88,7 +87,7 @@ def _scheduled(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a rented plan by the schedule of a rule; errors are as of ``quote``."""
+    """Bill a rented plan by the schedule under a rule; raises errors as ``quote`` does."""
     schedule = lay_out(rule)
     lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
     elapsed = schedule.elapsed_seconds * usage.runs
@@ -105,9 +104,9 @@ def _scheduled(
 def share(price: Price, usage: Usage) -> Quote:
     """Charge a usage its share of a longer job's bill.
 
-    Nothing is rounded up, nothing starts or is interrupted, and what is charged for each run or
-    given as credit belongs to the whole job. Raises InputError as ``quote`` does, and where the
-    plan charges nothing by the hour.
+    Nothing is rounded up, nothing starts or is interrupted, and charges for each run and credit
+    belong to the whole job. Raises InputError as ``quote`` does, and if the plan has no hourly
+    charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
@@ -121,10 +120,10 @@ def share(price: Price, usage: Usage) -> Quote:
 def quote_at_rate(
     rate_per_hour: Decimal, billing: Billing, usage: Usage, currency: str = "USD"
 ) -> Quote:
-    """Bill a usage at a bare hourly rate, without a price spec.
+    """Bill a usage at an hourly rate, without a price spec.
 
-    Raises InputError where the rate is not at least 1e-18 and finite, the currency unknown, and
-    where the usage moves data, which no rate per hour covers.
+    Raises InputError if the rate is below 1e-18 or not finite, if the currency is unknown, and if
+    the usage has egress, which an hourly rate does not cover.
     """
     require_currency(currency)
     with exact_arithmetic():
@@ -142,7 +141,7 @@ def _rented(usage: Usage) -> RentedUsage:
 
 
 def _owned(price: Price, usage: Usage) -> Quote:
-    assert price.owned is not None, "asked for an owned plan"
+    assert price.owned is not None, "callers check for an owned plan"
     whole = replace(usage, duration_seconds=usage.duration_seconds * usage.runs, runs=1)
     elapsed = whole.duration_seconds
     units = owned_units(price.owned, price.id, usage.vcpus, accelerated=usage.accelerated)

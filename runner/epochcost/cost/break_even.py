@@ -1,9 +1,9 @@
-"""Rent or buy: after how many hours of use a month an owned machine is the cheaper one.
+"""Rent or buy: the hours of use a month above which an owned machine is cheaper.
 
-Both are lines over the hours: an owned machine costs most of its money unused, a rented one none,
-and one under a commitment all of it. A rented line bends where sustained use makes hours cheaper.
-Work is counted in hours of the owned machine. Also which rented plans could do its work, how fast
-their machines are, and the answers in words.
+Both costs are lines over the hours: most of the cost of an owned machine is fixed, none of a rented
+machine's, and all of a commitment's. A rented line bends if sustained use makes hours cheaper.
+Hours are those of the owned machine. Also the rented plans that could do its work, their speed, and
+the answers in words.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """``fixed`` is paid for any month, ``per_hour`` for each hour of the owned machine's work.
+    """``fixed`` is the cost of any month, ``per_hour`` the cost of an hour of the machine's work.
 
     ``shares`` of ``per_hour`` apply to equal parts of each ``term_hours``; without them all hours
-    cost the same.
+    cost the same. Hours are those of the owned machine.
     """
 
     fixed: Decimal
@@ -48,14 +48,14 @@ class MonthlyCost:
     term_hours: Decimal = Decimal(HOURS_PER_BILLED_MONTH)
 
     def at(self, hours: Decimal) -> Decimal:
-        """The cost of a month with so many hours."""
+        """The cost of a month with ``hours`` of use."""
         with exact_arithmetic():
             if self.shares and hours:
                 hours = full_price_time(hours, self.shares, self.term_hours)
             return quantized(self.fixed + hours * self.per_hour)
 
     def bends(self) -> tuple[Decimal, ...]:
-        """The hours of a month after which another share of the price applies."""
+        """The hours of a month at which the share of the price changes."""
         with exact_arithmetic():
             return tuple(price_changes(self.shares, self.term_hours, HOURS_PER_CALENDAR_MONTH))
 
@@ -64,8 +64,8 @@ class MonthlyCost:
 class BreakEven:
     """The use at which buying is cheaper, within a month of 730.5 hours.
 
-    At ``hours``, and at ``until`` if buying is cheaper between both, the costs are the same, exact
-    to 18 decimals; None if buying is cheaper (or no dearer) always, or never.
+    The costs are equal at ``hours``, and at ``until`` if buying is cheaper only between both, exact
+    to 18 decimals. Both are None if buying is always cheaper (or equal), or never.
     """
 
     outcome: Outcome
@@ -73,7 +73,7 @@ class BreakEven:
     until: Decimal | None = None
 
     @property
-    def words(self) -> str:
+    def phrase(self) -> str:
         """The use at which buying is cheaper, as the end of a sentence."""
         if self.hours is None:
             return "at any use" if self.outcome == "always" else "at no use of a month"
@@ -87,10 +87,10 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """Money spent over a machine's life at a number of hours a month, cumulated.
+    """Cumulated cost over a machine's life at a number of hours a month.
 
-    ``years`` is when renting has cost what buying and running have: within the life; None where
-    only the machine's sale at its end makes buying cheaper (``by_resale``), or nothing does.
+    ``years`` is the time after which renting has cost as much as buying and running, within the
+    machine's life; None if buying is never cheaper, or only by the sale at its end (``by_resale``).
     """
 
     years: Decimal | None
@@ -99,8 +99,8 @@ class Payback:
     rented_in_all: Decimal
 
     @property
-    def words(self) -> str:
-        """The time after which the purchase has paid."""
+    def phrase(self) -> str:
+        """The time after which the purchase has paid off, in words."""
         if self.years is None:
             return "with its resale only" if self.by_resale else "not in its life"
         return f"after {self.years:.1f} years"
@@ -108,9 +108,9 @@ class Payback:
 
 @dataclass(frozen=True, slots=True)
 class Rent:
-    """A rented plan in the owned machine's place.
+    """A rented plan that could replace the owned machine.
 
-    ``speed`` is that of the rented machine, the owned one being 1; ``why`` is its source in words.
+    ``speed`` is the rented machine's, relative to the owned machine's; ``why`` names its source.
     """
 
     price: Price
@@ -120,7 +120,7 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A rented plan beside the owned one, with all answers about it."""
+    """A rented plan compared with the owned plan."""
 
     rent: Rent
     month: MonthlyCost
@@ -130,9 +130,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An owned plan at so many hours of use a month, and its alternatives, cheapest first."""
+    """An owned plan at ``hours`` of use a month, and its alternatives, cheapest first."""
 
-    own: Price
+    owned: Price
     month: MonthlyCost
     hours: Decimal
     alternatives: tuple[Alternative, ...]
@@ -141,9 +141,9 @@ class Comparison:
 def compare(
     owned: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
 ) -> Comparison:
-    """Compare an owned plan with rented ones at some hours a month, else those that it assumes.
+    """Compare an owned plan with rented plans at ``hours`` a month, by default the plan's own.
 
-    Raises InputError as the answers do, and if the plan is not an owned one.
+    Raises InputError as the answers do, and if the plan is not owned.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -161,7 +161,7 @@ def compare(
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
-    """A month of an owned machine; raises InputError where the plan rents, or lacks its vCPUs."""
+    """A month of an owned machine; raises InputError for a rented plan, or without its vCPUs."""
     with exact_arithmetic():
         plan = _owned(price)
         units = owned_units(plan, price.id, vcpus)
@@ -170,11 +170,11 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 
 
 def monthly_rented(rent: Rent) -> MonthlyCost:
-    """A month of a rented machine that does the same work, without starts, rounding or credit.
+    """A month of a rented machine with the same work, without starts, rounding and credit.
 
     Sustained use makes later hours cheaper. A commitment costs the same at any use: its upfront
-    payment by the month, and 730 hours of its hourly one. Raises InputError where the plan has no
-    price by the hour, or speed is not positive.
+    payment spread over the months, and 730 hourly payments. Raises InputError if the plan has no
+    hourly price, or speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -196,13 +196,13 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
 
 
 def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
-    """The hours a month at which both cost the same; raises InputError on mixed currencies."""
+    """The hours a month at which both cost the same; raises InputError for two currencies."""
     _demand_one_currency(owned, rent.price)
     return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
 
 
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
-    """Find the crossing of both lines within a month; equal lines: buying, always."""
+    """Find the crossing of both lines within a month; for equal lines buying is always as cheap."""
     with exact_arithmetic():
         hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)
         saved = [rent.at(point) - owned.at(point) for point in hours]
@@ -224,10 +224,10 @@ def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
 def payback(
     owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
 ) -> Payback:
-    """Compute the years after which buying has paid, at some hours of use a month.
+    """Compute the years after which buying has paid off, at a number of hours of use a month.
 
-    The purchase is paid on the first day and the residual comes back at the end of the machine's
-    life. Raises InputError where hours are not within a month, and as ``break_even`` does.
+    The purchase is paid on the first day, and the residual returns at the end of the machine's
+    life. Raises InputError if hours exceed a month, and as ``break_even`` does.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -250,7 +250,7 @@ def payback(
 
 
 def check_hours(hours: Decimal) -> None:
-    """Refuse hours that no month has."""
+    """Raise InputError for hours that exceed a month."""
     if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
         raise InputError(
             "hours per month: expected at least 0 and at most "
@@ -260,7 +260,7 @@ def check_hours(hours: Decimal) -> None:
 
 def _owned(price: Price) -> Owned:
     if price.owned is None:
-        raise InputError(f"{price.id}: expected an owned plan, got one of plan {price.plan!r}")
+        raise InputError(f"{price.id}: expected an owned plan, got plan {price.plan!r}")
     return price.owned
 
 
@@ -275,7 +275,7 @@ def _demand_one_currency(owned: Price, rented: Price) -> None:
 def rent_at(
     catalogue: Catalogue, owned: Price, identifier: str, speed: Decimal | None = None
 ) -> Rent:
-    """A rented plan by its id, at a declared speed or, if both machines are alike, at the same.
+    """A rented plan by id, at a declared speed, or at speed 1 if both machines are alike.
 
     Raises InputError if the machines differ and no speed is declared.
     """
@@ -291,7 +291,7 @@ def rent_at(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """The current rented plans of machines like the owned one, in the owned plan's currency."""
+    """The current rented plans of machines like the owned machine, in the plan's currency."""
     plans = [price for price in catalogue.prices.values() if price.owned is None]
     for price in current_prices(plans):
         if price.currency == owned.currency and _are_alike(catalogue, owned, price):
@@ -299,7 +299,7 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether the machines are one, or have the same accelerators, by name and number."""
+    """Whether two machines are the same, or have the same number of the same accelerators."""
     bought, rented = (
         sorted((gpu.name, gpu.count) for gpu in catalogue.machine(price.hardware).accelerators)
         for price in (owned, candidate)

@@ -1,7 +1,7 @@
 """Published figures recomputed from their rows' inputs, compared at the printed precision.
 
-Each source has one function, whose docstring says by which formula its figures follow from the
-times and prices that it gives.
+Each source has one function. Its docstring gives the formula of the source's figures from its times
+and prices.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a row, in a time that its source may have rounded to the one it gives."""
+    """The work of a row in ``seconds``, a time that rounds to the source's."""
 
     row: Timing
     seconds: Decimal
@@ -61,7 +61,7 @@ class Work:
 
     @property
     def steps(self) -> Decimal:
-        """Steps of all the work; raises InputError, as do all below, for a row without."""
+        """Steps of the whole work; like all below, raises InputError if the row lacks them."""
         if self.row.total_steps is None:
             raise InputError(f"{self.row.id}: expected steps, got a row without")
         return self.row.total_steps
@@ -85,8 +85,8 @@ class Work:
         return quote(plan, usage, billing=BILLING_RULES["whole-hour"], credited=False).total
 
 
-# From a claim, the work of its row and that of all rows by id to the figure in base units; None if
-# the source does not say what it follows from. Figures of no row are of ``_LOOSE``.
+# The figure of a claim in base units, from the work of its row and of all rows by id; None if the
+# source does not give its inputs. ``_LOOSE`` has figures that belong to no row.
 Formula = Callable[[Claim, Work, Mapping[str, Work]], Decimal | None]
 
 
@@ -94,7 +94,7 @@ def _ai21_2020(claim: Claim) -> Decimal | None:
     """A project with all its runs costs two configurations of ten runs each: twenty runs.
 
     One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
-    trillion tokens (Kaplan et al. 2020), at the cost for each operation of the run of 1.5 billion
+    trillion tokens (Kaplan et al. 2020), each at the cost of an operation of the run of 1.5 billion
     parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
     figures = {
@@ -109,7 +109,7 @@ def _ai21_2020(claim: Claim) -> Decimal | None:
 def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Decimal | None:
     """An epoch costs its time at the price of an hour, prorated; a batch takes time ÷ steps.
 
-    What EC2 billed in 2016 are whole hours, of one epoch alone or of all 25.
+    EC2 billed whole hours in 2016, of one epoch alone or of all 25.
     """
     figure = None
     match claim.label:
@@ -129,10 +129,10 @@ def _kroutikov_2016(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Deci
 
 
 def _malta_2019(claim: Claim, work: Work, rows: Mapping[str, Work]) -> Decimal | None:
-    """The cost is the time at the price of an hour; a speed-up, the p2's time ÷ the p3's.
+    """The cost is the time at the price of an hour; a speed-up is the p2's time ÷ the p3's.
 
     Images seen are steps × batch size. The rate first drops after 82 epochs of 45,000 images in
-    whole steps, and the accuracy stabilises at so many times that step.
+    whole steps, and the time until the accuracy is stable is a multiple of that step.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -197,14 +197,14 @@ _LOOSE: Mapping[str, Callable[[Claim], Decimal | None]] = MappingProxyType(
 
 
 def method(published: Published) -> str:
-    """How the figures of a source are computed, as its function says; empty without one."""
+    """The formulas of a source's figures, from its function's docstring; empty without one."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecomputedFigure:
-    """Our figure in the claim's unit: from the times as given, and from all that round to them."""
+    """Our figure in the claim's unit, at the source's times and at the times that round to them."""
 
     exact: Decimal
     low: Decimal
@@ -213,7 +213,7 @@ class RecomputedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCheck:
-    """A claim beside our figure, or why there is none (``problem``, a sentence for people)."""
+    """A claim and our figure, or the reason for none (``problem``, a sentence for people)."""
 
     claim: Claim
     figure: RecomputedFigure | None
@@ -221,14 +221,14 @@ class ClaimCheck:
 
     @property
     def ours(self) -> Decimal | None:
-        """Our figure rounded as the source prints; halves round up, as print does."""
+        """Our figure, rounded like the source's; halves round up, as in print."""
         if self.figure is None:
             return None
         return self.figure.exact.quantize(self.claim.value, rounding=ROUND_HALF_UP)
 
     @property
     def equal(self) -> bool:
-        """Whether the source is right at its printed precision, by our figure."""
+        """Whether our figure equals the source's at its printed precision."""
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -237,7 +237,7 @@ class ClaimCheck:
 
     @property
     def agreement(self) -> Agreement:
-        """The outcome; within rounding: equal for some time that the source may have rounded."""
+        """The outcome; within rounding: equal for a time that rounds to the source's."""
         if self.figure is None:
             return "not recomputed"
         if self.equal:
@@ -248,7 +248,7 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """The agreement with its sign, told apart without colour."""
+        """The agreement with its sign, readable without colour."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]
@@ -264,14 +264,14 @@ class ClaimCheck:
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
-    """The checks of one row; ``timing`` None for the claims of no row."""
+    """The checks of one row; ``timing`` is None for claims that belong to no row."""
 
     timing: Timing | None
     checks: tuple[ClaimCheck, ...]
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Every figure of a published table, row by row, recomputed from the row's inputs."""
+    """Recompute every figure of a published table from its row's inputs, row by row."""
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(
@@ -288,14 +288,14 @@ def _check(
             figure = _figure(published, claim, timing, prices)
     except InputError as error:
         return ClaimCheck(claim, None, str(error))
-    unknown = None if figure else "the source does not say what it follows from"
+    unknown = None if figure else "the source does not give its inputs"
     return ClaimCheck(claim, figure, unknown)
 
 
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The figure at the times as given, and its extremes over all times that round to them."""
+    """The figure at the source's times, and its extremes over all times that round to them."""
     figures: list[Decimal | None] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:

@@ -1,7 +1,7 @@
-"""The questions that people decide by: what is cheapest, fastest, within a deadline or a budget.
+"""Choices: the cheapest, the fastest, the best within a deadline or a budget.
 
-What trades time for money well (the frontier), and the best batch size for an accuracy. Where
-candidates come from, and how sure a choice is, is left to `analysis`.
+Also the frontier of time and cost, and the best batch size for an accuracy. `analysis` finds the
+candidates and the uncertainty of a choice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KeyT = TypeVar("KeyT")
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[KeyT]):
-    """A way to do a job: how long it takes at the mean, and what it costs."""
+    """A way to do a job, with its mean time and its cost."""
 
     key: KeyT
     seconds: Decimal
@@ -28,18 +28,17 @@ class Candidate(Generic[KeyT]):
 
 
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """Choose the lowest mean cost; of equals the fastest, then the first; None of none.
+    """The lowest mean cost, of equals the fastest, then the first; None without candidates.
 
-    Raises InputError if currencies are mixed.
+    Raises InputError for several currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
-    """The candidates that no other beats in mean time or mean cost without losing in the other.
+    """The candidates that no other matches or beats in both mean time and mean cost.
 
-    Fastest first; of candidates equal in both, all stay. Raises InputError if currencies are
-    mixed.
+    Fastest first; candidates equal in both all stay. Raises InputError for several currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -61,7 +60,7 @@ def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
     listed = list(candidates)
     currencies = sorted({candidate.cost.currency for candidate in listed})
     if len(currencies) > 1:
-        raise InputError(f"comparison: expected costs in one currency, got {', '.join(currencies)}")
+        raise InputError(f"comparison: expected a single currency, got {', '.join(currencies)}")
     return listed
 
 
@@ -75,10 +74,10 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that is as accurate; ``demanded`` is the accuracy to reach.
+    """The cheapest batch size that reaches the accuracy ``demanded``.
 
-    ``unknown`` are batch sizes whose accuracy nobody gives, ``less_accurate`` those that miss it.
-    Without any known accuracy ``choice`` and ``demanded`` are None.
+    ``unknown`` are batch sizes without a known accuracy, ``less_accurate`` those that miss it.
+    ``choice`` and ``demanded`` are None if no accuracy is known.
     """
 
     choice: Candidate[KeyT] | None
@@ -89,13 +88,13 @@ class BatchChoice(Generic[KeyT]):
 
 
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """The lowest mean time; of equals the cheapest, then the first; None of none."""
+    """The lowest mean time, of equals the cheapest, then the first; None without candidates."""
     return min(candidates, key=_by_time, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most time and the most cost that a job may take; None of what has no limit."""
+    """Deadline and budget of a job; None: no limit."""
 
     deadline_seconds: Decimal | None = None
     budget: Decimal | None = None
@@ -103,7 +102,7 @@ class Limits:
 
     @property
     def fastest(self) -> bool:
-        """Whether the fastest is demanded: with a budget and no deadline."""
+        """Whether to choose the fastest: with a budget and no deadline."""
         return self.budget is not None and self.deadline_seconds is None
 
     @property
@@ -130,20 +129,20 @@ class Limits:
         name: Callable[[Candidate[KeyT]], str],
         sought: str,
     ) -> Candidate[KeyT]:
-        """The best of candidates in one currency, at least one, within the limits.
+        """The best candidate within the limits, of at least one in a single currency.
 
-        Raises InputError for a budget in another currency, and with the ``name`` of the nearest to
-        the limits if none meets them.
+        Raises InputError for a budget in another currency, and with the ``name`` of the nearest
+        candidate if none meets the limits.
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:
-            raise InputError(f"budget: expected {currency}, as the prices, got {self.currency}")
+            raise InputError(f"budget: expected {currency} like the prices, got {self.currency}")
         best = fastest if self.fastest else cheapest
         choice = best(filter(self.met_by, candidates))
         if choice is not None:
             return choice
         nearest = cheapest(filter(self._in_time, candidates)) or fastest(candidates)
-        assert nearest is not None, "of candidates one is nearest"
+        assert nearest is not None, "callers pass at least one candidate"
         raise InputError(
             f"expected {sought}, found none: nearest is {name(nearest)}: "
             f"{money(nearest.cost.mean, currency)} in {seconds(float(nearest.seconds))}"
@@ -157,11 +156,11 @@ def cheapest_batch(
     candidates: Iterable[tuple[int, Candidate[KeyT]]],
     accuracies: Mapping[int, Accuracy],
 ) -> BatchChoice[KeyT]:
-    """The cheapest of (batch size, candidate) whose batch size is known to be as accurate.
+    """The cheapest of (batch size, candidate) whose batch size reaches the best accuracy.
 
-    Accuracy belongs to a batch size and not to a machine. As accurate is what reaches, within its
-    own spread, the best known accuracy less the spread of that. Raises InputError if currencies are
-    mixed.
+    Accuracy belongs to a batch size and not to a machine. A batch size must reach, within its
+    spread, the best known accuracy minus the spread of that. Raises InputError for several
+    currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

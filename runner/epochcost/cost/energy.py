@@ -1,7 +1,7 @@
 """Energy and emissions of computing: power over time, the building's share, the grid's emissions.
 
-Sources differ in their assumptions more than in their formula, so an assumption set is a value
-with a name and a source, and an energy says whether a meter read it or somebody declared its power.
+Sources differ more in their assumptions than in their formula. So a set of assumptions has a name
+and a source, and an energy says whether a meter measured it or its power was declared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KILOGRAMS_PER_POUND = Decimal("0.45359237")
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """``pue``: building over machine; ``pounds_per_kwh``: pounds of CO2 equivalent emitted."""
+    """``pue`` is the building's energy over the machines'; ``pounds_per_kwh`` is CO2 equivalent."""
 
     pue: Decimal
     pounds_per_kwh: Decimal
@@ -38,9 +38,9 @@ STRUBELL_2019 = Assumptions(pue=Decimal("1.58"), pounds_per_kwh=Decimal("0.954")
 
 @dataclass(frozen=True, slots=True)
 class EnergyReading:
-    """Joules that a meter read over the whole use, on all machines; ``meter`` is its name.
+    """Joules that a meter measured over the whole use, of all machines; ``meter`` is its name.
 
-    Raises InputError on joules that are not positive and finite.
+    Raises InputError for joules that are not positive and finite.
     """
 
     joules: Decimal
@@ -56,20 +56,20 @@ class EnergyReading:
             return cls(quantized(Decimal(repr(mean_watts)) * machine_seconds), meter)
 
     @property
-    def words(self) -> str:
+    def phrase(self) -> str:
         """The source of the energy, for people."""
         return f"measured by {self.meter}"
 
     def kwh(self, _machine_seconds: Decimal) -> Decimal:
-        """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
+        """Kilowatt-hours of the machines; call it within `exact_arithmetic`."""
         return quantized(self.joules / JOULES_PER_KILOWATT_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPower:
-    """Watts that a spec or a plan states for one machine; ``of`` names the parts that draw them.
+    """Watts of one machine by a spec or a plan; ``of`` names the parts that draw them.
 
-    Raises InputError on watts that are not positive and finite.
+    Raises InputError for watts that are not positive and finite.
     """
 
     watts: Decimal
@@ -79,12 +79,12 @@ class DeclaredPower:
         _demand_positive("power", self.watts, "watts")
 
     @property
-    def words(self) -> str:
+    def phrase(self) -> str:
         """The source of the energy, for people."""
         return f"from declared power: {plain(self.watts)} W of {self.of}"
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
-        """Kilowatt-hours of the machines; to be called inside `exact_arithmetic`."""
+        """Kilowatt-hours of the machines; call it within `exact_arithmetic`."""
         hours = machine_seconds / SECONDS_PER_HOUR
         return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
@@ -94,16 +94,16 @@ Power = EnergyReading | DeclaredPower
 
 @dataclass(frozen=True, slots=True)
 class UnknownEnergy:
-    """No energy can be said; ``reason`` is a phrase for people. Never to be read as zero."""
+    """An unknown energy, which is not zero; ``reason`` is a phrase for people."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy and the emissions of a use: nothing of it is money.
+    """The energy and the emissions of a use; they are not billed.
 
-    ``machines_kwh`` is at the machines, ``building_kwh`` with the building's share ``pue``.
+    ``machines_kwh`` is the machines' energy, ``building_kwh`` that times ``pue``.
     """
 
     power: Power
@@ -124,10 +124,10 @@ class EnergyUse:
 def energy_use(
     power: Power, machine_seconds: Decimal, grid: Grid, pue: Decimal | None = None
 ) -> EnergyUse:
-    """The energy and the emissions of machines running for so many seconds, all together.
+    """The energy and the emissions of ``machine_seconds`` of all machines together.
 
-    Without ``pue`` the grid's stands in, where its source states one; else 1, and the energy is
-    that of the machines alone. Raises InputError on a PUE below 1.
+    ``pue`` None: the grid's if its source states one; else 1, the machines alone. Raises InputError
+    for a PUE below 1.
     """
     if pue is not None:
         source = "declared"
@@ -145,9 +145,9 @@ def energy_use(
 
 
 def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
-    """The busy power of a machine by its spec, or why it is not known.
+    """The busy power of a machine by its spec, or the reason why it is unknown.
 
-    Without the host's power it is that of the accelerators alone, and says so.
+    If the host's power is unknown, it is that of the accelerators alone, and is named so.
     """
     unknown = [gpu.name for gpu in hardware.accelerators if gpu.power_watts is None]
     if unknown:
@@ -161,18 +161,18 @@ def declared_power(hardware: Hardware) -> DeclaredPower | UnknownEnergy:
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> DeclaredPower | UnknownEnergy:
-    """The power in use by an owned plan, or why it is not known."""
+    """The power in use by an owned plan, or the reason why it is unknown."""
     if not plan.per_vcpu:
         return DeclaredPower(plan.power_watts, "the owned machine")
     if vcpus is None:
-        return UnknownEnergy("the plan's power is per vCPU, and how many there are is not known")
+        return UnknownEnergy("the plan's power is per vCPU, and their number is unknown")
     return DeclaredPower(plan.power_watts * vcpus, f"{vcpus} vCPUs of the owned machine")
 
 
 def declared_power_of(
     price: Price | None, hardware: Hardware, vcpus: int | None
 ) -> DeclaredPower | UnknownEnergy:
-    """The power by an owned plan, else by the machine's spec."""
+    """The power by the owned plan, else by the machine's spec."""
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
     return declared_power(hardware)
@@ -184,7 +184,7 @@ def _demand_positive(name: str, value: Decimal, unit: str) -> None:
 
 
 def energy_kwh(power_watts: Decimal, duration_seconds: Decimal, pue: Decimal) -> Decimal:
-    """Take ``pue`` times the power over the time: kilowatt-hours drawn by the building."""
+    """The building's kilowatt-hours: ``pue`` times the power over the time."""
     with exact_arithmetic():
         hours = duration_seconds / SECONDS_PER_HOUR
         return quantized(pue * hours * power_watts / WATTS_PER_KILOWATT)

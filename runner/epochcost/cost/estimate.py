@@ -1,6 +1,6 @@
-"""Times with an interval become costs with an interval, or say why they have none.
+"""Times with an interval become costs with an interval, or a reason for no cost.
 
-What takes how long, and under which plan it is priced, is left to whoever asks.
+Callers choose the times and the plans.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.units import money
 
-# A mean so many times its low end has none: a few scattered samples bound it from above only.
+# If a mean is this multiple of its low end, a few scattered samples bound it only from above.
 WIDEST = 1000
 
 
@@ -40,10 +40,10 @@ class Time:
 
     @classmethod
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
-        """Take binary numbers, by the shortest decimal that reads back as the same float.
+        """Convert floats by the shortest decimal that gives the same float.
 
-        The interval of a few scattered samples may reach below zero, which no time does, and that
-        of equal samples may miss their mean by a rounding: both are mended here.
+        Corrects an interval of a few scattered samples that reaches below zero, and an interval of
+        equal samples that misses their mean by rounding.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)
@@ -51,7 +51,7 @@ class Time:
 
     @classmethod
     def exact(cls, seconds: Decimal) -> Time:
-        """Take a time known without an interval, such as one that a source prints."""
+        """A time without an interval, such as a printed time of a source."""
         return cls(seconds, seconds, seconds)
 
     @property
@@ -60,16 +60,16 @@ class Time:
         return self.mean <= WIDEST * self.low
 
     def scaled(self, repetitions: int | Decimal) -> Time:
-        """Repeat it so many times, one after the other."""
+        """The time of ``repetitions`` one after the other."""
         with exact_arithmetic():
             return Time(self.low * repetitions, self.mean * repetitions, self.high * repetitions)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The cost at the low end, at the mean and at the high end of a time.
+    """The cost at the low end, the mean and the high end of a time.
 
-    Billing in steps makes ``mean`` the bill of the mean time, not the mean of the bills.
+    With billing in steps, ``mean`` is the bill of the mean time, not the mean of the bills.
     """
 
     low: Decimal
@@ -86,7 +86,7 @@ class Estimate:
 
     @property
     def between(self) -> str:
-        """The ends for people; empty where mean and ends are one."""
+        """The range for people; empty if both ends equal the mean."""
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)
@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """No cost can be said; ``reason`` is a phrase for people. Never to be read as zero."""
+    """An unknown cost, which is not zero; ``reason`` is a phrase for people."""
 
     reason: str
 
@@ -105,10 +105,10 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of ``machines`` alike for a job, and the facts of each that its price depends on.
+    """The time of a job on ``machines`` equal machines, and the facts that a price depends on.
 
-    ``shared`` work is a part of a longer job: it is charged its share of that bill, without
-    rounding or starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
+    ``shared`` work is part of a longer job and pays its share of that bill, without rounding and
+    starts. ``vcpus`` and ``accelerated`` are as in ``Usage``.
     """
 
     time: Time
@@ -123,22 +123,22 @@ class MachineTime:
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:
-        """The usage of the mean time, or of another."""
+        """The usage of ``seconds``, by default of the mean time."""
         duration = self.time.mean if seconds is None else seconds
         return Usage(duration, self.machines, self.vcpus, self.accelerated)
 
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
-        """The bill of the mean time, or of another, without credit; raises InputError as it does.
+        """The bill of ``seconds``, by default of the mean time, without credit.
 
-        Free credit changes who pays and not what a job costs.
+        Free credit changes the payer and not the cost. Raises InputError as ``quote`` does.
         """
         usage = self.usage(seconds)
         return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:
-        """The cost over the time's interval: the totals of its bills.
+        """The cost over the time's interval, from the totals of its bills.
 
-        Unpriced, with the reason, without a price and where the plan cannot be applied.
+        Unpriced, with the reason, if there is no price or the plan cannot be applied.
         """
         if price is None:
             return Unpriced("no price is known")

@@ -1,8 +1,7 @@
-"""Time from arithmetic: what a training takes on machines that nobody timed it on. Always a range.
+"""Time of a training from its arithmetic, on machines where it was never timed. Always a range.
 
-A training of so many floating-point operations on a machine of some peak takes
-operations / (peak x utilisation), and nobody knows the utilisation of a training that was never
-run: it is declared as a range.
+The time is operations / (peak x utilisation). The utilisation of a training that never ran is
+unknown, so it is declared as a range.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 
 Precision = Literal["fp16", "fp32"]
-# A training step is as many forward passes, as the literature counts it.
+# A training step takes as much arithmetic as three forward passes, by the usual convention.
 PASSES_PER_STEP = 3
 _OPERATIONS_PER_TERA = Decimal(10) ** 12
 
 
-# Of large language models on GPUs and TPUs: GPT-3 21.3 %, Megatron-Turing 30.2 %, Gopher 32.5 %,
-# PaLM 46.2 % (Chowdhery et al. 2022, arXiv 2204.02311, table 3), rounded outward.
+# Utilisation by large language models on GPUs and TPUs: GPT-3 21.3 %, Megatron-Turing 30.2 %,
+# Gopher 32.5 %, PaLM 46.2 % (Chowdhery et al. 2022, arXiv 2204.02311, table 3), rounded outward.
 _LEAST_USED, _MOST_USED = Decimal("0.2"), Decimal("0.5")
 UTILISATION = (
     f"{_LEAST_USED} to {_MOST_USED} of the peak (large language models, Chowdhery et al. 2022, "
@@ -31,17 +30,17 @@ UTILISATION = (
 
 
 def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
-    """The time of so many operations on a machine of a peak, as large language models use it."""
+    """The time of ``flops`` at the utilisation of large language models; ``peak`` is in FLOP/s."""
     with exact_arithmetic():
         shares = (_MOST_USED, (_LEAST_USED + _MOST_USED) / 2, _LEAST_USED)
         return Time(*(flops / (peak * share) for share in shares))
 
 
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
-    """The operations of a model's whole training; None where they cannot be known.
+    """The operations of a model's whole training; None if unknown.
 
-    6 for each parameter and token of a declared model; for a graph three forward passes for each
-    example, as the literature counts a training step.
+    6 for each parameter and token of a declared model; for a graph, three forward passes for each
+    example, by the usual convention.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)
@@ -52,7 +51,7 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
 
 
 def peak_flops(hardware: Hardware, precision: Precision) -> Decimal | None:
-    """Operations per second of all accelerators together; None where the spec does not say them."""
+    """FLOP/s of all accelerators together; None if the spec does not state them."""
     with exact_arithmetic():
         total = Decimal(0)
         for gpu in hardware.accelerators:

@@ -1,8 +1,8 @@
-"""Starts that cost nothing, as the provider takes the machine back within its first hour.
+"""Starts that are free because the provider takes the machine back early.
 
-The job is that of `cost.spot`: with rate r, a start that would need t seconds to end the job is
-taken back within its first F seconds with probability 1 - exp(-r min(t, F)). All starts are summed,
-by the work that is left at each. Functions are to be called inside `exact_arithmetic`.
+The job is that of `cost.spot`. With rate r, a start that would need t seconds to end the job is
+taken back within its first F seconds with probability 1 - exp(-r min(t, F)). This sums over all
+starts, by the work that remains at each. Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """Expected number of starts that cost nothing, and their running time in seconds."""
+    """Expected number of free starts, and their running time in seconds."""
 
     number: Decimal
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """As many times the starts and their time."""
+        """The starts and their time multiplied by a factor."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """The expected free starts of a job and their seconds, in closed form without a lifetime."""
+    """Expected free starts and their seconds, in closed form; the job has no lifetime."""
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
     later = _in_notice(job) if job.interval is None else _in_stretches(job)
@@ -47,16 +47,16 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
     )
     if job.interval is not None:
         return free
-    # Those taken back at work have saved it, too.
+    # Starts that are taken back during work also write a checkpoint on notice.
     idle = one_minus_exp(job.rate * minimum(job.first_start, job.free))
     idle += time.interruptions * one_minus_exp(job.rate * minimum(job.later_start, job.free))
     return FreeStarts(free.number, free.seconds + job.save * (free.number - idle))
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """The chance that a start is free, and its expected time where it is, else none.
+    """The probability that a start is free, and its expected seconds if free, else 0.
 
-    Of the start that would need ``needed`` seconds to end the job.
+    ``needed`` is the time that the start would need to end the job.
     """
     until = minimum(needed, job.free)
     chance = one_minus_exp(job.rate * until)
@@ -64,10 +64,10 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 
 
 def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
-    """The starts after interruptions: of the last stretch, then of all others by what they need.
+    """The starts after interruptions: of the last stretch of work, then of all earlier stretches.
 
     Stretch j before the last needs j stretches L more than the last: the sums over exp(-r j L) and
-    j exp(-r j L) of those that need less than F are geometric.
+    j exp(-r j L) of the stretches that need less than F are geometric.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -88,7 +88,7 @@ def _in_stretches(job: SpotJob) -> Iterator[FreeStarts]:
 
 
 def _in_notice(job: SpotJob) -> Iterator[FreeStarts]:
-    """The starts after interruptions of work that is saved on notice, at any of its seconds."""
+    """The starts after interruptions if work is saved on notice, at any of its seconds."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -1,6 +1,6 @@
-"""A reader's own job: failed runs, machines for a rate of requests, and how long these wait.
+"""Formulas of the calculator for a reader's job: failed runs, machines for a load, waiting times.
 
-The calculator's formulas. Each takes numbers, or symbols that give a program for the browser.
+Each takes numbers, or symbols that give a program for the browser.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from epochcost.units import HOURS_PER_BILLED_MONTH
 
 _ZERO, _ONE, _MILLION = Decimal(0), Decimal(1), Decimal(1_000_000)
 _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * 3600)
-# Of the answers, the share that may take longer than the time that is shown.
+# Share of the answers that may take longer than the time shown.
 _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """The expected cost of the runs that fail for one that succeeds; each costs as much."""
+    """The expected cost of failed runs for each successful run; a failed run costs as much."""
     return failing / (_ONE - failing) * cost
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """The machines that keep each below a share of its time while requests arrive at a rate."""
+    """Machines for a rate of requests, each busy at most the share ``busy`` of the time."""
     return maximum(_ONE, ceiling(per_second * request_seconds / busy))
 
 
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
-    """The time within which 99 % of requests that arrive at random are answered, below full load.
+    """The time within which 99 % of randomly arriving requests are answered, below full load.
 
-    It adds the wait of those that queue and, if a batch takes all who wait, the batch before. For
-    batches of any size the bound lies above what a simulated queue gives, by a third at most.
+    It adds the wait in the queue and, if a batch takes all waiting requests, the batch before. For
+    batches of any size the bound lies above a simulated queue's time, by a third at most.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -41,9 +41,10 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Trainings in a month: what one and all cost with failures, and the machines side by side.
+    """Cost of one training and of all trainings in a month, with failures, and their machines.
 
-    Of a successful run's ``total`` and ``elapsed`` seconds, the share ``failed``, and ``times``.
+    Inputs are a successful run's ``total`` and ``elapsed`` seconds, the share ``failed``, and the
+    number ``times`` in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)
@@ -61,7 +62,7 @@ def training_program() -> Json:
 def serving_program() -> Json:
     """Machines for ``rate`` requests a second, the load of each, and the time of answers.
 
-    Of the ``seconds`` of a ``batch`` on a machine that is ``busy`` at most so large a share.
+    Inputs are the ``seconds`` of a ``batch``, and the share ``busy`` that limits a machine's load.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():

@@ -1,6 +1,6 @@
-"""Usage in, lines out, and the quote that they add up to.
+"""The usage, the lines of a bill, and the quote that sums them.
 
-Free credit, which a provider gives new customers, is a line that takes off.
+Free credit, which a provider gives new customers, is a negative line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.errors import InputError
 from epochcost.units import MAX_DURATION_SECONDS
 
-# More machines or vCPUs at once than anybody rents: a slip of the keyboard.
+# A larger number of machines or vCPUs is a typing error.
 MOST_AT_ONCE = 1_000_000
 # An exabyte.
 MOST_GIGABYTES = 1_000_000_000
@@ -21,12 +21,12 @@ MOST_GIGABYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The time of some machines at once, and the runs in a row; each is billed by itself.
+    """The time of machines at once, and the runs in a row; each is billed separately.
 
-    Each of ``runs`` starts its machines anew and lasts ``duration_seconds``, kept to 18 decimals.
-    ``vcpus`` of one machine are needed by plans per vCPU only, which do not cover ``accelerated``
-    work. ``egress_gb`` (1e9 bytes each) leave the provider in all. Raises InputError on times or
-    numbers that are not positive, not finite or beyond reason.
+    Each of ``runs`` starts its machines anew and lasts ``duration_seconds``, rounded to 18
+    decimals. Only plans per vCPU need ``vcpus`` of a machine; they do not cover ``accelerated``
+    work. ``egress_gb`` (1e9 bytes each) leave the provider in all. Raises InputError for times or
+    numbers that are not positive, not finite or far too large.
     """
 
     duration_seconds: Decimal
@@ -50,7 +50,7 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """The runs of single machines, at once or in a row."""
+        """Runs of single machines: those at once times those in a row."""
         return self.count * self.runs
 
 
@@ -58,7 +58,7 @@ class Usage:
 class Line:
     """A visible part of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
 
-    Figures are kept to 18 decimals. ``rate`` is in currency per ``unit``.
+    Figures have 18 decimals. ``rate`` is in currency per ``unit``.
     """
 
     label: str
@@ -72,11 +72,10 @@ class Line:
 class Quote:
     """A bill: lines whose sum is the total, exactly.
 
-    ``price_id`` and ``as_of``, the day of the price, are None where a bare rate was quoted;
-    ``assumed`` says that the plan's figures are assumptions and nobody's price list.
-    ``elapsed_seconds`` is the time on the wall from asking for the machines to the last run's end,
-    with start-ups, restarts and failures to be expected. ``credit_left`` is None where no credit
-    was to be had.
+    ``price_id`` and ``as_of``, the day of the price, are None for a bill at an hourly rate.
+    ``assumed``: the plan's figures are assumptions, not a price list. ``elapsed_seconds`` is the
+    time from the request for the machines to the last run's end, with expected start-ups, restarts
+    and failures. ``credit_left`` is None without a credit.
     """
 
     lines: tuple[Line, ...]

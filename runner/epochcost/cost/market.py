@@ -1,7 +1,7 @@
 """A trace of spot machines as arrays: prices, availability, amounts, and rates of interruption.
 
-Rows of arrays are zones, columns the stretches of time in which no zone changes. Amounts are
-floats, exact to far below a cent: thousands of jobs are replayed at once.
+Rows of arrays are zones, columns the periods in which no zone changes. Amounts are floats, exact to
+far below a cent: thousands of jobs are replayed at once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Flags = NDArray[np.bool_]
 class Market:
     """Zones over time, in seconds from the trace's start.
 
-    ``rate`` is the price per hour and infinite without a machine; ``until`` is the time at which
-    the machine that is there is taken back, infinite if that is after the trace's end; ``change``
-    the time of the next column, infinite for the last one.
+    ``rate`` is the price per hour, infinite without a machine. ``until`` is the time at which an
+    available machine is taken back, infinite after the trace's end. ``change`` is the time of the
+    next column, infinite for the last column.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -49,28 +49,28 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """The columns of times."""
+        """The columns of some times."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """The cost of machines from one time to another, between which they are not taken back."""
+        """The cost of machines from ``start`` to ``end``, between which they are not taken back."""
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 
     def _paid_at(self, zones: Indices, now: Floats) -> Floats:
-        # From the left: at the end of a use the next stretch may have no price.
+        # side="left": the period after the end of a use may have no price.
         column = np.maximum(np.searchsorted(self.times, now, side="left") - 1, 0)
         since = (now - self.times[column]) / SECONDS_PER_HOUR
         rate = self.rate[zones, column]
         return self._paid[zones, column] + np.where(np.isfinite(rate), rate, 0.0) * since
 
     def mean_price(self, zone: int) -> float:
-        """The mean price of an hour in which there is a machine; infinite if there never is."""
+        """The mean price of an hour with a machine; infinite if the zone never has one."""
         had = self.had[zone]
         rates = self.rate[zone][had]
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf
 
     def interruptions_per_hour(self, zone: int | None = None) -> float:
-        """The interruptions in an hour of having a machine, of one zone or of all together."""
+        """Interruptions per hour of a running machine, in one zone or in all together."""
         had = self.had if zone is None else self.had[[zone]]
         interruptions = int((had[:, :-1] & ~had[:, 1:]).sum())
         hours = float((had * self._hours).sum())

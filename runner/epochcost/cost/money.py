@@ -1,7 +1,7 @@
-"""The arithmetic of money: one decimal context of our own, and how many digits an amount keeps.
+"""The arithmetic of money: a decimal context, and the digits of an amount.
 
-Results never depend on the caller's decimal context. Amounts, rates and quantities are kept to 18
-decimals, halves to even; sums of kept values are exact.
+Results never depend on the caller's decimal context. Amounts, rates and quantities have 18
+decimals, halves to even; sums of them are exact.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 
 
 class _ExactArithmetic:
-    """The context manager of `exact_arithmetic`; a generator would take twice its time.
+    """The context manager of `exact_arithmetic`; a generator would take twice the time.
 
-    Within another one it changes nothing.
+    Within another `exact_arithmetic` it changes nothing.
     """
 
     __slots__ = ("_outside",)
@@ -69,29 +69,29 @@ class _ExactArithmetic:
 
 
 def exact_arithmetic() -> AbstractContextManager[None]:
-    """Compute in CONTEXT; what does not fit its digits is an InputError."""
+    """Compute in CONTEXT; results that do not fit its digits raise InputError."""
     return _ExactArithmetic()
 
 
 def quantized(value: Decimal) -> Decimal:
-    """Keep 18 decimals of a value; raises InputError on NaN, infinity and more than 1e30.
+    """Round a value to 18 decimals; raises InputError for NaN, infinity and more than 1e30.
 
-    To be called inside `exact_arithmetic`. A symbol is kept as it is.
+    Call it within `exact_arithmetic`. A symbol is returned unchanged.
     """
     if type(value) is not Decimal:
         return value
     try:
         if _LEAST <= value <= LARGEST:
             return value.quantize(QUANTUM)
-    except InvalidOperation:  # what a comparison says of NaN
+    except InvalidOperation:  # a comparison with NaN
         pass
     raise InputError(f"cost: expected finite numbers of at most {LARGEST}, got {value:.6g}")
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
-    """Keep 18 decimals of what must not vanish; raises InputError where that leaves nothing.
+    """Round a positive value to 18 decimals; raises InputError if nothing is left.
 
-    To be called inside `exact_arithmetic`.
+    Call it within `exact_arithmetic`.
     """
     quantity = quantized(value)
     if quantity <= 0:

@@ -1,6 +1,6 @@
-"""Owned machines: what an hour of use takes off their value, of their upkeep, and of energy.
+"""Owned machines: loss of value, maintenance and energy of an hour of use.
 
-All that is paid whether the machine is used or not is spread over the hours that it is.
+Costs at any use are spread over the hours of use.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from epochcost.errors import InputError
 from epochcost.specs.terms import Owned
 from epochcost.units import SECONDS_PER_HOUR
 
-# The Julian year of 365.25 days; a month is a twelfth. What is rented by the month has another,
-# `units.HOURS_PER_BILLED_MONTH`, for that is how providers count.
+# The Julian year of 365.25 days; a month is a twelfth. Rent by the month has the providers' month,
+# `units.HOURS_PER_BILLED_MONTH`.
 HOURS_PER_YEAR = 8766
 MONTHS_PER_YEAR = 12
 HOURS_PER_CALENDAR_MONTH = Decimal(HOURS_PER_YEAR) / MONTHS_PER_YEAR
@@ -26,10 +26,10 @@ WATTS_PER_KILOWATT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The monthly cost of an owned machine, or of one vCPU of it, in its currency.
+    """The monthly cost of an owned machine, or of one of its vCPUs, in its currency.
 
-    ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of a
-    month that the machine idles through. ``energy_per_hour`` is what an hour of use adds.
+    ``fixed_per_month`` is paid at any use: loss of value, rack, maintenance, and the energy of an
+    idle month. ``energy_per_hour`` is the additional energy of an hour of use.
     """
 
     fixed_per_month: Decimal
@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """Compute the cost by the plan's table, whatever utilisation it assumes."""
+        """Compute the cost by the plan's table, without its utilisation."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
@@ -45,17 +45,17 @@ class Ownership:
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """The cost of an unused month beside the loss of value: rack, maintenance, idle energy."""
+    """The cost of an unused month without loss of value: rack, maintenance, idle energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
-    """Depreciation, upkeep and energy of the used time of so many machines or vCPUs.
+    """Depreciation, maintenance and energy of ``seconds`` of use of ``units`` machines or vCPUs.
 
-    At utilisation u each used hour carries 1/u - 1 idle ones. A line that the plan gives no figure
-    for is left out.
+    At utilisation u each used hour pays for 1/u - 1 idle hours. Lines without a figure in the plan
+    are left out.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
@@ -90,20 +90,18 @@ def depreciation_per_hour(plan: Owned) -> Decimal:
 
 
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
-    """Count the priced units of one machine: its vCPUs, or one.
+    """The number of priced units of one machine: its vCPUs, or one.
 
-    Raises InputError if the plan is per vCPU and their number is unknown, or if the work is of an
-    accelerator, whose price is not in it.
+    Raises InputError if the plan is per vCPU and their number is unknown, or if the work is on an
+    accelerator, which the plan does not price.
     """
     if not plan.per_vcpu:
         return 1
     if accelerated:
         raise InputError(
             f"{price_id}: this plan prices vCPUs and no accelerator; "
-            "give the machine a price of its own in specs/prices/"
+            "add a price of the machine to specs/prices/"
         )
     if vcpus is None:
-        raise InputError(
-            f"{price_id}: this plan is per vCPU; say how many vCPUs the machine has (--vcpus)"
-        )
+        raise InputError(f"{price_id}: this plan is per vCPU; state the machine's vCPUs (--vcpus)")
     return vcpus

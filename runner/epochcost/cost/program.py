@@ -1,13 +1,12 @@
-"""A price plan's bill as a program, which a browser evaluates: the formulas of `cost.bill`, traced.
+"""A price plan's bill as a program for the browser: the formulas of `cost.bill`, traced.
 
 A program is JSON. ``inputs`` are names with their defaults: the usage, and the plan's figures that
-a reader may change. ``values`` name expressions that are used more than once, evaluated when asked
-for; ``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a
-list that begins with an operator: ``+ - * / exp expm1 log sqrt ceil max min``, or ``if`` with a
-comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests hold it to
-another one and both to `cost.bill`. Other formulas have named ``answers`` instead of lines.
-
-Free credit is left out: it changes who pays and not what a job costs.
+a reader may change. ``values`` name expressions that are used more than once, evaluated on demand;
+``lines`` are the bill's labels with their amounts. An expression is a number, a name, or a list
+that begins with an operator: ``+ - * / exp expm1 log sqrt ceil max min``, or ``if`` with a
+comparison (``< <=``) and two expressions. The interpreter is the site's bill.js; tests compare it
+with another interpreter and both with `cost.bill`. Other formulas have named ``answers`` instead of
+lines. Free credit is left out: it changes the payer and not the cost.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ FORMAT = 1
 RATE = "interruptions.rate_per_hour"
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh")
 _SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
-# Of one run on one machine; `count` machines do each of `runs` runs.
+# Seconds of one run on one machine; `count` machines do each of `runs` runs.
 _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The bill of a plan: inputs with defaults, lines of label and amount, seconds on the wall.
+    """The bill of a plan: inputs with defaults, lines of label and amount, elapsed seconds.
 
-    Amounts and seconds are traced.
+    Amounts and seconds are traced expressions.
     """
 
     price: str
@@ -51,7 +50,7 @@ class Program:
 
     @property
     def json(self) -> Json:
-        """The program as it is published."""
+        """The program in its published form."""
         written = _Writer([*(amount for _, amount in self.lines), self.elapsed_seconds])
         return {
             "format": FORMAT,
@@ -65,9 +64,9 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program of a job's own bill, as ``cost.quote`` without credit.
+    """The program of a separate job's bill, as ``cost.quote`` without credit.
 
-    Raises InputError where the plan cannot be billed at all.
+    Raises InputError if the plan can never be billed.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -86,7 +85,7 @@ def bill_program(price: Price) -> Program:
 def share_program(price: Price) -> Program:
     """The program of a share of a longer job's bill, as ``cost.share``.
 
-    Raises InputError where the plan charges nothing by the hour.
+    Raises InputError if the plan has no hourly charge.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -99,7 +98,7 @@ def share_program(price: Price) -> Program:
 
 
 def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
-    """The plan with a symbol for the rate at which it interrupts, and the rate as an input."""
+    """The plan with a symbol for its rate of interruptions, and the rate as an input."""
     pauses = price.interruptions
     if pauses is None or pauses.rate_per_hour == 0:
         return price, {}
@@ -108,7 +107,7 @@ def _interruptible(price: Price) -> tuple[Price, dict[str, Decimal]]:
 
 
 def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
-    """The data that leave, an input if the plan has a price for it."""
+    """The moved data, an input if the plan has a price for them."""
     if not any(part.per == "gb" for part in price.components):
         return Decimal(0)
     inputs["egress_gb"] = Decimal(0)
@@ -116,7 +115,7 @@ def _egress(price: Price, inputs: dict[str, Decimal]) -> Decimal:
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:
-    """Depreciation, upkeep and energy; the plan's figures are inputs under their keys."""
+    """Depreciation, maintenance and energy; the plan's figures are inputs by key."""
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -135,7 +134,7 @@ def _program(
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
-    """A program of named ``answers`` in the place of a bill's lines, all of whose names are given.
+    """A program with named ``answers`` instead of a bill's lines.
 
     Its figures are traced on symbols.
     """
@@ -145,16 +144,16 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _Writer:
-    """Traced figures as JSON, in which a formula that occurs several times is a value by name."""
+    """Traced figures as JSON; a formula that occurs several times becomes a named value."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}
-        # The expression that stands for all that are alike, by structure; and for each, by id.
+        # The shared expression of all equal expressions, by structure and by id.
         self._alike: dict[tuple[Any, ...], Expression] = {}
         self._chosen: dict[int, Any] = {}
         self._uses: Counter[int] = Counter()
         self._names: dict[int, str] = {}
-        # Held, so that no other expression takes the id of one that was seen.
+        # Keeps the expressions alive, so that no new one gets the id of an old one.
         self._figures = tuple(figures)
         for figure in self._figures:
             self._uses[id(self._shared(figure))] += 1
@@ -175,7 +174,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression that is like this one, whose operands are such themselves."""
+        """The first expression equal to this one, with shared operands."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

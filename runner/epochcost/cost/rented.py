@@ -1,7 +1,7 @@
-"""Rented machines: a plan's charges by the hour, and the lines of a bill that follow from them.
+"""Rented machines: a plan's hourly charges, and the lines of a bill that follow from them.
 
-An hour's charges are the plan's amount, its commitment, its components and their premiums. How
-long is billed is decided by `cost.schedule`.
+The hourly charges are the plan's amount, its commitment, its components and their premiums.
+`cost.schedule` decides the billed time.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Billing, Commitment, Component, rule_of
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
 
-# Whole numbers, but as symbols.
+# A whole number, or a symbol of one.
 Count = Decimal | int
 _ZERO = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class HourlyCharge:
-    """The cost of an hour of a machine: ``rate`` for each of ``units``, kept to 18 decimals.
+    """The cost of an hour of a machine: ``rate`` for each of ``units``, with 18 decimals.
 
-    ``name`` is what premiums call it, ``label`` what the bill does.
+    ``name`` is for premiums, ``label`` for the bill.
     """
 
     name: str
@@ -46,28 +46,28 @@ class HourlyCharge:
 
     @property
     def hourly(self) -> Decimal:
-        """The cost of the part in an hour, kept to 18 decimals."""
+        """The cost of an hour, with 18 decimals."""
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The cost of so many seconds; never less for longer, to the last decimal."""
+        """The cost of ``seconds``; never less for a longer time, to the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """The part that a bare hourly rate is; raises InputError below 1e-18 and where not finite."""
+    """The charge of an hourly rate; raises InputError if it is below 1e-18 or not finite."""
     return HourlyCharge(COMPUTE, f"{COMPUTE}, used", quantized_positive(rate_per_hour))
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
-    """All that a rented plan charges by the hour, premiums last; to be called in exact_arithmetic.
+    """All hourly charges of a rented plan, premiums last; call it within exact_arithmetic.
 
-    Raises InputError where a rate is below 1e-18.
+    Raises InputError for a rate below 1e-18.
     """
     return _hourly_parts(Identity(price))
 
 
-# Prices are frozen, and each bills many jobs.
+# Cached, since prices are frozen and each bills many jobs.
 @lru_cache(maxsize=256)
 def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     price = identity.value
@@ -83,9 +83,9 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
 
 
 def _commitment_parts(terms: Commitment) -> Iterator[HourlyCharge]:
-    """An hour's payments, and those of the hours of the term that nobody uses.
+    """An hour's payments, and those of the unused hours of the term.
 
-    At utilisation u each used hour carries 1/u - 1 idle ones, so that it costs
+    At utilisation u each used hour pays for 1/u - 1 idle hours, so that it costs
     (upfront / (months x 730 h) + hourly) / u.
     """
     yield from _payments(terms)
@@ -111,7 +111,7 @@ def _paid_by_the_hour(terms: Commitment) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class RentedUsage:
-    """Machines at once, the runs that each does in a row, and the gigabytes that leave; in all."""
+    """Machines at once, the runs of each in a row, and the gigabytes of egress in all."""
 
     count: Count
     runs: Count
@@ -119,13 +119,13 @@ class RentedUsage:
 
     @property
     def machines(self) -> Count:
-        """The runs of single machines, at once or in a row."""
+        """Runs of single machines: those at once times those in a row."""
         return self.count * self.runs
 
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Charges by the hour, and the number of machines, over all runs, that have them."""
+    """Hourly charges, and the number of machines, over all runs, that have them."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -136,11 +136,11 @@ class ChargedMachines:
         return sum((charge.hourly for charge in self.charges), _ZERO)
 
     def cost(self, seconds: Decimal) -> Decimal:
-        """The cost of so many seconds of all machines."""
+        """The cost of ``seconds`` of all machines."""
         return sum((line.amount for line in self.lines(seconds)), _ZERO)
 
     def lines(self, seconds: Decimal) -> Iterator[Line]:
-        """The line of each charge for so many seconds."""
+        """The line of each charge for ``seconds``."""
         for charge in self.charges:
             hours = _hours(seconds if charge.units == 1 else seconds * charge.units)
             amount = quantized(charge.amount(seconds) * self.machines)
@@ -149,10 +149,10 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """The charges by the hour, grouped by the machines that have them.
+    """The hourly charges, grouped by the machines that have them.
 
-    A commitment with a price on demand covers some machines: these have its payments, unused ones
-    of it have them, too, and those above it cost the price on demand.
+    A commitment with a price on demand covers some machines: these have its payments, unused
+    machines of the commitment too, and machines beyond it the price on demand.
     """
     charges, terms = hourly_charges(price), price.commitment
     if terms is None or terms.on_demand_hourly is None:
@@ -193,7 +193,7 @@ def _premiums(
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of a job whose runs have a schedule; ``lay_out`` gives it by another rule."""
+    """All lines of a job by its schedule; ``lay_out`` gives the schedule by another rule."""
     yield from _discounted_lines(price, schedule, usage)
     yield from _storage_lines(price, schedule, usage.machines, lay_out)
     yield from _egress_lines(price, usage.egress_gb)
@@ -202,7 +202,7 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """The lines of a share of a longer job; raises InputError where nothing is by the hour."""
+    """The lines of a share of a longer job; raises InputError without an hourly charge."""
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     yield from _discounted_lines(price, schedule, usage)
@@ -222,11 +222,11 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """List each charge for the time of work, then all for each other use of time, in order.
+    """List each charge for the time of work, then all charges for each other use of time.
 
-    The last line takes ``discounted`` seconds off. The later amounts are what the bill of all time
-    so far exceeds the lines before by: rounding each by itself could let a bill fall by one unit of
-    the last decimal as time grows.
+    The last line subtracts ``discounted`` seconds. A later amount is the difference between the
+    bill of all time so far and the lines before: rounding each separately could make a bill fall by
+    one unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -244,7 +244,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """The uses of time that follow the work, each with the time billed until its end."""
+    """The uses of time after the work, each with the total billed time at its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -265,7 +265,7 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _storage_lines(
     price: Price, schedule: Schedule, machines: Count, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Storage by the gigabyte-month, for all the time on the wall, or as its own rule bills it."""
+    """Storage by the gigabyte-month, for the elapsed time or by its own billing rule."""
     for part in price.components:
         if part.per == "gb-month" and part.amount is not None:
             seconds = schedule.elapsed_seconds
@@ -277,14 +277,14 @@ def _storage_lines(
 
 
 def _egress_lines(price: Price, egress_gb: Decimal) -> Iterator[Line]:
-    """Data moved, by the gigabyte."""
+    """Egress by the gigabyte."""
     for part in price.components:
         if part.per == "gb" and part.amount is not None and not is_zero(egress_gb):
             yield _line(part.label, egress_gb, "GB", part.amount)
 
 
 def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
-    """Charges for each run, whatever it lasts."""
+    """Charges per run, at any duration."""
     for part in price.components:
         if part.per == "run" and part.amount is not None:
             count = quantized_positive(part.count, "count")
@@ -292,7 +292,7 @@ def _run_lines(price: Price, runs: Count) -> Iterator[Line]:
 
 
 def _failure_lines(price: Price, schedule: Schedule, machines: Count) -> Iterator[Line]:
-    """The expected charge of starts that fail."""
+    """The expected charge of failed starts."""
     if not is_zero(schedule.failures) and price.start.failure_charge > 0:
         charge = price.start.failure_charge
         yield _line("failed starts, expected", schedule.failures, "start", charge, machines)

@@ -1,11 +1,11 @@
 """Spot jobs replayed over a trace: their cost under policies that stay or move between zones.
 
-The idea is DeepSpotCloud's: a training that is interrupted goes on from its saved state in another
-zone, where the machine is cheaper (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU
-spot instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The
-rules here are ours, for its own are in no source that we could read. Each second costs the price
-of that second, nothing is rounded, and no policy knows the future. Many starts are played at once,
-a stretch of work and save at a time; those that the trace ends before they do have no cost.
+The idea is DeepSpotCloud's: an interrupted training continues from its checkpoint in another zone
+with a cheaper machine (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
+instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). The rules
+here are ours, since we could not read the paper's. Each second costs its current price, nothing is
+rounded, and no policy knows the future. Many starts are replayed at once, by stretches of work with
+a checkpoint; a start whose job does not end within the trace has no cost.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from epochcost.errors import InputError
 from epochcost.specs.prices.traces import Floats
 from epochcost.units import SECONDS_PER_HOUR
 
-# The work between saves that take no time, and in a market that never interrupted.
+# The work between checkpoints if they take no time, or the market never interrupts.
 _USUAL_INTERVAL_SECONDS = 600.0
-# The choice of a policy that leaves spot machines, for good.
+# A policy's choice to leave spot machines for good.
 ON_DEMAND = -1
 
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job and the time of starts, saves and moves.
+    """A job and the time of starts, checkpoints and moves.
 
-    Every interval of work is saved; a start after the first takes a restart, and a move more in
-    another zone, which is charged ``move_charge`` once. ``on_demand_per_hour`` is the price of a
-    machine that nobody takes back, the deadline the longest time on the wall. Raises InputError on
-    a deadline before the work's end.
+    Every interval of work ends with a checkpoint. A start after the first takes a restart; a move
+    to another zone takes longer and costs ``move_charge``. ``on_demand_per_hour`` is the price of a
+    machine that is never taken back, the deadline the longest elapsed time. Raises InputError for a
+    deadline before the work's end.
     """
 
     work_seconds: float
@@ -59,7 +59,7 @@ class MovingJob:
 
     @property
     def undisturbed_seconds(self) -> float:
-        """The work with a save between stretches."""
+        """The time of work and checkpoints without interruptions."""
         saves = math.ceil(self.work_seconds / self.interval_seconds) - 1
         return self.work_seconds + self.save_seconds * saves
 
@@ -72,10 +72,11 @@ class MovingJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """Jobs at a start, a save, a loss or a change of the market: what a policy decides by.
+    """The state of jobs at a start, checkpoint, interruption or market change, for a policy.
 
-    Of each job: the market's column now, the zone that it was in last, whether it has begun,
-    whether its machine still runs, the work left, and the time on the wall; all in seconds.
+    Each array has an item for each job: the time ``now`` and the market's ``column``, its last
+    ``zone``, whether it has ``begun``, whether its machine is ``running``, the ``remaining`` work,
+    and the ``elapsed`` time; all in seconds.
     """
 
     market: Market
@@ -84,73 +85,73 @@ class Moment:
     column: Indices
     zone: Indices
     begun: Flags
-    held: Flags
-    left: Floats
+    running: Flags
+    remaining: Floats
     elapsed: Floats
 
     @property
     def cheapest(self) -> Indices:
-        """The cheapest zone now: the job's own if none is cheaper."""
+        """The cheapest zone now; the job's zone if no zone is cheaper."""
         best, rate = self.market.cheapest[self.column], self.market.rate
         own_is_best = rate[self.zone, self.column] <= rate[best, self.column]
         return np.where(own_is_best, self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
-        """The price of an hour in zones now."""
+        """The current price of an hour in zones."""
         price: Floats = self.market.rate[zone, self.column]
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """The time until work goes on in zones: nothing for a machine that runs."""
+        """The time until work continues in zones: 0 if the machine is running."""
         moved = self.begun & (zone != self.zone)
-        restarted = self.begun & (moved | ~self.held)
+        restarted = self.begun & (moved | ~self.running)
         seconds: Floats = restarted * self.job.restart_seconds + moved * self.job.move_seconds
         return seconds
 
     @property
     def stretch(self) -> Floats:
-        """The time of the next stretch, with its save if it is not the last."""
+        """The time of the next stretch, with its checkpoint unless it is the last."""
         interval = self.job.interval_seconds
-        return np.where(self.left > interval, interval + self.job.save_seconds, self.left)
+        return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
 
-# The zone in which each job goes on, or ON_DEMAND.
+# The zone in which each job continues, or ON_DEMAND.
 Policy = Callable[[Moment], Indices]
 
 
 def stay(moment: Moment) -> Indices:
-    """Stay in the zone, and wait for it."""
+    """Stay in the zone, and wait for a machine there."""
     return moment.zone
 
 
 def move_when_interrupted(moment: Moment) -> Indices:
-    """Go on in the cheapest zone after an interruption."""
-    return np.where(moment.held, moment.zone, moment.cheapest)
+    """Continue in the cheapest zone after an interruption."""
+    return np.where(moment.running, moment.zone, moment.cheapest)
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Move also at a save if the rest of the work at the prices of now is cheaper by the move."""
+    """Also move at a checkpoint if that makes the remaining work cheaper at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
-    # Prices are infinite without a machine.
+    # Prices are infinite without a machine, and infinity minus infinity is invalid.
     with np.errstate(invalid="ignore"):
-        gained = (moment.price(moment.zone) - moment.price(best)) * moment.left
+        gained = (moment.price(moment.zone) - moment.price(best)) * moment.remaining
         lost = job.move_charge * SECONDS_PER_HOUR + pause * moment.price(best)
-    return np.where(moment.held & ~(gained > lost), moment.zone, best)
+    return np.where(moment.running & ~(gained > lost), moment.zone, best)
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Move when interrupted; go on demand if the loss of the next stretch would make it late."""
+    """Move if interrupted; go on demand if losing the next stretch would miss the deadline."""
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
     there = np.isfinite(moment.price(zone))
     waits = moment.market.change[moment.column] - moment.now
     later = moment.elapsed + np.where(there, moment.delay(zone) + moment.stretch, waits)
-    late = later > job.deadline_seconds - job.restart_seconds - moment.left
+    late = later > job.deadline_seconds - job.restart_seconds - moment.remaining
     return np.where(late, ON_DEMAND, zone)
 
 
-# By the words for people; the first is the one that others are compared with.
+# Policies by their names for people; the others are compared with the first.
 STAYING = "staying"
 POLICIES: Mapping[str, Policy] = MappingProxyType(
     {
@@ -164,9 +165,9 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """The end of each start; if ``finished`` is False the trace ended first.
+    """The end of the job from each start; if ``finished`` is False the trace ended first.
 
-    ``elapsed`` is on the wall, in seconds.
+    ``elapsed`` is in seconds.
     """
 
     cost: Floats
@@ -179,9 +180,9 @@ class Outcome:
 def replay(
     market: Market, job: MovingJob, policy: Policy, starts: Floats, home: int | None = None
 ) -> Outcome:
-    """Play a job from each of some starts, in seconds from the trace's begin.
+    """Replay a job from each of ``starts``, in seconds from the trace's start.
 
-    A job begins in the zone ``home``, or else in the cheapest one at its start.
+    A job begins in the zone ``home``, by default in the cheapest zone at its start.
     """
     runs = _Runs(market, job, starts, home)
     while runs.active.size:
@@ -190,7 +191,7 @@ def replay(
 
 
 class _Runs:
-    """The state of all starts; ``active`` are those that are not at their end."""
+    """The state of the job from all starts; ``active`` are those that have not ended."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -200,13 +201,13 @@ class _Runs:
         self.cost = np.zeros(count)
         self.interruptions, self.moves = np.zeros(count, np.intp), np.zeros(count, np.intp)
         self.finished = np.zeros(count, np.bool_)
-        self._left = np.full(count, job.work_seconds)
+        self._remaining = np.full(count, job.work_seconds)
         begin = market.cheapest[market.column(starts)]
         self._zone = begin if home is None else np.full(count, home)
-        self._begun, self._held = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """Each start waits for a machine, works a stretch or loses it, or goes on demand."""
+        """Each job waits for a machine, completes or loses a stretch, or goes on demand."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(
@@ -216,8 +217,8 @@ class _Runs:
             market.column(now),
             self._zone[who],
             self._begun[who],
-            self._held[who],
-            self._left[who],
+            self._running[who],
+            self._remaining[who],
             now - self._starts[who],
         )
         zone = policy(moment)
@@ -227,7 +228,7 @@ class _Runs:
         self._finish_on_demand(who[hired])
         self.now[who[waits]] = market.change[moment.column[waits]]
         self._work(moment, zone, there)
-        # The price on demand is known after the trace, too.
+        # The price on demand is also known after the trace's end.
         self.finished[who] &= hired | (self.now[who] <= market.end)
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
@@ -237,7 +238,7 @@ class _Runs:
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
         until = market.until[zone, moment.column][there]
-        zone, now, remaining = zone[there], moment.now[there], moment.left[there]
+        zone, now, remaining = zone[there], moment.now[there], moment.remaining[there]
         saved = finish <= until
         stop = np.where(saved, finish, until)
         self.cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
@@ -245,26 +246,26 @@ class _Runs:
         self.moves[who] += moved
         remaining = np.maximum(remaining - saved * job.interval_seconds, 0.0)
         self.interruptions[who] += (remaining > 0) & (stop == until)
-        self.now[who], self._zone[who], self._left[who] = stop, zone, remaining
-        self._begun[who], self._held[who] = True, stop < until
+        self.now[who], self._zone[who], self._remaining[who] = stop, zone, remaining
+        self._begun[who], self._running[who] = True, stop < until
         self.finished[who] = remaining == 0
 
     def _finish_on_demand(self, who: Indices) -> None:
         job = self._job
         if who.size:
-            assert job.on_demand_per_hour is not None, "a job that falls back has a price for it"
-            hired = self._left[who] + self._begun[who] * job.restart_seconds
+            assert job.on_demand_per_hour is not None, "a job that falls back has a price on demand"
+            hired = self._remaining[who] + self._begun[who] * job.restart_seconds
             self.cost[who] += hired * job.on_demand_per_hour / SECONDS_PER_HOUR
             self.now[who] += hired
             self.finished[who] = True
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced starts whose undisturbed work ends in the trace; InputError if none does."""
+    """Evenly spaced starts whose uninterrupted work ends in the trace; else InputError."""
     last = market.end - job.undisturbed_seconds
     if last < 0:
         raise InputError(
-            "trace: expected one longer than the work, "
+            "trace: expected a trace longer than the work, "
             f"{job.work_seconds / SECONDS_PER_HOUR:.4g} h, "
             f"got {market.end / SECONDS_PER_HOUR:.4g} h"
         )
@@ -272,7 +273,7 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 
 
 def saving_interval(market: Market, save: float) -> float:
-    """The work between saves that is best at the rate of interruptions of all zones, in seconds."""
+    """The optimal work between checkpoints at the rate of all zones together, in seconds."""
     rate = market.interruptions_per_hour()
     if not rate or not save:
         return _USUAL_INTERVAL_SECONDS
@@ -281,7 +282,7 @@ def saving_interval(market: Market, save: float) -> float:
 
 
 def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
-    """The closed form of `cost.spot` for staying: interruptions at random, one price."""
+    """The cost of staying by the closed form of `cost.spot`: random interruptions, one price."""
     if not interruptions_per_hour:
         return job.undisturbed_seconds * mean_price / SECONDS_PER_HOUR
     work, rate, restart, save, interval = (
@@ -302,7 +303,7 @@ def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: flo
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean over the starts, the values that 10 % stay below or above, and the largest."""
+    """The mean over the starts, the 10th and 90th percentile, and the largest."""
 
     mean: float
     p10: float
@@ -311,17 +312,17 @@ class Spread:
 
     @classmethod
     def of(cls, values: Floats) -> Spread:
-        """The spread of some values, at least one."""
+        """The spread of at least one value."""
         p10, p90 = np.percentile(values, (10, 90))
         return cls(float(values.mean()), float(p10), float(p90), float(values.max()))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """A policy over the compared starts; ``zone`` is the one that it stays in.
+    """A policy over the compared starts; ``zone`` is the zone in which it stays.
 
-    ``saved`` is the share of the best single zone's cost that it saves, start by start; numbers of
-    interruptions and moves are means of one job.
+    ``saved`` is the saving as a share of the best single zone's cost, start by start.
+    ``interruptions`` and ``moves`` are means per job.
     """
 
     policy: str
@@ -334,11 +335,11 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Play a job under all policies from so many evenly spaced starts; staying first.
+    """Replay a job under all policies from at most ``count`` evenly spaced starts; staying first.
 
-    It stays in the zone that turns out best. All policies are compared over the same starts, those
-    that each of them ends within the trace; falling back needs a deadline and a price on demand.
-    Raises InputError if no start ends under all policies.
+    Staying uses the zone that turns out best. All policies are compared over the starts from which
+    each of them ends within the trace; falling back needs a deadline and a price on demand. Raises
+    InputError if there is no such start.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
@@ -353,8 +354,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     compared = np.all([outcome.finished for outcome in outcomes.values()], axis=0)
     if not compared.any():
         raise InputError(
-            "trace: expected one in which the job ends under every policy, found it in 0 of "
-            f"{count:,} starts"
+            f"trace: expected starts from which the job ends under every policy, got 0 of {count:,}"
         )
     cost = stays[best].cost[compared]
     return tuple(
@@ -372,6 +372,6 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A zone in which more starts end is better, then one that costs less."""
+    """A sort key: more starts that end are better, then a lower cost."""
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

@@ -1,7 +1,7 @@
 """Starts and billed time of a job: start-up, restarts, lifetimes, interruptions.
 
-The effect of interruptions is left to `cost.spot`. Functions but `billed_seconds` are to be called
-inside `exact_arithmetic`.
+`cost.spot` computes the effect of interruptions. Call the functions, except `billed_seconds`,
+within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A run of a job on a machine; all in seconds but the numbers of starts and failures.
+    """A run of a job on a machine, in seconds, with the numbers of starts and failures.
 
-    ``used_seconds`` is work, ``starting_seconds`` what start-ups and restarts are billed for.
-    If a machine may be taken back, ``saving_seconds`` are of checkpoints, ``rework_seconds`` of
-    lost work, ``restarting_seconds`` of the starts that follow, and ``free_seconds`` of all that is
-    taken back too early to cost. ``billed_seconds`` is all of them but the last, with what billing
-    rounds, ``elapsed_seconds`` the time on the wall, which counts start-ups that are not billed and
-    failures that are expected.
+    ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
+    machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
+    ``restarting_seconds`` the later starts, and ``free_seconds`` the time of starts that are free.
+    ``billed_seconds`` is their sum without the free time, with rounding. ``elapsed_seconds`` also
+    has unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -54,17 +53,17 @@ class Schedule:
 
 
 def billed_seconds(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Round the seconds of one start up to those that are billed.
+    """Round the seconds of one start up to the billed seconds.
 
     Use up to the minimum is billed as the minimum, longer use in whole steps (a step of 0: as
-    used). Billing billed seconds again changes nothing.
+    used). Rounding billed seconds again changes nothing.
     """
     with exact_arithmetic():
         return round_up(used_seconds, rule)
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """A share of a machine that runs anyway: nothing starts and nothing is rounded up."""
+    """A share of a machine that runs anyway, without starts and rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
@@ -75,13 +74,13 @@ def single_start_schedule(used_seconds: Decimal, rule: Billing) -> Schedule:
 
 
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """Lay out as few starts as the plan's maximum lifetime allows, each full but the last.
+    """Split a job into the fewest starts that the plan's maximum lifetime allows.
 
-    Every start begins with the start-up, every one but the first goes on with the restart of
-    ``interruptions``, and every one but the last ends with a checkpoint. A start-up that is not
-    billed does not count in the lifetime. Of attempts that fail with probability p, p / (1 - p) are
-    expected for each that succeeds, and each takes the start-up's time. Raises InputError where a
-    lifetime leaves no time to work.
+    Every start but the last uses its whole lifetime. Every start begins with the start-up, every
+    start but the first continues with the restart of ``interruptions``, and every start but the
+    last ends with a checkpoint. An unbilled start-up does not count in the lifetime. If starts fail
+    with probability p, p / (1 - p) failures are expected for each success, and each takes the
+    start-up's time. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -117,7 +116,7 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Count the starts after the first, each with a pause, and the billed seconds of all.
 
-    ``alone`` is the length that the first would need for all work.
+    ``alone`` is the length of a single start for all work.
     """
     room = lifetime - pause
     if room <= 0:
@@ -132,10 +131,10 @@ def _further_starts(
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """Lay out one run of a job under a rented plan, as expected if it may be interrupted.
+    """The schedule of a job under a rented plan; the expected one if it may be interrupted.
 
-    Raises InputError where a lifetime leaves no time to work, and where the job is expected to take
-    more than a century.
+    Raises InputError if a lifetime leaves no time to work, and if the job is expected to take more
+    than a century.
     """
     terms = price.interruptions
     if terms is None or is_zero(terms.rate_per_hour):
@@ -143,10 +142,10 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 
     def interrupted() -> Schedule:
         job = spot_job(price, used_seconds)
-        assert job is not None, "a rate of interruptions interrupts"
+        assert job is not None, "a plan with a rate of interruptions has a spot job"
         return _schedule(price, job, _bearable(price, expected_time(job)), rule)
 
-    # A symbol of a rate may come to stand for none.
+    # A symbol of a rate may later get the value 0.
     calm = terms.rate_per_hour <= 0
     return branch(calm, lambda: uninterrupted_schedule(price, used_seconds, rule), interrupted)
 
@@ -154,7 +153,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule | None:
-    """The run that the share ``probability`` of all runs stays within; None without interruptions.
+    """The run that a share ``probability`` of runs does not exceed; None without interruptions.
 
     The expected time of interruptions is scaled to a quantile of simulated runs. Raises InputError
     as ``expected_schedule`` does.
@@ -171,7 +170,7 @@ def schedule_quantile(
 def _schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
 ) -> Schedule:
-    """The seconds of a job under a plan; ``restarts`` scales what is expected of them."""
+    """The seconds of a job under a plan; ``restarts`` scales the expected restarts."""
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None

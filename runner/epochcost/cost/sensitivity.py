@@ -1,7 +1,7 @@
 """The uncertainty of a cost: its interval, and the inputs at which another choice is as cheap.
 
-Each changed cost is a bill of the engine for a job with one input changed, never a formula of its
-own. Inputs are the figures of a price by key path, and the machine's speed.
+Each changed cost is a bill of the same engine for a job with one changed input, never a separate
+formula. Inputs are the figures of a price by key path, and the machine's speed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.price_fields import value_at, with_value
 
-# The input that is no figure of a price: how many times as fast as it is.
+# The input that is no figure of a price: a factor of the machine's speed.
 SPEED = "speed"
-# How far from its value an input is searched: a factor of a million either way.
+# Range of the search around an input's value: a factor of a million either way.
 _DOUBLINGS = 20
 # Halvings of a bracket between two powers of two: 18 digits.
 _HALVINGS = 60
-# Where the search begins for an input that is zero.
+# Start of the search for an input that is zero.
 _FROM_ZERO = Decimal("0.001")
 TIME, INTERRUPTIONS = "time", "interruptions"
 
@@ -37,11 +37,11 @@ class PricedJob:
     work: MachineTime
 
     def bill(self, seconds: Decimal | None = None) -> Quote:
-        """The bill at the mean time or another, without credit; raises InputError as ``quote``."""
+        """The bill of ``seconds``, by default the mean time, without credit."""
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill that the share ``probability`` of runs stays within, by interruptions alone."""
+        """The bill that a share ``probability`` of runs does not exceed, by interruptions alone."""
         if self.work.shared:
             return self.bill()
         return quote_quantile(self.price, self.work.usage(), probability)
@@ -53,11 +53,11 @@ class PricedJob:
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
-        """An input as it is; raises InputError where the price has no such figure."""
+        """The current value of an input; raises InputError if the price has no such figure."""
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
     def with_input(self, name: str, value: Decimal) -> PricedJob:
-        """The job with an input changed; raises InputError where no plan may have that figure."""
+        """The job with a changed input; raises InputError if no plan may have that value."""
         if name != SPEED:
             return replace(self, price=with_value(self.price, name, value))
         if not value.is_finite() or value <= 0:
@@ -84,7 +84,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input, ``now`` another, at which a job costs a given amount."""
+    """The value of an input at which a job costs a given amount, and its value ``now``."""
 
     name: str
     now: Decimal
@@ -92,16 +92,16 @@ class Switch:
 
 
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
-    """The nearest value of an input at which the job costs so much, by bisection on real bills.
+    """The nearest value of an input at which the job costs ``cost``, by bisection on real bills.
 
-    None where no value within a factor of a million, or that a plan may have, brings it there.
-    Raises InputError where the job has no bill or no such input.
+    None if no valid value within a factor of a million gives that cost. Raises InputError if the
+    job has no bill or no such input.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the cost there lies on the other side; None where there is no such plan."""
+        """Whether the cost is on the other side; None if no plan may have this value."""
         total = _cost(job, name, value)
         return None if total is None else (total <= cost if dearer else total >= cost)
 
@@ -115,7 +115,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values, the cost on the near side at the first and beyond at the second."""
+    """Two values of the input with the cost on either side of the target."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)
@@ -146,7 +146,7 @@ def _cost(job: PricedJob, name: str, value: Decimal) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """The bill with one input at the ends of its interval and all others as they are.
+    """The bill with one input at the ends of its interval and all other inputs unchanged.
 
     ``name`` is TIME, INTERRUPTIONS or the key path of a figure with a declared range.
     """
@@ -157,32 +157,32 @@ class InputInterval:
 
     @property
     def width(self) -> Decimal:
-        """The distance of its ends."""
+        """The distance between the ends."""
         return self.high - self.low
 
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost and the ends between which it lies, with the parts that make them; widest first."""
+    """A cost with its interval, and the parts of the interval by input; widest first."""
 
     cost: Estimate
     parts: tuple[InputInterval, ...]
 
     @property
     def largest(self) -> InputInterval | None:
-        """The part that contributes most; None where nothing is uncertain."""
+        """The part that contributes most; None if nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
 
 def cost_interval(job: PricedJob) -> CostInterval:
-    """The cost of a job with all that is uncertain about it.
+    """The cost of a job with all its uncertainty.
 
-    Parts are the interval of the measured mean time, 5 to 95 % of what interruptions do, and each
-    of the price's ``ranges``. The distances of their ends from the bill add up as the root of the
-    sum of squares, each side by itself: so independent deviations add where the bill is nearly
-    linear in each (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3), and billing
-    is, but for its steps. Sampling would demand distributions that no source gives for declared
-    ranges. Raises InputError where a range's end makes no plan, or no bill can be made.
+    Parts are the interval of the measured mean time, the 5th to 95th percentile of interruptions,
+    and each of the price's ``ranges``. Distances of the ends from the bill are added as the root of
+    the sum of squares, each side separately. This holds for independent deviations if the bill is
+    nearly linear in each (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3), which
+    billing is, except for its steps. Sampling would need distributions that no source gives for
+    declared ranges. Raises InputError if a range's end makes no valid plan, or no bill can be made.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
@@ -210,7 +210,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The ends in order; a utilisation's low end makes the high cost."""
+    """The ends in order; a utilisation's low end gives the high cost."""
     return InputInterval(name, min(total, *ends), max(total, *ends))
 
 

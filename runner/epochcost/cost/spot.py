@@ -1,10 +1,10 @@
 """Jobs on machines that the provider takes back: expected time, range, and billed time.
 
-Interruptions come at random at a constant rate while a machine runs, so the time to the next one
-is exponential. Work since the last save is lost and done again; the interval between saves is
-Daly's optimum. Expectations are closed forms; the range of many runs is a seeded simulation, which
-shares no formula with them. The price of the time is left to `cost.bill`. Functions on Decimals are
-to be called inside `exact_arithmetic`.
+Interruptions come at random at a constant rate while a machine runs, so the time to the next one is
+exponential. Work since the last checkpoint is lost and repeated; the interval between checkpoints
+is Daly's optimum. Expectations are closed forms. The range of many runs is a seeded simulation that
+shares no formula with them. `cost.bill` prices the time. Call functions on Decimals within
+`exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from epochcost.specs.terms import Billing, Interruptions
 from epochcost.units import SECONDS_PER_HOUR
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
-# The interruptions an hour at which a plan of unknown rate is shown.
+# Interruptions an hour for which a plan of unknown rate is shown.
 SHOWN_RATES = (Decimal(0), Decimal("0.05"), Decimal("0.2"))
-# A model of a few gigabytes on a common disk, and a machine that is there again.
+# For a model of a few gigabytes on a common disk, and a new machine.
 _ASSUMED_SAVE_SECONDS, _ASSUMED_RESTART_SECONDS = Decimal(30), Decimal(300)
 _SIMULATED_RUNS, _SEED = 1000, 2006
-# Of one simulated run, about; jobs with more are simulated in part.
+# Approximate interruptions of a simulated run; a part of longer jobs is simulated.
 _SIMULATED_INTERRUPTIONS = 50
 
 
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
-    """The work between saves by the higher-order optimum, good where saves are long, too.
+    """The optimal work between checkpoints, valid for long checkpoints too.
 
     J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
     Future Generation Computer Systems 22 (3), 2006, pp. 303-312, equation 37: with s the time of
-    a save and M the mean time between interruptions,
-    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M from s = 2 M on.
+    a checkpoint and M the mean time between interruptions,
+    sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, and M if s is at least 2 M.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -64,11 +64,11 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that may be taken back: all in seconds, interruptions per second.
 
-    ``first_start`` is the billed time until work begins, ``later_start`` that of every start after
-    it, with the restart. ``interval`` is the work between saves; None: nothing is ever lost,
-    because the notice is long enough to save in, or because saving takes no time. ``lifetime`` is
-    when a start ends at the latest; the job saves just before. A start taken back within ``free``
-    seconds costs nothing.
+    ``first_start`` is the billed time until work begins, ``later_start`` that of every later start,
+    with the restart. ``interval`` is the work between checkpoints; None: no work is lost, because
+    the notice is long enough for a checkpoint, or a checkpoint takes no time. ``lifetime`` is the
+    longest time of a start; the job saves just before. A start taken back within ``free`` seconds
+    is free.
     """
 
     work: Decimal
@@ -82,14 +82,14 @@ class SpotJob:
 
     @property
     def saves(self) -> Decimal:
-        """The saves between stretches of work, without interruptions."""
+        """The number of checkpoints without interruptions."""
         if self.interval is None:
             return _ZERO
         return maximum(ceiling(self.work / self.interval), _ONE) - 1
 
     @property
     def undisturbed(self) -> Decimal:
-        """The time without any interruption."""
+        """The time without interruptions."""
         return self.first_start + self.work + self.saves * self.save
 
 
@@ -97,8 +97,8 @@ class SpotJob:
 class SpotTime:
     """The expectation of a job: seconds of a running machine, and numbers of events.
 
-    ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` are the ends of
-    starts that reach their lifetime, and no interruptions.
+    ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` counts starts that
+    end at their lifetime, which are no interruptions.
     """
 
     running: Decimal
@@ -111,12 +111,12 @@ class SpotTime:
 
     @property
     def starts(self) -> Decimal:
-        """The first start, and one after each end that is not the job's."""
+        """The first start, and one after each interruption or forced end."""
         return 1 + self.interruptions + self.forced
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether ``interrupted_at`` fits: a spot plan of unknown rate with time to work in a start."""
+    """Whether ``interrupted_at`` applies: a spot plan of unknown rate with time to work."""
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
@@ -124,7 +124,7 @@ def can_be_interrupted(price: Price) -> bool:
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
-    """The plan, interrupted so often: saves of 30 s by Daly's optimum and 5 min to go on."""
+    """The plan with this rate of interruptions, checkpoints of 30 s and restarts of 5 min."""
     terms = Interruptions(
         rate_per_hour=rate_per_hour,
         checkpoint_seconds=_ASSUMED_SAVE_SECONDS,
@@ -134,9 +134,9 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
-    """The job of so many seconds of work under a plan; None if nothing interrupts it.
+    """The job of ``work`` seconds under a plan; None if nothing interrupts it.
 
-    Raises InputError if a lifetime leaves no time to work between a start and a save.
+    Raises InputError if a lifetime leaves no time to work between a start and a checkpoint.
     """
     terms, lifetime = price.interruptions, price.maximum_lifetime_seconds
     if terms is None or is_zero(terms.rate_per_hour):
@@ -158,7 +158,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 
 
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
-    """The interval that is declared, else Daly's; None if the notice is enough to save in."""
+    """The declared interval, else Daly's; None if the notice is long enough for a checkpoint."""
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
     if terms.checkpoint_interval_seconds is not None:
@@ -171,10 +171,11 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job, in closed form.
 
-    With rate r, later start B, first start S and stretches of length L (work and save), the
+    With rate r, later start B, first start S and stretches of length L (work and checkpoint), the
     running time is exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)): Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), as a machine may be taken back while it starts, too;
-    r times it are the interruptions. Exact without a lifetime, and to within one start with one.
+    each stretch (see `daly_interval_seconds`), since a machine may also be taken back during a
+    start. The interruptions are r times this time. Exact without a lifetime, and to within one
+    start with one.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -198,7 +199,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """Every interruption of work costs a save and a restart, and no work."""
+    """Every interruption during work costs a checkpoint and a restart, and no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
@@ -209,10 +210,10 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add the ends of starts that reach their lifetime D, each with a save and a restart.
+    """Add the starts that end at their lifetime D, each with a checkpoint and a restart.
 
-    A start lasts the least of D and an exponential time of rate r, so r / (exp(r D) - 1) starts are
-    forced to end in a second of running (renewal-reward theorem).
+    A start lasts the minimum of D and an exponential time of rate r, so r / (exp(r D) - 1) starts
+    are forced to end in a second of running (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -236,9 +237,9 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """The expected billed time beyond the running time.
 
-    Each start is rounded by itself: an interrupted one after an exponential time, a forced one at
-    its lifetime; the last one ends as the undisturbed job does if nothing happened, else anywhere
-    in a step.
+    Each start is rounded separately: an interrupted start after an exponential time, a forced end
+    at its lifetime. The last start ends as the uninterrupted job does if nothing happened, else
+    anywhere in a step.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -251,10 +252,10 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
-    """The mean of the time that rounding adds to an interrupted start that is billed.
+    """The mean time that rounding adds to a billed start that is interrupted.
 
-    In steps h its mean 1 / r becomes h / (1 - exp(-r h)). A minimum of whole steps is billed until
-    it is over, and the time beyond it has no memory of it, as that beyond the free time.
+    In steps h its mean 1 / r becomes h / (1 - exp(-r h)). A minimum of whole steps is billed in
+    full; the time beyond the minimum or the free time is again exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -277,8 +278,8 @@ class SimulatedRun:
 
 
 def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
-    """Play a job start by start, the same for one seed."""
-    chance = random.Random(seed)  # noqa: S311 - repeatable, and nothing secret
+    """Simulate a job start by start, repeatably for a seed."""
+    chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
     rate = float(job.rate)
     use = _use_saved_on_notice(job) if job.interval is None else _use_in_stretches(job)
     first, later, work = float(job.first_start), float(job.later_start), float(job.work)
@@ -294,8 +295,8 @@ def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
     return played
 
 
-# Of a start, the second of its first work, the work left and the second of its interruption; gives
-# the second of its end, the work that stays, the seconds of saves, and whether it is interrupted.
+# From the second of a start's first work, the remaining work and the second of its interruption to
+# the second of its end, the saved work, the seconds of checkpoints, and whether it is interrupted.
 _Use = Callable[[float, float, float], tuple[float, float, float, bool]]
 
 
@@ -335,9 +336,9 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
     """A quantile of the time that interruptions take, over its mean, by simulation.
 
-    ``interruptions`` are those expected. A long job is simulated in part: deviations of its parts
-    add up as the root of their number. A stretch that is tried very often ends at random, after an
-    exponential time.
+    ``interruptions`` is their expected number. A part of a long job is simulated: deviations of
+    parts add up as the root of their number. A stretch that is repeated very often ends at random,
+    after an exponential time.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

@@ -1,7 +1,7 @@
-"""Discounts for use through a month: the longer a machine runs in it, the less an hour costs.
+"""Discounts for sustained use: the longer a machine runs in a month, the cheaper an hour is.
 
-A month has 730 hours and begins with the job. Functions are to be called inside
-`exact_arithmetic`; they take numbers, or symbols that trace the formula.
+A month has 730 hours and begins with the job. Call the functions within `exact_arithmetic`; they
+take numbers, or symbols that trace the formula.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
     """The time at the full price that costs as much as ``used`` from the start of a month.
 
     In the unit of ``month``. Each of ``shares`` is the share of the price in an equal part of a
-    month; every month begins with the first one again.
+    month; every month begins with the first share.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -34,7 +34,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds that the discount takes off each of ``runs`` that follow each other on a machine."""
+    """Seconds that the discount subtracts from each of ``runs`` successive runs on a machine."""
     if not shares:
         return _ZERO
     used = seconds * runs

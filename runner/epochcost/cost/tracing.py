@@ -1,8 +1,8 @@
-"""The numbers that formulas of bills are written for: Decimals, or symbols that trace the formula.
+"""Numbers of the formulas of bills: Decimals, or symbols that trace the formula.
 
-With Decimals a formula gives an amount. With an `Expression` in the place of one it gives itself,
-for `cost.program` to publish. Formulas are annotated with Decimal, and do with it what both can:
-arithmetic, and the functions of this module. Whatever depends on a number's value is a `where`.
+With Decimals a formula gives an amount. With an `Expression` instead of a Decimal it gives itself,
+for `cost.program` to publish. Formulas are annotated with Decimal and use only arithmetic and the
+functions of this module, which accept both. A choice by a number's value is a `where`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-# Below it 1 - exp(-x) is x to 30 digits, and would lose the digits of CONTEXT otherwise.
+# Below this, 1 - exp(-x) is x to 30 digits, and subtracting would lose the digits of CONTEXT.
 _TINY = Decimal("1e-30")
 _ZERO = Decimal(0)
 
 
 class Expression:
-    """A formula in the making: an operator on operands, each a number or an expression.
+    """A formula: an operator on operands, each a number or an expression.
 
-    ``operator`` is one of a program's (see `cost.program`), or "name" with a name as its operand.
+    ``operator`` is an operator of programs (see `cost.program`), or "name" with a name as operand.
     """
 
     __slots__ = ("operands", "operator")
@@ -31,74 +31,74 @@ class Expression:
     def __init__(self, operator: str, *operands: Any) -> None:
         self.operator, self.operands = operator, operands
 
-    def __add__(self, other: Any) -> Any:
-        return self if _is(other, 0) else Expression("+", self, other)
+    def __add__(self, operand: Any) -> Any:
+        return self if _is(operand, 0) else Expression("+", self, operand)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        if other is self:
+    def __sub__(self, operand: Any) -> Any:
+        if operand is self:
             return _ZERO
-        return self if _is(other, 0) else Expression("-", self, other)
+        return self if _is(operand, 0) else Expression("-", self, operand)
 
-    def __rsub__(self, other: Any) -> Expression:
-        return Expression("-", other, self)
+    def __rsub__(self, operand: Any) -> Expression:
+        return Expression("-", operand, self)
 
-    def __mul__(self, other: Any) -> Any:
-        if _is(other, 0):
+    def __mul__(self, operand: Any) -> Any:
+        if _is(operand, 0):
             return _ZERO
-        return self if _is(other, 1) else Expression("*", other, self)
+        return self if _is(operand, 1) else Expression("*", operand, self)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
-        return self if _is(other, 1) else Expression("/", self, other)
+    def __truediv__(self, operand: Any) -> Any:
+        return self if _is(operand, 1) else Expression("/", self, operand)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return _ZERO if _is(other, 0) else Expression("/", other, self)
+    def __rtruediv__(self, operand: Any) -> Any:
+        return _ZERO if _is(operand, 0) else Expression("/", operand, self)
 
     def __neg__(self) -> Expression:
         return Expression("-", 0, self)
 
-    def __lt__(self, other: Any) -> Condition:
-        return Condition("<", self, other)
+    def __lt__(self, operand: Any) -> Condition:
+        return Condition("<", self, operand)
 
-    def __le__(self, other: Any) -> Condition:
-        return Condition("<=", self, other)
+    def __le__(self, operand: Any) -> Condition:
+        return Condition("<=", self, operand)
 
-    def __gt__(self, other: Any) -> Condition:
-        return Condition("<", other, self)
+    def __gt__(self, operand: Any) -> Condition:
+        return Condition("<", operand, self)
 
-    def __ge__(self, other: Any) -> Condition:
-        return Condition("<=", other, self)
+    def __ge__(self, operand: Any) -> Condition:
+        return Condition("<=", operand, self)
 
     def __bool__(self) -> bool:
-        raise TypeError("a formula asked what only a number knows: expected a `where`")
+        raise TypeError("a formula has no truth value: expected a `where`")
 
 
 class Condition(Expression):
-    """A comparison of expressions, which only `where` can take a branch by."""
+    """A comparison of expressions; only `where` can branch on it."""
 
     __slots__ = ()
 
 
 def symbol(name: str) -> Decimal:
-    """A name in the place of a number, which any formula takes for one."""
+    """A named symbol that formulas accept as a number."""
     return cast("Decimal", Expression("name", name))
 
 
 def is_traced(number: object) -> bool:
-    """Whether it is a symbol or a formula of some."""
+    """Whether a number is a symbol or a formula of symbols."""
     return isinstance(number, Expression)
 
 
 def is_zero(number: Decimal) -> bool:
-    """Whether a number is known to be nothing; a symbol, which may be anything, equals none."""
+    """Whether a number is known to be 0; False for a symbol, which may have any value."""
     return number == _ZERO
 
 
 def is_certain(condition: bool | Condition) -> bool:
-    """Whether a condition holds for certain; one on symbols never does."""
+    """Whether a condition certainly holds; False for a condition on symbols."""
     return condition is True
 
 
@@ -110,9 +110,9 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Evaluate one function if the condition holds, else the other; for symbols both, and choose.
+    """Evaluate one function if the condition holds, else the other; for symbols evaluate both.
 
-    Records and tuples are chosen item by item; what is the same in both is no choice.
+    Records and tuples are chosen item by item; items equal in both need no choice.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -151,16 +151,16 @@ def _extreme(name: str, is_first: bool | Condition, first: Decimal, second: Deci
 
 
 def ceiling(number: Decimal) -> Decimal:
-    """The next whole number."""
+    """The smallest whole number that is not below a number."""
     if is_traced(number):
         return _traced("ceil", number)
     return number.to_integral_value(ROUND_CEILING)
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Count the steps that reach a number; exact, though a quotient would lose a last digit.
+    """The number of steps that reach a number; exact, while a quotient could lose a last digit.
 
-    Raises InvalidOperation where the steps have more digits than the context.
+    Raises InvalidOperation if the steps have more digits than the context.
     """
     if is_traced(number):
         return ceiling(number / step)
@@ -179,19 +179,19 @@ def logarithm(number: Decimal) -> Decimal:
 
 
 def exponential(exponent: Decimal) -> Decimal:
-    """The power of e; to be called inside `exact_arithmetic`, as the next two."""
+    """The power of e; call it, like the next two, within `exact_arithmetic`."""
     return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
 
 
 def expm1(exponent: Decimal) -> Decimal:
-    """exp(x) - 1 of an x of 0 and above, to all digits of a small one."""
+    """exp(x) - 1 for x of at least 0, to all digits for a small x."""
     if is_traced(exponent):
         return _traced("expm1", exponent)
     return exponent if exponent < _TINY else _power_of_e(exponent) - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
-    """1 - exp(-x) of an x of 0 and above, to all digits of a small one: a chance to be stopped."""
+    """1 - exp(-x) for x of at least 0, to all digits for a small x: a probability."""
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
     return exponent if exponent < _TINY else 1 - _power_of_e(-exponent)
@@ -199,7 +199,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _power_of_e(exponent: Decimal) -> Decimal:
-    """Kept, as it takes a while to 60 digits and a plan's own powers come again."""
+    """The power of e, cached because 60 digits take a while and a plan's powers recur."""
     return exponent.exp()
 
 

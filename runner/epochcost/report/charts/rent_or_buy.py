@@ -81,7 +81,7 @@ def _cost(alt: Any, currency: str) -> Any:
 
 def rent_or_buy(comparison: Comparison) -> Figure | None:
     """Cost of a month by hours of use, of the cheapest alternatives; None without any."""
-    alternatives, own = comparison.alternatives, comparison.own
+    alternatives, own = comparison.alternatives, comparison.owned
     if not alternatives:
         return None
     whole = HOURS_PER_CALENDAR_MONTH

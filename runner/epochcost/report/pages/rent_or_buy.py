@@ -18,7 +18,7 @@ def pages(report: Report) -> Iterator[Page]:
         if price.owned and not price.owned.per_vcpu
     ]
     comparisons = [comparison for comparison in compared if comparison.alternatives]
-    shown = [comparison.own for comparison in comparisons]
+    shown = [comparison.owned for comparison in comparisons]
     yield Page(
         uri="rent-or-buy.md",
         title="Rent or buy",
@@ -29,5 +29,5 @@ def pages(report: Report) -> Iterator[Page]:
             "machines": report.catalogue.hardware,
             "alone": [price for price in bought if price not in shown],
         },
-        figures={comparison.own.id: rent_or_buy(comparison) for comparison in comparisons},
+        figures={comparison.owned.id: rent_or_buy(comparison) for comparison in comparisons},
     )
