@@ -8,9 +8,8 @@
     ├── UsageError             exit 2   arguments that contradict each other
     └── CapabilityError        exit 3   this machine lacks something that the command needs
 
-A message says where, what was expected, what was got and what to do. Modules below the command
-line raise only these on purpose; the command line prints them without a traceback. EpochcostError,
-InputError, ModelError and CapabilityError are classes of ``onnxstep``, which raises them too.
+A message says where, what was expected, what was got and what to do. The command line prints these
+errors without a traceback. ``onnxstep`` owns the classes that this module imports.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Fault:
 
 
 class SpecError(InputError):
-    """Faults in TOML specs; ``str()`` has a line for each."""
+    """Faults in TOML specs, each on a line."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(sorted(faults))

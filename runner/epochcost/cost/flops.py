@@ -39,8 +39,8 @@ def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
     """The operations of a model's whole training; None if unknown.
 
-    6 for each parameter and token of a declared model; for a graph, three forward passes for each
-    example, by the usual convention.
+    6 operations for each parameter and token of a declared model; for a graph, three forward passes
+    for each example, by the usual convention.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)

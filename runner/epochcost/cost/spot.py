@@ -254,8 +254,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """The mean time that rounding adds to a billed start that is interrupted.
 
-    In steps h its mean 1 / r becomes h / (1 - exp(-r h)). A minimum of whole steps is billed in
-    full; the time beyond the minimum or the free time is again exponential.
+    With billing steps of h seconds, the mean 1 / r of a start becomes h / (1 - exp(-r h)). A
+    minimum of whole steps is billed in full; the time after it, or after the free time, is again
+    exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO

@@ -191,7 +191,7 @@ def expm1(exponent: Decimal) -> Decimal:
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
-    """1 - exp(-x) for x of at least 0, to all digits for a small x: a probability."""
+    """1 - exp(-x), a probability, for x of at least 0, to all digits for a small x."""
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
     return exponent if exponent < _TINY else 1 - _power_of_e(-exponent)

@@ -1,7 +1,4 @@
-"""The size of a decoder, from its graph and its form: operations and bytes of each token, memory.
-
-Counted at one length of prompt and cache; a lookup reads only a row of its table.
-"""
+"""The size of a decoder: operations and bytes of each token, memory; a lookup reads only a row."""
 
 from __future__ import annotations
 

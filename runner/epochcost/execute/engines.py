@@ -1,10 +1,10 @@
 """The environments of engines that serve language models: made with pip, named by their content.
 
-An engine needs the runtime's package for CPUs, which would replace the package for GPUs, so it
-gets a separate virtual environment in the user's cache, made by ``venv`` and ``pip`` of this
-interpreter with the index that the user configured. It is made in a temporary folder, tested, and
-renamed: a reader sees a whole environment or none, and two processes do not disturb each other. The
-folder's name has a digest of the engine, the Python and the versions of the worker's packages.
+An engine needs the runtime's package for CPUs, which would replace the package for GPUs. So it gets
+a separate virtual environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter
+with the user's index. It is made in a temporary folder, tested, and renamed: a reader sees a whole
+environment or none, and two processes do not disturb each other. The folder's name has a digest of
+the engine, the Python and the versions of the worker's packages.
 """
 
 from __future__ import annotations

@@ -82,10 +82,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """The outcome of each trial by id, in their order; a failed trial is not visited again.
-
-    Sweeps come first; later rounds visit their trials like all others.
-    """
+    """The outcome of each trial by id, in their order; a failed trial is not visited again."""
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan

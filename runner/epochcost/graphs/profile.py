@@ -1,7 +1,6 @@
 """The work of a graph for an example: arithmetic by kind, and numbers moved.
 
-``predict`` learns the time of such work on a machine. ``profiling`` counts graphs; readers of a
-profile need no onnx.
+``profiling`` counts it, ``predict`` learns its time; readers need no onnx.
 """
 
 from __future__ import annotations

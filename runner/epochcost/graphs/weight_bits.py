@@ -165,10 +165,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Codes and scales by name, for a model of ``in_few_bits``; empty for other models.
-
-    Scales have the type that the model reads.
-    """
+    """Codes and scales by name, for a model of ``in_few_bits``; empty for other models."""
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in _listed_codes(model).items():

@@ -1,7 +1,7 @@
 """The weightless form of a file that stores its weights: kilobytes, for git and for people.
 
-Each parameter becomes a graph input that is drawn with the same deviation; a parameter of equal
-numbers keeps its number. Other constants, such as a table of angles, stay stored.
+Each parameter becomes a graph input that is drawn at random with the same standard deviation; if
+all its numbers are equal, it keeps that number. Other constants, such as a table of angles, stay.
 """
 
 from __future__ import annotations

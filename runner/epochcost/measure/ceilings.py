@@ -123,7 +123,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """One thread, one per core, and one per CPU: two threads of a core share its units."""
+    """A single thread, one per core, and one per CPU: two threads of a core share its units."""
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
@@ -154,7 +154,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the product and the copy, each after a warm-up run."""
+    """Time the matrix product and the memory copy, each after a warm-up run."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     plain = work.provider == "cpu" and precision == "fp32"

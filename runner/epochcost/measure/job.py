@@ -1,6 +1,6 @@
 """The job of a worker process, its messages, and its failures.
 
-A job names files; it holds no arrays. The writer of graph and batches decides what is timed. All
+A job names files; it holds no arrays. The writer of graph and batches decides the timed work. All
 messages between writer and worker are frozen and JSON.
 """
 

@@ -1,8 +1,8 @@
 """Proof of a graph's placement and arithmetic, from the profile of a run.
 
-Owns the reading of ONNX Runtime's profiles, the rules for nodes on the CPU under CUDA and for nodes
-in a CUDA graph, and the rules for the types in which heavy nodes computed. If a provider has no
-kernel of a half type, ONNX Runtime silently puts casts around its fp32 kernel; a weight that is not
+Owns the reading of ONNX Runtime's profiles, and the rules for nodes on the CPU under CUDA, for
+nodes in a CUDA graph, and for the types in which heavy nodes computed. If a provider has no kernel
+of a half type, ONNX Runtime silently puts casts around its fp32 kernel. A weight that is not
 quantised is multiplied in fp32.
 """
 

@@ -55,8 +55,8 @@ class _Looks:
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Whether the last third of the steps is as fast as the third before it.
 
-    Their medians agree within ``tolerance``: a single slow step does not delay the start, and
-    because the thirds grow with the steps taken, slow drifts (clock ramps) are seen as well as the
+    Their medians agree within ``tolerance``, so that a single slow step does not delay the start.
+    Since the thirds grow with the steps taken, slow drifts (clock ramps) are seen as well as the
     first few slow steps (allocation, kernel selection).
     """
     third = len(seconds) // 3

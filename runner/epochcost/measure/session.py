@@ -125,7 +125,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load the CUDA libraries of installed packages, which are on no loader path.
 
-    Errors go to standard error; a missing library shows when a session is opened. From now on CUDA
+    Errors go to standard error; a missing library shows when a session is opened. Afterwards CUDA
     counts GPUs as NVML does, in the order of the PCI bus instead of by speed.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

@@ -181,7 +181,7 @@ class SequentialReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to release."""
+        """Do nothing: there is no thread to end."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
         return self

@@ -97,12 +97,12 @@ class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the work.
 
     ``graph_sha256`` is the digest of the ONNX file, ``spec_sha256`` that of the spec's part about
-    the work (``plan.digests.work_sha256``), ``runtime`` the package and version that executes it
-    (an engine if the work is requests), ``producer`` the version of epochcost, whose gradients are
-    part of the work. ``batch_size`` is that of a step, the most examples of a run under LoadGen, or
-    the sequences of a decoder's phase. ``vcpus`` is the number of CPUs that the worker is pinned
-    to, None for all. ``stored_weights``: parameters are constants of the graph, as in a server;
-    training feeds them, and so did inference in older versions. ``former`` has the settings of
+    the work (``plan.digests.work_sha256``). ``runtime`` is the package and version that executes
+    it, an engine if the work is requests. ``producer`` is the version of epochcost, whose gradients
+    are part of the work. ``batch_size`` is that of a step, the most examples of a run under
+    LoadGen, or the sequences of a decoder's phase. ``vcpus`` is the number of CPUs that the worker
+    is pinned to, None for all. ``stored_weights``: parameters are constants of the graph, as in a
+    server; training feeds them, and so did inference in older versions. ``former`` has settings of
     older versions in which the trial differs from today's. As JSON it is flat: the settings of
     ``session``, ``work`` and ``former`` are keys of the trial.
     """

@@ -53,7 +53,7 @@ class Ceiling(Record):
 
     @property
     def flops(self) -> MeasuredRate:
-        """FLOP/s of the product of matrices, which takes twice the cube of their side."""
+        """FLOP/s of the product of matrices, which needs 2 · side³ operations."""
         return _rate(2 * self.matrix_side**3, self.product_seconds)
 
     @property

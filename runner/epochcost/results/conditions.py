@@ -1,6 +1,6 @@
 """Conditions on the machine during sampling: other programs, clocks, energy. Frozen.
 
-``measure.watch`` and ``measure.power`` record them; ``results.stability`` warns of them.
+``measure.watch`` records them; ``results.stability`` warns of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A cache of computed values in files.
 
-A file's name is a digest of the inputs, of the code that computes the value, and of the versions of
-NumPy and onnx, so that no edit leads to an old value. Damaged files are ignored, a folder that
-cannot be written stores nothing, and the whole folder may be deleted at any time.
+A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx, so
+that no edit leads to an old value. Damaged files are ignored, a folder that cannot be written
+stores nothing, and the whole folder may be deleted at any time.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Agreement(Record):
 
 
 class Round(Record):
-    """One of several rounds of a trial, each in a new process.
+    """A round of a trial with several, each in a new process.
 
     Its times are the next ``warmup_steps`` and ``samples`` of its measurement's; all other fields
     are as in a measurement, for this round alone.

@@ -3,7 +3,7 @@
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. So a
 repeated measurement atomically replaces its predecessor, and results of other hosts stay. Other
 records of a machine are sidecars in subfolders: ``ceilings``, ``limits``, ``trainings`` and
-``reported``. Writers lock the folder by ``files``.
+``reported``. Writers hold the lock of ``results.files``.
 """
 
 from __future__ import annotations

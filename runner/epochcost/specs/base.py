@@ -158,7 +158,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price, with the doubt that the other prices cast on it."""
+    """A price, with a doubt if other prices contradict it."""
 
     _doubt: str = PrivateAttr("")
 
@@ -168,7 +168,7 @@ class PricedSpec(NamedSpec):
         return self._doubt
 
     def doubted(self, reason: str) -> Self:
-        """The same price with a doubt."""
+        """A copy of the price with the reason why it cannot be right."""
         price = self.model_copy()
         price._doubt = reason
         return price
@@ -192,5 +192,5 @@ class Identity(Generic[ValueT]):
     def __hash__(self) -> int:
         return id(self.value)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.value is other.value
+    def __eq__(self, operand: object) -> bool:
+        return isinstance(operand, Identity) and self.value is operand.value

@@ -81,7 +81,7 @@ def _table(price: Price, path: KeyPath) -> dict[str, Any]:
 
 
 def _opened(value: Any) -> Any:
-    """Tables and arrays as the mutable values of TOML."""
+    """Copy tables and arrays into mutable dicts and lists."""
     if isinstance(value, Mapping):
         return {key: _opened(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
 """The terms of a price plan other than its hourly amount.
 
-Rules from used time to billed time (a step, a minimum, or neither); the parts, commitment, starts
-and interruptions of a rented plan; the costs of an owned machine, which give the price of an hour.
+Owns the rules from used time to billed time; the components, commitment, starts and interruptions
+of a rented plan; and the costs of an owned machine, which give the price of an hour.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def mean_interval(
     width of ``correlated_noise.half_width``. ``rounds`` are the numbers of consecutive samples that
     each process took; empty: one process took all. A single sample gives [0, inf].
 
-    Nothing is resampled. The quantiles of the resamples' means are z + s (z² - 1) / 6 of their
-    deviations from the mean (Cornish & Fisher 1938), and their skewness s follows from the blocks.
+    Nothing is resampled. The quantiles of the resamples' means are z + s (z² - 1) / 6 deviations
+    from the mean (Cornish & Fisher 1938). The skewness s of the means follows from the blocks.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -65,9 +65,9 @@ class ApiMarket:
         yield from _share_reasons(api)
         total = _total(api)
         elsewhere = [
-            _total(other)
-            for other in self._alike[_model(api), api.currency]
-            if other.provider != api.provider
+            _total(peer)
+            for peer in self._alike[_model(api), api.currency]
+            if peer.provider != api.provider
         ]
         if total and len(elsewhere) > 1:
             usual = median(elsewhere)
@@ -80,19 +80,19 @@ class ApiMarket:
             yield from self._from_others(api, total)
 
     def _from_others(self, api: ApiPrice, total: Decimal) -> Iterator[str]:
-        others, group = self._others(api, api.provider), f"{api.provider}'s other"
-        if len(others) < FEWEST_OTHERS:
+        peers, group = self._peer_totals(api, api.provider), f"{api.provider}'s other"
+        if len(peers) < FEWEST_OTHERS:
             usual = _USUAL if api.currency == "USD" else ()
-            others, group = (*self._others(api, ""), *usual), "all"
-        if others and not (min(others) / MOST_OUTSIDE < total < max(others) * MOST_OUTSIDE):
+            peers, group = (*self._peer_totals(api, ""), *usual), "all"
+        if peers and not (min(peers) / MOST_OUTSIDE < total < max(peers) * MOST_OUTSIDE):
             yield (
-                f"{short(total)} for input and output; {group} models cost {short(min(others))} "
-                f"to {short(max(others))}"
+                f"{short(total)} for input and output; {group} models cost {short(min(peers))} "
+                f"to {short(max(peers))}"
             )
 
-    def _others(self, api: ApiPrice, group: str) -> tuple[Decimal, ...]:
+    def _peer_totals(self, api: ApiPrice, group: str) -> tuple[Decimal, ...]:
         alike = self._alike[group, api.currency]
-        return tuple(_total(other) for other in alike if other.id != api.id)
+        return tuple(_total(peer) for peer in alike if peer.id != api.id)
 
 
 def _total(api: ApiPrice) -> Decimal:

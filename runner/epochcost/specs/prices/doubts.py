@@ -156,60 +156,60 @@ class _Market:
 
     def _same_place(self, rent: _Rent) -> Iterator[_Rent]:
         price = rent.price
-        for other in self._of_machine[price.hardware]:
-            regions = {price.region, other.price.region} - {None}
-            if other is not rent and other.price.provider == price.provider and len(regions) < 2:
-                yield other
+        for peer in self._of_machine[price.hardware]:
+            regions = {price.region, peer.price.region} - {None}
+            if peer is not rent and peer.price.provider == price.provider and len(regions) < 2:
+                yield peer
 
     def _from_own_series(self, rent: _Rent) -> Iterator[str]:
         day = rent.price.as_of
-        series = [other for other in self._same_place(rent) if other.plan == rent.plan]
-        before = [other for other in series if other.price.as_of < day]
-        after = [other for other in series if other.price.as_of > day]
+        series = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
+        before = [peer for peer in series if peer.price.as_of < day]
+        after = [peer for peer in series if peer.price.as_of > day]
         spot = rent.price.plan == "spot"
         rise, fall = (MOST_SPOT_CHANGE,) * 2 if spot else (MOST_RISE, MOST_FALL)
         if before:
-            last = max(before, key=lambda other: other.price.as_of)
-            yield from _apart(rent, last, rent.hour / last.hour, (rise, fall))
+            last = max(before, key=lambda peer: peer.price.as_of)
+            yield from _too_far_apart(rent, last, rent.hour / last.hour, (rise, fall))
         if after:
-            following = min(after, key=lambda other: other.price.as_of)
-            yield from _apart(rent, following, rent.hour / following.hour, (fall, rise))
+            following = min(after, key=lambda peer: peer.price.as_of)
+            yield from _too_far_apart(rent, following, rent.hour / following.hour, (fall, rise))
 
     def _from_other_plans(self, rent: _Rent) -> Iterator[str]:
-        others = [other for other in self._same_place(rent) if other.plan != rent.plan]
-        for other in _nearest_by(others, rent, lambda other: other.plan):
-            for cheap, dear in ((rent, other), (other, rent)):
+        peers = [peer for peer in self._same_place(rent) if peer.plan != rent.plan]
+        for peer in _nearest_by(peers, rent, lambda peer: peer.plan):
+            for cheap, dear in ((rent, peer), (peer, rent)):
                 low, high = _shares(cheap, dear)
                 if not low <= (share := cheap.hour / dear.hour) <= high:
                     yield (
                         f"{short(cheap.hour)} an hour {cheap.price.plan_words} is {short(share)} "
-                        f"times the {short(dear.hour)} {dear.price.plan_words} ({other.price.id})"
+                        f"times the {short(dear.hour)} {dear.price.plan_words} ({peer.price.id})"
                     )
 
     def _from_elsewhere(self, rent: _Rent) -> Iterator[str]:
-        others = [
-            other
-            for other in self._of_part[rent.part, rent.plan]
-            if other.price.hardware != rent.price.hardware
+        peers = [
+            peer
+            for peer in self._of_part[rent.part, rent.plan]
+            if peer.price.hardware != rent.price.hardware
         ]
-        own = [other for other in others if other.price.provider == rent.price.provider]
-        most = MOST_WITHIN if own else MOST_ELSEWHERE
+        same_provider = [peer for peer in peers if peer.price.provider == rent.price.provider]
+        most = MOST_WITHIN if same_provider else MOST_ELSEWHERE
         ratios = [
-            (rent.of_part / other.of_part, other)
-            for other in _nearest_by(own or others, rent, lambda other: other.price.hardware)
+            (rent.of_part / peer.of_part, peer)
+            for peer in _nearest_by(same_provider or peers, rent, lambda peer: peer.price.hardware)
         ]
         if ratios:
             ratio, nearest = min(ratios, key=lambda pair: max(pair[0], 1 / pair[0]))
-            yield from _apart(rent, nearest, ratio, (most, most))
+            yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
         """Per memory bandwidth, a provider's accelerators cost alike at any age."""
         rates = {
-            other.price.id: other.of_part / other.gb_per_second
-            for other in self._of_provider[rent.price.provider]
-            if other.plan == rent.plan
-            and other.gb_per_second is not None
-            and (other is rent or other.price.hardware != rent.price.hardware)
+            peer.price.id: peer.of_part / peer.gb_per_second
+            for peer in self._of_provider[rent.price.provider]
+            if peer.plan == rent.plan
+            and peer.gb_per_second is not None
+            and (peer is rent or peer.price.hardware != rent.price.hardware)
         }
         rate = rates.pop(rent.price.id, None)
         if rate is None or rent.price.plan != "on-demand" or len(rates) < FEWEST_OTHERS:
@@ -224,10 +224,10 @@ class _Market:
     def _from_regions(self, rent: _Rent) -> Iterator[str]:
         region, provider = rent.price.region, rent.price.provider
         holders = {
-            other.price.provider
+            peer.price.provider
             for rents in self._of_provider.values()
-            for other in rents
-            if other is not rent and other.price.region == region
+            for peer in rents
+            if peer is not rent and peer.price.region == region
         }
         if region is not None and holders and provider not in holders:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
@@ -238,22 +238,22 @@ def _nearest_by(
 ) -> Collection[_Rent]:
     """The rent of each group whose day is nearest to that of a price."""
     nearest: dict[Hashable, _Rent] = {}
-    for other in sorted(rents, key=lambda other: abs(other.price.as_of - rent.price.as_of)):
-        nearest.setdefault(group(other), other)
+    for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
+        nearest.setdefault(group(peer), peer)
     return nearest.values()
 
 
 def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
     """Least and most of the hour of one plan, as a share of another's."""
-    (plan, currency, months), (other_plan, other_currency, shorter) = cheap.plan, dear.plan
-    if currency == other_currency and other_plan == "on-demand" and plan in PLAN_SHARES:
+    (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
+    if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:
         return PLAN_SHARES[plan]
-    longer = (plan, currency) == (other_plan, other_currency) and months > shorter
+    longer = (plan, currency) == (second_plan, second_currency) and months > shorter
     return Decimal(0), Decimal(1) if longer else Decimal("Infinity")
 
 
-def _apart(
-    rent: _Rent, other: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
+def _too_far_apart(
+    rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
     """A reason if a price is further above or below another than ``most`` allows."""
     rise, fall = most
@@ -261,7 +261,7 @@ def _apart(
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"
         yield (
             f"{short(rent.of_part)} an hour per {rent.part} is {times} the "
-            f"{short(other.of_part)} of {other.price.id}"
+            f"{short(peer.of_part)} of {peer.price.id}"
         )
 
 
