@@ -92,6 +92,7 @@ _SPECS = {
         provider = "Cloud"
         region = "east"
         amount = 0.80
+        sustained_use = "gce-n1"
         source = "https://example.org/prices?a=1&b=2"
         as_of = 2026-07-01
     """,

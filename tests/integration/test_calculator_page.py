@@ -127,6 +127,18 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
     assert "too slow" in said(slow)
 
 
+def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None:
+    """A training costs less if others fill the month: the hours beyond a quarter cost 80 %."""
+    costs, often = {}, 0
+    for times in (1, 0):
+        page = ask(site, f"?model=net&a=box&prices=on-demand&every=month&runs={times or often}")
+        cells = page.locator("tbody tr").first.locator("td")
+        orders = [cells.nth(at).get_attribute("data-order") for at in range(cells.count())]
+        costs[times] = float(orders[1] or 0)
+        often = often or round(365 / (costs[1] / 0.80))
+    assert costs[0] / often / costs[1] == pytest.approx(0.9, rel=1e-3)
+
+
 def test_two_machines_are_set_against_each_other(site: Site) -> None:
     """Cost and time, each with factor and both figures; one machine has no comparison."""
     page = ask(site, "?model=net&a=local&b=box")

@@ -136,7 +136,7 @@ def hour_words(price: Price) -> str:
 def month_hour_words(price: Price) -> str:
     """The mean hour of a machine that runs through a month."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
-    return money(month / HOURS_PER_BILLED_MONTH, price.currency)
+    return rate_words(round(month / HOURS_PER_BILLED_MONTH, 5), price.currency)
 
 
 def plan_note(price: Price) -> str:
