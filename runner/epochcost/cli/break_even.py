@@ -15,7 +15,7 @@ from epochcost.cost.break_even import Alternative, Comparison, Rent, compare, re
 from epochcost.errors import InputError, UsageError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
-from epochcost.units import money, parse_decimal
+from epochcost.units import money, parse_decimal, share
 
 # What goes first where the terminal is too narrow; sentences below the table say the first.
 _DROP = ("buying is cheaper", "an hour")
@@ -140,13 +140,11 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
     ]
     print_table(header, [bought, *rows], drop=_DROP, wide=wide)
     say("\n" + "\n".join(_sentence(rented) for rented in comparison.alternatives))
-    for rented in comparison.alternatives:
-        if rented.month.shares:
-            shares = ", ".join(f"{share:.0%}" for share in rented.month.shares)
-            say(
-                f"\n{rented.rent.price.id}: an hour costs {shares} of its price in the parts of a "
-                "month (sustained use)."
-            )
+    discounted = [rented for rented in comparison.alternatives if rented.month.shares]
+    for rented in discounted:
+        shares = ", ".join(share(float(part)) for part in rented.month.shares)
+        name = rented.rent.price.id
+        say(f"\nSustained use of {name}: an hour costs {shares} by quarter of a month.")
     say(
         "\nRented hours are shares of a running machine, without starts, rounding, interruptions "
         "and free credit."

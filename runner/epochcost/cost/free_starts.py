@@ -54,7 +54,7 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """The probability that a start is free, and its expected seconds if free, else 0.
+    """The probability that a start is free, and the mean of its free seconds.
 
     ``needed`` is the time that the start would need to end the job.
     """

@@ -155,27 +155,31 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
     machines of the commitment too, and machines beyond it the price on demand.
     """
     charges, terms = hourly_charges(price), price.commitment
-    if terms is None or terms.on_demand_hourly is None:
-        if charges:
-            yield ChargedMachines(usage.machines, charges)
-        return
-    committed = [charge for charge in charges if charge.name == COMMITTED]
-    payments = committed[: len(_payments(terms))]
-    hour, label = _paid_by_the_hour(terms), "commitment, unused machines"
-    above = quantized_positive(terms.on_demand_hourly)
-    covers, count = quantized(terms.machines), usage.count * Decimal(1)
-    for number, group in (
-        (minimum(count, covers), payments),
-        (covers, committed[len(payments) :]),
-        (maximum(covers - count, _ZERO), [HourlyCharge(COMMITTED, label, hour)]),
-        (
-            maximum(count - covers, _ZERO),
-            [HourlyCharge(COMPUTE, "on demand, above the commitment", above)],
-        ),
-        (count, [charge for charge in charges if charge.name != COMMITTED]),
-    ):
-        if group and not is_zero(number):
+    groups = [(usage.count, charges)]
+    if terms is not None and terms.on_demand_hourly is not None:
+        others = tuple(charge for charge in charges if charge.name != COMMITTED)
+        groups = [*_covered_and_above(terms, usage.count), (usage.count, others)]
+    for number, group in groups:
+        if group and not is_zero(number * Decimal(1)):
             yield ChargedMachines(number * usage.runs, group)
+
+
+def _covered_and_above(
+    terms: Commitment, count: Count
+) -> Iterator[tuple[Decimal, tuple[HourlyCharge, ...]]]:
+    """The charges of a commitment for some machines at once, with the number that has each."""
+    assert terms.on_demand_hourly is not None, "only with a price on demand it covers some"
+    covers, used = quantized(terms.machines), count * Decimal(1)
+    payments = _payments(terms)
+    unused = HourlyCharge(COMMITTED, "commitment, unused machines", _paid_by_the_hour(terms))
+    rate = quantized_positive(terms.on_demand_hourly)
+    yield minimum(used, covers), payments
+    yield covers, (*_commitment_parts(terms),)[len(payments) :]
+    yield maximum(covers - used, _ZERO), (unused,)
+    yield (
+        maximum(used - covers, _ZERO),
+        (HourlyCharge(COMPUTE, "on demand, above the commitment", rate),),
+    )
 
 
 def _premiums(
