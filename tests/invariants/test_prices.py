@@ -153,3 +153,17 @@ def test_unpublished_days_are_owned_up_to(catalogue: Catalogue) -> None:
     undated = [price for price in rented(catalogue) if "skypilot-catalog" in price.source]
     assert len(undated) >= 20
     assert all("as_of" in price.unconfirmed and price.notes for price in undated)
+
+
+def test_machines_of_google_have_the_discount_of_their_kind(catalogue: Catalogue) -> None:
+    """All N1 machines on demand and the GPUs attached to them have it since 2018, and no others."""
+    named = {
+        price.id
+        for price in catalogue.prices.values()
+        if price.provider == "Google Compute Engine"
+        and price.plan == "on-demand"
+        and price.hardware.startswith("n1-")
+        and price.as_of.year >= 2018
+    }
+    discounted = {price.id for price in catalogue.prices.values() if price.sustained_use}
+    assert named == discounted
