@@ -1,6 +1,6 @@
-/* Before the theme starts. Opened from the disk, a browser fetches nothing: the theme's instant
-   navigation then ends before the page has begun, and its search gets no index; both are taken away.
-   Elsewhere the index, larger than any page, waits for a reader who is about to search. */
+/* Runs before the theme. A page opened from the disk cannot fetch: the theme's instant navigation and
+   its search would fail, so both are removed. Elsewhere the search index, larger than any page, is
+   loaded when a reader is about to search. */
 (function () {
   "use strict";
 

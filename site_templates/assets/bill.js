@@ -1,9 +1,9 @@
-/* The interpreter of bill programs; epochcost.cost.program says what one is. Tests hold it to the
-   cost engine and to another interpreter, in a real browser. */
+/* The interpreter of bill programs (epochcost.cost.program). Tests compare it with the cost engine
+   and with another interpreter, in a real browser. */
 (function () {
   "use strict";
 
-  // The most that a binary rounding adds to a whole number of steps.
+  // The largest rounding error of a whole number of steps.
   var SLACK = 1e-12;
 
   var OPERATORS = {
@@ -24,7 +24,7 @@
     "<=": function (a, b) { return a <= b; }
   };
 
-  /* A named value is evaluated when it is first asked for. */
+  /* A named value is evaluated on first use. */
   function named(name, program, known) {
     if (!Object.hasOwn(known, name)) {
       if (!Object.hasOwn(program.values, name)) { throw new Error("no value is called " + name); }
@@ -45,7 +45,7 @@
     return OPERATORS[operator].apply(null, expression.slice(1).map(of));
   }
 
-  /* The bill of a usage: lines of label and amount, their total, and the seconds on the wall. */
+  /* The bill of a usage: lines of label and amount, their total, and the wall time in seconds. */
   function run(program, usage) {
     var known = Object.assign({}, program.inputs, usage);
     function of(expression) { return value(expression, program, known); }

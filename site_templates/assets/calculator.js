@@ -1,32 +1,32 @@
-/* The calculator: what the form says becomes a usage, every plan's program bills it, and the answer
-   is a verdict above a list of machines. The address keeps the question, as names and values of the
-   form's fields; each may be left out:
+/* The calculator: the form becomes a usage, every plan's program bills it, and the answer is a verdict
+   above a list of machines. The address stores the question as names and values of the form's fields;
+   each may be left out:
 
      model       id of a model, or published/ID of a published table
      job         train or serve
-     runs every  so many trainings once (in all), or each day, week or month
-     rate hours  requests a second, during so many hours a day
+     runs every  number of trainings once (in all), or each day, week or month
+     rate hours  requests a second, and the hours a day during which they come
      deadline    hours for one training; within: milliseconds for 99 % of answers
-     budget      a month, or in all where every=once
+     budget      a month, or in all if every=once
      prices      on-demand, spot, committed, owned, or nothing for all list prices
-     a b         ids of two machines, which are set against each other
+     a b         ids of two machines to compare
      epochs failed busy interruptions electricity utilisation: the reader's own assumptions */
 (function () {
   "use strict";
 
   var HOUR = 3600;
-  var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them; or nothing
+  var NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them, or empty
 
   var shown = window.epochcostShown;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
   var small = shown.small, odds = window.epochcostOdds, answers = window.epochcostBill.answers;
 
-  /* By its own name only: a form also knows its fields by number, and itself has a length. */
+  /* By name only: a form also has its fields by number, and a length. */
   function fields(form) {
     return Array.from(form.elements).filter(function (field) { return field.name; });
   }
 
-  /* Whether the field's own bounds hold; a whole number is rounded to. */
+  /* Whether a value is within the field's bounds; whole numbers are rounded later. */
   function sound(field) {
     var found = field.validity;
     return !(found.badInput || found.rangeUnderflow || found.rangeOverflow);
@@ -37,7 +37,7 @@
     return field.value === "" || !sound(field) ? otherwise : Number(field.value);
   }
 
-  /* The question: times in seconds, shares of one, money in the plan's currency. */
+  /* The question: times in seconds, shares from 0 to 1, money in the plan's currency. */
   function asked(form, data, monthHours) {
     var every = form.elements.every.value, job = form.elements.job.value, days = monthHours / 24;
     var times = { once: 1, day: days, week: days / 7, month: 1 };
@@ -65,7 +65,7 @@
     };
   }
 
-  /* What the reader knows better replaces a plan's figure, where the plan has it. */
+  /* The reader's own assumptions replace figures of plans that have them. */
   function bill(program, usage, known) {
     var better = Object.entries(known).filter(function (entry) {
       return entry[1] !== null && Object.hasOwn(program.inputs, entry[0]);
@@ -73,7 +73,7 @@
     return window.epochcostBill.run(program, Object.assign(usage, Object.fromEntries(better)));
   }
 
-  /* One training with the failures to be expected, which takes as long as a run that succeeds. */
+  /* One training with its expected failures; a failure takes as long as a success. */
   function trained(question, timing, plan, seconds, programs) {
     var once = question.every === "once", runs = once ? 1 : question.times;
     var usage = { seconds: seconds * question.epochs, vcpus: timing.vcpus, runs: runs };
@@ -89,7 +89,7 @@
     });
   }
 
-  /* As many machines as keep each below the load that is allowed, for a month. */
+  /* Enough machines to keep each below the allowed load, for a month. */
   function served(question, timing, plan, seconds, programs) {
     var job = answers(programs.serving, { rate: question.rate, seconds: seconds, batch: timing.batch, busy: question.busy });
     var usage = { seconds: question.month, count: job.machines, vcpus: timing.vcpus };
@@ -104,10 +104,10 @@
     return question.prices === "" || question.prices === plan.group;
   }
 
-  /* Why a figure stands apart from those that may win; nothing where it may. */
+  /* The reason why a figure cannot win; empty if it can. */
   function reserve(question, timing, plan) {
     if (plan.committed && !question.prices) { return "paid for its whole term"; }
-    if (!plan.interruptions && question.known["interruptions.rate_per_hour"] === null) { return "not known how often it is interrupted"; }
+    if (!plan.interruptions && question.known["interruptions.rate_per_hour"] === null) { return "unknown rate of interruptions"; }
     return plan.assumed && !(plan.own && question.prices === plan.group) ? "assumed price" : "";
   }
 
@@ -133,7 +133,7 @@
       one.mean.total - other.mean.total || one.mean.seconds - other.mean.seconds;
   }
 
-  /* Of each machine the cheapest way that fits, and what stands apart of it; best first. */
+  /* Each machine's cheapest way that fits, and its cheapest way that cannot win; best first. */
   function candidates(question, data, known, stack) {
     var found = [], best = new Map();
     data[question.job].forEach(function (timing) {
@@ -158,7 +158,7 @@
     return [element("strong", way.wins === undefined ? "—" : odds.scenarios(way.wins))].concat(facts.flatMap(function (fact) { return [element("br"), small(fact)]; }));
   }
 
-  /* What a total is of. */
+  /* The period of a total. */
   function per(question) { return question.every === "once" && question.job === "train" ? "in all" : "a month"; }
 
   function spread(low, high, words) { return low === high ? "" : words(low) + " to " + words(high); }
@@ -216,10 +216,10 @@
     return made;
   }
 
-  /* What a request costs beside one on a machine that is never idle. */
+  /* The cost of a request relative to one on a machine that is always busy. */
   function idle(one) {
     var times = 1 / one.mean.load;
-    return times < 1.1 ? "" : " Each request costs " + Number(times.toPrecision(2)) + " times what it would on a machine that is always busy.";
+    return times < 1.1 ? "" : " Each request costs " + Number(times.toPrecision(2)) + " times as much as on a machine that is always busy.";
   }
 
   function answer(question, one) {
@@ -231,7 +231,7 @@
     } else {
       said = " on " + one.timing.name + (question.times === 1 ? "" : ": " + each + " a training") +
         ", in " + duration(mean.seconds) + "." +
-        (mean.machines > 1 ? " It takes " + mean.machines + " machines side by side." : "");
+        (mean.machines > 1 ? " It takes " + mean.machines + " machines in parallel." : "");
     }
     words.append(element("strong", amount + (question.times === 1 && per(question) === "in all" ? "" : " " + per(question))), said);
     return words;
@@ -240,12 +240,12 @@
   function certainty(one, question) {
     var currency = one.plan.currency, kept = odds.limits(one);
     var said = spread(one.low.total, one.high.total, function (value) { return money(value, currency); });
-    return small((said ? "Range " + said + " " + per(question) + ". " : one.exact ? "No range: one time from a source. " : "") +
+    return small((said ? "Range " + said + " " + per(question) + ". " : one.exact ? "No range: the source states a single time. " : "") +
       odds.sureness(one) + (kept ? kept[0].toUpperCase() + kept.slice(1) + " scenarios. " : "") +
       "Plan: " + one.plan.name + ", price of " + one.plan.as_of + ".");
   }
 
-  /* Of what fits, what is over first, where that is not the cheapest. */
+  /* The fastest of the ways that fit, unless it is the cheapest. */
   function fastest(found, best) {
     var one = found.filter(function (other) { return !other.apart && other.misses === best.misses; }).reduce(function (first, other) {
       return other.mean.seconds < first.mean.seconds ? other : first;
@@ -257,7 +257,7 @@
   function verdict(question, found, shapes) {
     var best = found.find(function (one) { return !one.apart; });
     if (!best) {
-      var none = found.length ? "No price of this kind can be compared; see below for what is known." :
+      var none = found.length ? "No price of this kind can be compared; the list below shows the others." :
         "No machine has both a time and a price of this kind for this job.";
       return [element("p", none, { className: "ec-verdict" })];
     }
@@ -265,7 +265,7 @@
     sure.append(badge(best, shapes), " ", certainty(best, question));
     if (question.job === "train") { sure.append(small(fastest(found, best))); }
     var parts = [answer(question, best), sure, lines(question, best)];
-    if (best.misses) { parts.unshift(element("p", "Nothing fits. The closest:")); }
+    if (best.misses) { parts.unshift(element("p", "No machine is within the limits. The closest:")); }
     return parts;
   }
 
@@ -285,7 +285,7 @@
     });
     var words = element("p", "", { className: "ec-verdict" });
     if (!sides[0] || !sides[1] || sides[0] === sides[1]) {
-      words.append("For two different machines with a time and a price of this kind, the comparison appears here.");
+      words.append("Choose two different machines that have a time and a price of this kind.");
       return [words];
     }
     var same = sides[0].plan.currency === sides[1].plan.currency;
@@ -296,7 +296,7 @@
 
   function show(form, place, data, known) {
     var question = asked(form, data, known.month_hours);
-    /* Of the software whose answer is known best among those that have one. */
+    /* The best known software that has an answer. */
     var ways = question.stacks.map(function (stack) { return candidates(question, data, known, stack); });
     var found = ways.find(function (list) { return list.some(function (one) { return !one.apart; }); }) || ways[0] || [];
     var main = found.filter(function (one) { return !one.apart; });
@@ -313,7 +313,7 @@
     window.epochcostTables.begin();
   }
 
-  /* Only what differs from the form as it came stands in the address. */
+  /* The address contains only fields that differ from their defaults. */
   function remember(form, defaults) {
     var state = new URLSearchParams();
     fields(form).forEach(function (field) {
@@ -322,7 +322,7 @@
     history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state));
   }
 
-  /* An address may say anything: a field takes what it would take from a hand. */
+  /* An address may contain anything: a field accepts only values that a reader could enter. */
   function recall(form, state) {
     fields(form).forEach(function (field) {
       if (!state.has(field.name)) { return; }
@@ -332,7 +332,7 @@
     });
   }
 
-  /* The machines that there is a time of, and the fields that the job needs. */
+  /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state) {
     var job = form.elements.job.value, names = new Map();
     data[job].forEach(function (one) { if (!names.has(one.machine)) { names.set(one.machine, one.name); } });

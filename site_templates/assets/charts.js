@@ -7,11 +7,11 @@
   var MARGIN = "200px";
   var NARROW = 480;
   var PAIRED = 600;
-  /* What stands left of a legend's labels: the axis of most charts, and the symbols. */
+  /* Width left of a legend's labels: the axis of most charts, and the symbols. */
   var BESIDE = 100;
 
-  /* The width is the page's; where it is small the legends take one column, and on a phone labels
-     take less room. */
+  /* Fit a chart to the page's width: narrow legends have one column, and labels on a phone are
+     smaller. */
   function fitted(spec, width) {
     spec.width = width;
     if (width < PAIRED) {
@@ -23,25 +23,25 @@
     return spec;
   }
 
-  /* Expressions are interpreted ("ast"): the pages' policy lets no text become code. */
+  /* Expressions are interpreted ("ast"), because the pages' policy forbids running text as code. */
   var OPTIONS = { renderer: "svg", actions: false, ast: true };
 
   var views = new WeakMap();
 
-  /* The living chart of a place, made where there is none yet. */
+  /* The interactive chart of a place, drawn on first use. */
   function view(plot) {
     if (!views.has(plot)) { views.set(plot, specOf(plot).then(function (spec) { return draw(plot, spec); })); }
     return views.get(plot);
   }
 
-  /* Another chart in the same place, as the script of its figure has it, after any that is drawn there. */
+  /* Draw another chart in the same place, after a chart that is still being drawn. */
   function show(plot, spec) {
     var before = Promise.resolve(views.get(plot)).catch(function () {});
     views.set(plot, before.then(function () { return draw(plot, structuredClone(spec)); }));
     return views.get(plot);
   }
 
-  /* Beside the picture, or in the script that several pages load. */
+  /* The spec next to the picture, or in the figure's script. */
   async function specOf(plot) {
     var beside = plot.querySelector("template"), name = plot.dataset.ecFigure || plot.dataset.ecLater;
     if (beside) { return JSON.parse(beside.content.textContent); }
@@ -59,7 +59,7 @@
     return made.view;
   }
 
-  /* Keeps the chart as wide as its place. */
+  /* Keep the chart as wide as its place. */
   function follow(plot, view, first) {
     var last = first;
     new ResizeObserver(function () {

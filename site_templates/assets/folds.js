@@ -1,9 +1,9 @@
-/* Folds: what a link leads into is opened, and print shows all. A fold opens and closes by itself
-   without this script, and a browser's own search opens it. */
+/* Folds: links open the folds around their target, and printing opens all. Without this script folds
+   still open by hand and by the browser's search. */
 (function () {
   "use strict";
 
-  /* What the address names; one that breaks off within a letter's code names nothing. */
+  /* The element that the address names; null for an incomplete escape sequence. */
   function named() {
     try {
       return document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -12,7 +12,7 @@
     }
   }
 
-  /* The element that the address names, with every fold around it open. */
+  /* Open every fold around the element that the address names. */
   function reveal() {
     var target = named();
     if (!target) { return; }

@@ -1,5 +1,5 @@
-/* The first page: another model or job than the one that it was built with. Everything shown was
-   computed when the site was built; the address keeps what was picked. */
+/* The home page for other models and jobs. Everything was computed when the site was built; the
+   address stores the choice. */
 (function () {
   "use strict";
 

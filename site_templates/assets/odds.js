@@ -24,8 +24,8 @@
     return columns[key];
   }
 
-  /* Draws of the logarithm of a timing's seconds in units of their mean; ``made`` says what those of
-     predicted ones are made of. */
+  /* Draws of the logarithm of a timing's seconds in units of their mean; ``made`` has the shifts and
+     weights of predicted ones. */
   function draws(timing, made) {
     if (timing.row === undefined) {
       var mean = timing.seconds[1], low = Math.max(timing.seconds[0], mean / WIDEST);
@@ -42,8 +42,8 @@
     });
   }
 
-  /* Draws of what depends on a time, from its values at the three seconds: between them as a power
-     of the time, beyond them on so, but neither falling with the time nor growing faster than it. */
+  /* Draws of a quantity of a time, from its values at the three seconds: between them a power of the
+     time, beyond them the same power, limited to 0 to 1. */
   function along(seconds, values, drawn) {
     var x = seconds.map(Math.log);
     var y = values.map(function (value) { return Math.log(Math.min(Math.max(value, LEAST), MOST)); });
@@ -61,7 +61,7 @@
 
   function share(drawn, test) { return average(drawn.map(function (value, draw) { return test(value, draw) ? 1 : 0; })); }
 
-  /* Low end, median and high end of nine in ten of one thing's draws over another's. */
+  /* Low end, median and high end of the 90 % range of one quantity's draws over another's. */
   function ratio(drawn, other) {
     var sorted = drawn.map(function (value, draw) { return value / other[draw]; });
     sorted.sort(function (first, second) { return first - second; });
@@ -71,8 +71,8 @@
     });
   }
 
-  /* Of several costs, the first of which is the choice's: probabilities of being the least, and
-     what the choice costs more than the least, as a share of that, on average. */
+  /* Costs, the choice's first: their probabilities of being the least, and the mean extra cost of
+     the choice over the least, as a share of the latter. */
   function odds(costs) {
     var least = range(DRAWS, function (draw) {
       return Math.min.apply(null, costs.map(function (cost) { return cost[draw]; }));
@@ -87,9 +87,9 @@
     };
   }
 
-  /* Gives each way to do a job its draws, how often it keeps the limits ``most`` of seconds and
-     total, and how often it is the cheapest of those that meet what the first one meets, or of
-     ``all``, in one currency. */
+  /* Add to each way its draws, the probabilities of meeting the limits ``most`` on seconds and total,
+     and that of being the cheapest in its currency, among ``all`` or those that miss the same limits
+     as the first. */
   function weigh(ways, made, most, all) {
     ways.forEach(function (way) {
       var drawn = draws(way.timing, made);
@@ -118,7 +118,7 @@
     return percent + " of 100";
   }
 
-  /* How often the first way is the cheapest, and what is lost where it is not. */
+  /* How often the choice is the cheapest, and the mean loss otherwise. */
   function sureness(best) {
     if (best.wins === undefined || best.misses) { return ""; }
     var lost = 100 * best.regret / (1 - best.wins);
@@ -129,23 +129,23 @@
 
   function digits(value) { return String(Number(value.toPrecision(value < 10 ? 2 : 3))); }
 
-  /* How often a way keeps the limits that are set; nothing of a time without a range. */
+  /* How often a way meets the limits; empty for a time without a range. */
   function limits(way) {
     return [["seconds", "in time in "], ["total", "within the budget in "]].filter(function (limit) {
       return way.kept && limit[0] in way.kept;
     }).map(function (limit) { return limit[1] + scenarios(way.kept[limit[0]]); }).join(", ");
   }
 
-  /* How many times as much as the choice a way costs, where both are compared. */
+  /* The cost of a way in units of the choice's, if both are compared. */
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
     var times = ratio(way.drawn.total, best.drawn.total).map(digits);
     return times[1] + " times the cost" + (times[0] === times[2] ? "" : " (" + times[0] + " to " + times[2] + ")");
   }
 
-  /* How often the less of two is that, and between which factors nine of ten draws lie. */
+  /* The 90 % range of the factor between two ways, and how often the better one is better. */
   function beside(less, more, key, word) {
-    if (less.exact && more.exact) { return " (no range is known of either)"; }
+    if (less.exact && more.exact) { return " (neither has a range)"; }
     var times = ratio(more.drawn[key], less.drawn[key]).map(digits);
     var wins = share(less.drawn[key], function (value, draw) { return value < more.drawn[key][draw]; });
     return " (likely " + times[0] + " to " + times[2] + " times; " + word + " in " + scenarios(wins) + " scenarios)";

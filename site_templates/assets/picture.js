@@ -1,11 +1,11 @@
-/* A button below each chart that saves it as PNG, as it is shown: selection, palette and all.
-   Without JavaScript the link to the SVG beside it remains. */
+/* A button below each chart that saves it as PNG with its current selection and palette. Without
+   JavaScript there is a link to the SVG. */
 (function () {
   "use strict";
 
   var SCALE = 2, element = window.epochcostShown.element;
 
-  /* The chart's SVG with colours instead of variables, which a picture knows nothing of. */
+  /* The chart's SVG with colours instead of CSS variables, which a picture cannot resolve. */
   function resolved(svg, style) {
     var copy = svg.cloneNode(true), width = svg.viewBox.baseVal.width * SCALE, height = svg.viewBox.baseVal.height * SCALE;
     copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

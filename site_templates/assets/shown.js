@@ -1,12 +1,11 @@
-/* How scripts of the report load their data and show amounts, durations and tables; nothing is
-   computed here. */
+/* Shared by the report's scripts: loading data, and formatting amounts, durations and tables. */
 (function () {
   "use strict";
 
   var HOUR = 3600;
   var loading = {};
 
-  /* What the script at an address leaves in a variable of the window, loaded once. */
+  /* Load a script once, and return the variable of the window that it sets. */
   function loaded(address, variable) {
     loading[address] = loading[address] || new Promise(function (resolve, reject) {
       document.head.append(element("script", "", {
@@ -18,7 +17,7 @@
     return loading[address];
   }
 
-  /* To two digits below ten cents, to the cent below a hundred, else whole. */
+  /* Two digits below ten cents, cents below a hundred, else whole. */
   function money(amount, currency) {
     var size = Math.abs(amount), tiny = size > 0 && size < 1e-4, cents = size < 100 ? 2 : 0;
     var digits = size > 0 && size < 0.1 ? { maximumSignificantDigits: 2 } : {
@@ -44,7 +43,7 @@
 
   function small(text) { return element("small", text); }
 
-  /* A cell, to the right where it is a number, which it is sorted by. */
+  /* Append a cell, aligned right for numbers; ``order`` is its sort key. */
   function cell(row, parts, right, order) {
     var made = element("td");
     if (order !== undefined) { made.dataset.order = order; }
@@ -53,7 +52,7 @@
     row.append(made);
   }
 
-  /* A table that tables.js sorts, with so many rows at first. */
+  /* A table that tables.js sorts; ``brief`` is the number of rows on a page. */
   function table(titles, rows, brief) {
     var made = element("table", "", { className: "ec-sortable" + (brief ? " ec-brief" : "") }), head = element("tr"), body = element("tbody");
     titles.forEach(function (title, at) {

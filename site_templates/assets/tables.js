@@ -1,6 +1,6 @@
-/* Tables of the class ec-sortable: buttons in their heads sort them, long ones have a filter and are
-   turned page by page. A cell is sorted by its data-order, where it has one, else by what it shows.
-   Until a table is ready, epochcost.css shows as many rows as its first page has. */
+/* Tables of the class ec-sortable: buttons in their heads sort them, long ones have a filter and
+   pages. The sort key of a cell is its data-order, else its text. Until a table is ready,
+   epochcost.css shows the rows of its first page. */
 (function () {
   "use strict";
 
@@ -12,7 +12,7 @@
     return text === "" || isNaN(number) ? text : number;
   }
 
-  /* Numbers come before words. */
+  /* Numbers come before texts. */
   function compare(one, other) {
     if (typeof one !== typeof other) { return typeof one === "number" ? -1 : 1; }
     return typeof one === "number" ? one - other : collator.compare(one, other);
@@ -24,7 +24,7 @@
     return made;
   }
 
-  /* The rows of a table in their order, those that match the filter, and the page that is shown. */
+  /* Add sorting, a filter and pages to a table. */
   function enliven(table) {
     var body = table.tBodies[0], rows = Array.from(body.rows), matches = rows, page = 0;
     var size = Number(table.dataset.pageLength) || PAGE, heads = Array.from(table.tHead.rows[0].cells);
@@ -37,8 +37,8 @@
         row.hidden = false;
         row.classList.toggle("ec-other-page", at < from || at >= to);
       });
-      info.textContent = matches.length ? from + 1 + " to " + to + " of " + matches.length : "Nothing matches.";
-      if (matches.length < rows.length) { info.textContent += " (" + rows.length + " in all)"; }
+      info.textContent = matches.length ? from + 1 + " to " + to + " of " + matches.length : "No row matches.";
+      if (matches.length < rows.length) { info.textContent += " (of " + rows.length + " rows)"; }
       if (!previous) { return; }
       previous.disabled = page === 0;
       next.disabled = to === matches.length;

@@ -1,16 +1,15 @@
-/* What a million tokens cost at the reader's traffic, on a decoder's page, by the programs that
-   report/pages/decoder.py publishes. The address keeps the question as names and values of the form's
-   fields. */
+/* The cost of a million tokens at the reader's traffic, on a decoder's page, by the programs of
+   report/traffic.py. The address stores the question as names and values of the form's fields. */
 (function () {
   "use strict";
 
   var shown = window.epochcostShown, answers = window.epochcostBill.answers;
   var money = shown.money, duration = shown.duration, element = shown.element, cell = shown.cell;
 
-  /* Paid for its whole term, busy or not: it stands behind what is paid by use. */
+  /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
   function reserved(one) { return Number(Boolean(one.plan && one.plan.reserved)); }
 
-  /* At the number of sequences of the most requests which keeps the bounds; nothing where none does. */
+  /* The number of sequences with the most requests within the bounds; undefined without any. */
   function best(decoder, usage, asked) {
     return decoder.capacities.map(function (one) {
       return Object.assign({ sequences: one.sequences, program: one.program }, answers(one.program, usage));
@@ -51,7 +50,7 @@
     });
   }
 
-  /* Every machine and plan that keeps the bounds, and every API, cheapest first. */
+  /* Every machine and plan within the bounds, and every API, cheapest first. */
   function offers(data, asked, shared) {
     var usage = { rate: asked.rate, prompt: asked.prompt, output: asked.output, hour: 0, api_request: 0 };
     var found = data.apis.map(function (api) {
@@ -103,20 +102,23 @@
     return made;
   }
 
-  /* Where a machine begins to be cheaper than the cheapest API; nothing where there is none of both. */
+  /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. */
   function turn(found) {
     var api = found.find(function (one) { return one.api; });
     var own = found.filter(function (one) { return api && one.plan && !one.plan.reserved && one.plan.currency === api.api.currency; });
     if (!own.length || !api.request) { return ""; }
     var turned = own.filter(function (one) { return one.turn * one.capacity.request <= 1; })
       .sort(function (one, other) { return one.turn - other.turn; })[0];
-    return turned ? " From " + turned.turn.toPrecision(2) + " requests/s on, " + turned.decoder.name + " is cheaper than the cheapest API." :
-      " No machine is cheaper than the cheapest API, not even one that is never idle.";
+    return turned ? " Above " + turned.turn.toPrecision(2) + " requests/s, " + turned.decoder.name + " is cheaper than the cheapest API." :
+      " No machine is cheaper than the cheapest API, even at full load.";
   }
 
-  function verdict(found) {
+  function verdict(found, question) {
     var words = element("p", "", { className: "ec-verdict" }), own = found[0];
-    if (!own) { words.append("Nothing that has a time at such lengths keeps these bounds."); return words; }
+    if (!own) {
+      words.append("No machine has a time " + (isFinite(question.first + question.token) ? "within these bounds " : "") + "for prompts and answers of these lengths.");
+      return words;
+    }
     words.append(element("strong", money(own.mean, (own.api || own.plan).currency)), " a million tokens, ",
       own.api ? "from " + own.api.name + "." : own.machines + " × " + own.decoder.name + " in " + own.decoder.precision +
       (own.plan.assumed ? ", at an assumed price." : "."), turn(found));
@@ -134,9 +136,10 @@
   }
 
   function show(form, place, data, shared) {
-    var found = cheapest(offers(data, asked(form), shared)), titles = ["Where", "A million tokens", "Machines", "Requests/s at most, each", "First token", "Between tokens"];
+    var question = asked(form), found = cheapest(offers(data, question, shared));
+    var titles = ["Machine or API", "A million tokens", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
     var rows = found.map(function (one) { return row(form, one); });
-    place.replaceChildren.apply(place, [verdict(found)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
+    place.replaceChildren.apply(place, [verdict(found, question)].concat(rows.length ? [shown.table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 
@@ -150,7 +153,7 @@
     history.replaceState(history.state, "", location.pathname + (String(state) && "?" + state) + location.hash);
   }
 
-  /* An address may say anything: a field takes what it would take from a hand. */
+  /* An address may contain anything: a field accepts only values that a reader could enter. */
   function recall(form) {
     var state = new URLSearchParams(location.search);
     fields(form).forEach(function (field) {

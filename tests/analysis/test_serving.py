@@ -35,7 +35,7 @@ def test_a_million_costs_the_time_that_its_rate_takes(tmp_path: Path) -> None:
 def test_a_bound_that_nothing_keeps_has_no_price(tmp_path: Path) -> None:
     """The row has a state and no figure."""
     row = only_row(tmp_path, kept=False)
-    assert row.million == Unpriced("no rate keeps the bound")
+    assert row.million == Unpriced("no rate meets the bound")
     assert row.run is None
 
 

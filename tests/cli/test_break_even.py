@@ -79,7 +79,7 @@ def test_exact_json(run: Callable[..., str]) -> None:
         ),
         (("--own", "theirs"), "theirs: expected an owned plan, got plan 'on-demand'"),
         (("--own", "mime"), "unknown price"),
-        (("--own", "mine", "--speed", "2"), "break-even: --speed demands --rent"),
+        (("--own", "mine", "--speed", "2"), "break-even: --speed needs --rent"),
         (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: expected a finite"),
         (("--own", "mine", "--rent", "theirs", "--speed", "0"), "speed: expected a finite number"),
         (("--own", "mine", "--hours-per-month", "800"), "hours per month: expected at least 0"),

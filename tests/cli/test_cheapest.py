@@ -230,7 +230,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
     _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
     assert "mostly because of its utilisation; " in out
     assert "its price is assumed, not a market price." in out
-    assert "Nothing else can be compared with it." in out
+    assert "There is nothing to compare it with." in out
 
 
 def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
@@ -347,4 +347,4 @@ def test_a_price_that_nobody_confirms_never_stands_alone(
     said = of_this_project(monkeypatch, capsys)
     assert "no source confirms the date and billing of its price" in said
     assert "At a confirmed price: $" in said
-    assert "In ONNX Runtime 1.31, mixed precision: $" in said
+    assert "With ONNX Runtime 1.31, mixed precision: $" in said

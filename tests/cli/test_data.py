@@ -88,8 +88,8 @@ def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
     """Before and after an import; another folder has its own data."""
     (tmp_path / "x.csv").write_bytes(ROWS)
     assert run(project, "list")[0].splitlines()[1:] == [
-        "chain     made up from a seed                  ",
-        "made             0 of 1 files  unknown      CC0",
+        "chain     generated from a seed                  ",
+        "made               0 of 1 files  unknown      CC0",
     ]
     out, _ = run(project, "import", "made", str(tmp_path / "x.csv"), "--data", "elsewhere")
     assert out.startswith("elsewhere/made/x.csv: imported, 148,890 bytes")
@@ -105,5 +105,5 @@ def test_what_cannot_be_fetched_is_one_line(project: Path, publisher: Publisher)
     _, err = run(project, "import", "made", str(project / "specs/datasets/made.toml"), code=1)
     assert err.count("\n") == 1
     assert "expected files of made, named x.csv, got made.toml" in err
-    assert run(project, "fetch", "chain")[0] == "chain: made up from a seed, nothing to fetch\n"
+    assert run(project, "fetch", "chain")[0] == "chain: generated from a seed, nothing to fetch\n"
     assert publisher.requests == []

@@ -134,11 +134,11 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     stored = rounds_stored(project)
     assert stored in ([1, 1, 2], [1, 2, 2])  # the fifth may have ended before the signal came
     whole = stored.count(2)
-    kept = f"{whole} of 3 trials are measured and kept, {3 - whole} more in some of their rounds"
+    kept = f"{whole} of 3 trials are stored, {3 - whole} more in some of their rounds"
     if number == signal.SIGTERM:
         assert process.returncode == 130, errors
         assert kept in errors
-        assert "add --resume to go on" in errors
+        assert "add --resume to continue" in errors
     resumed = run(project, "--rounds", "2", "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert "[3/3]" in resumed.stderr
@@ -154,7 +154,7 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
     process.send_signal(signal.SIGHUP)
     _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
     assert process.returncode == 130
-    assert "interrupted: 1 of 3 trials are measured and kept" in errors
+    assert "interrupted: 1 of 3 trials are stored" in errors
     assert psutil.wait_procs([worker], timeout=crowded(NOTICE_SECONDS))[1] == []
     assert rounds_stored(project) == [1]
 

@@ -181,7 +181,7 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     with heeded_signals(), pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
-    assert "1 of 3 trials are measured and kept, 2 more in some" in capsys.readouterr().err
+    assert "1 of 3 trials are stored, 2 more in some" in capsys.readouterr().err
     stored = sound_results(Path("docs/data/results"))
     assert sorted(len(one.measurement.samples_by_round) for one in stored) == [1, 1, 2]
 
@@ -201,4 +201,4 @@ def test_a_sweep_says_of_how_many_trials_only_what_it_knows(
     with heeded_signals(), pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
-    assert "interrupted: 0 trials are measured and kept; add" in capsys.readouterr().err
+    assert "interrupted: 0 trials are stored; add" in capsys.readouterr().err

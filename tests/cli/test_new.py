@@ -218,5 +218,5 @@ def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) ->
     words = ("--task", "tests", "--example", "a few words", *SOURCE)
     sizes = ("--dim", "length=7", "--vocabulary", "tokens=5")
     refused = str(_refusal("new", "model", "--graph", str(graph), *words, *sizes))
-    assert "expected a name that no model has" in refused
+    assert "expected an unused name" in refused
     assert (kept.read_bytes(), (project / "models/word_bag.onnx").exists()) == (b"others", False)

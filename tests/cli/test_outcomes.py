@@ -55,7 +55,7 @@ def test_a_bound_that_nothing_keeps_is_told() -> None:
     assert served_words(trial, lost) == (
         "no rate keeps 0.99 of answers within 15 ms, 1 run of LoadGen"
     )
-    assert served_cells(lost)[-1] == "no rate keeps the bound"
+    assert served_cells(lost)[-1] == "no rate meets the bound"
 
 
 STEADY = (0.0100, 0.0101) * 20

@@ -39,7 +39,7 @@ def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys)
     assert "full training, here: " in text
     assert "a million inferences, here: " in text
-    assert "\n2 of 2 results are noisy, as said above" in text
+    assert "\n2 of 2 results are noisy, as listed above" in text
     assert text.count(", without a price\n    no time on a machine with a list price is known") == 2
     assert text.endswith("`epochcost serve` shows it\n")
 

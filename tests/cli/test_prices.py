@@ -71,7 +71,7 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
     assert done.returncode == 1
     place, last = done.stderr.splitlines()
     assert place.startswith("table.csv:3:1: p3.2xlarge on-demand: expected a price per hour above")
-    assert "1 unsound row: nothing was written" in last
+    assert "1 invalid row: nothing was written" in last
     assert prices(project) == before
     skipped = run(project, table, *OPTIONS, "--skip-faulty")
     assert skipped.returncode == 0

@@ -120,8 +120,8 @@ def time_left(trials: tuple[Trial, ...], clock: CountingClock | None = None) -> 
 def test_time_left_starts_from_the_budgets() -> None:
     """Before any measurement, each trial takes its budget plus overhead."""
     assert time_left(TRIALS).seconds == 3 * EXPECTED_SECONDS
-    assert time_left(TRIALS).words == "30 s left"
-    assert time_left(TRIALS * 5).words == "2 min left"
+    assert time_left(TRIALS).text == "30 s left"
+    assert time_left(TRIALS * 5).text == "2 min left"
 
 
 def test_time_left_learns_from_finished_trials() -> None:

@@ -195,7 +195,7 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     code, out, _ = shell.quote(*arguments)
     assert code == 0
     assert "3600 s on 1 machine, 2 runs in a row; box-terms:" in out
-    assert "Elapsed: 2.67 h, with start-ups and what is expected of failures." in out
+    assert "Elapsed: 2.67 h, with start-ups and expected failures." in out
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
 
 
@@ -217,7 +217,7 @@ def test_unknown_power_is_no_zero(shell: Shell) -> None:
     arguments = ("--price", "mute-hourly", "--duration", "1h", "--grid", "here")
     assert shell.json(*arguments)["energy"] == {"reason": "mute: its power is not known"}
     _, out, _ = shell.quote(*arguments)
-    assert "Energy: not known. mute: its power is not known; say it with --watts." in out
+    assert "Energy: not known. mute: its power is not known; give it with --watts." in out
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_unknown_power_is_no_zero(shell: Shell) -> None:
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
         (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
-        (["--price", "box-hourly", "--watts", "100"], "--watts and --pue demand --grid"),
+        (["--price", "box-hourly", "--watts", "100"], "--watts and --pue need --grid"),
     ],
 )
 def test_arguments_that_do_not_go_together(

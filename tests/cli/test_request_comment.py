@@ -144,7 +144,7 @@ def test_other_data_are_refused(change: dict[str, Any], fault: str) -> None:
     ("data", "fault"),
     [
         (b" " * (MOST_BYTES + 1), "expected at most 8,000,000 bytes"),
-        (b"[" * 100_000, "expected few levels"),
+        (b"[" * 100_000, "expected few nested levels"),
         (b"\xff", "invalid start byte"),
         (b"{", "Expecting property name"),
         (b'{"failed": "", "failed": ""}', "expected each key once"),

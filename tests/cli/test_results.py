@@ -75,8 +75,8 @@ def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--rate", "0"), "--rate 0: expected a price above 0, and no --price beside it"),
-        (("--rate", "2", "--price", "rack-11-01"), "and no --price beside it"),
+        (("--rate", "0"), "--rate 0: expected a price above 0, without --price"),
+        (("--rate", "2", "--price", "rack-11-01"), "without --price"),
         (("--rate", "much"), "rate: "),
     ],
 )

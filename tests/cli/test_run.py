@@ -123,7 +123,7 @@ def test_an_interruption_keeps_what_is_finished(
     started.send_signal(number)
     _, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
     assert started.returncode == 130
-    assert "interrupted: 1 of 3 trials are measured and kept; add --resume to go on" in errors
+    assert "interrupted: 1 of 3 trials are stored; add --resume to continue" in errors
     assert "Traceback" not in errors
     assert psutil.wait_procs([worker], timeout=crowded(_WAIT_SECONDS))[1] == []
     assert list((project.parent / "tmp").glob("epochcost-*")) == []

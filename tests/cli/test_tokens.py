@@ -46,7 +46,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
     assert "$18.52 a million tokens" in machine
     assert "(measured; one machine, busy 36 % of the time, of at most 0.276 requests a" in machine
-    assert wins == "No machine is cheaper than that API, however many requests come."
+    assert wins == "At no load is a machine cheaper than that API."
     rows = out.partition("machine or API")[2].splitlines()[1:3]
     assert rows[0].startswith("They, tiny")
     assert "list price" in rows[0]
@@ -63,7 +63,7 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     lines = out.splitlines()
     assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")
     assert lines[3] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
-    assert lines[4].startswith("Self-hosting wins from 0.0545 requests a second on, on This")
+    assert lines[4].startswith("Self-hosting wins above 0.0545 requests a second, on This")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")
     wins = json.loads(out)["self_hosting_wins"]
     assert float(wins["from_requests_per_second"]) == pytest.approx(1 / 3600 / 0.0051)
@@ -134,7 +134,7 @@ def test_what_an_engine_was_measured_to_do_is_told(
         "keeps 90 % of first tokens within 80 ms and further ones within 200 ms up to 4/s" in words
     )
     assert "at 3/s 90 % of first tokens come within" in words
-    assert "the engine takes requests 1.5 s after its start" in words
+    assert "the engine accepts requests 1.5 s after its start" in words
     assert out.count("measured for") == 1
     assert "25 s" in words
     _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")

@@ -80,7 +80,7 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(tmp_path: Path, kept: tuple[
     assert f"the state is saved in {tmp_path / 'to'}" in said
     assert "the same command goes on" in said
     done = subprocess.run([*command, *kept], capture_output=True, text=True, check=True)
-    assert "goes on at step" in done.stderr
+    assert "continues at step" in done.stderr
     stopped, *_ = repeats(tmp_path)
     assert stopped.sessions == 2
     whole = subprocess.run([*command, *kept, "--anew"], capture_output=True, text=True, check=True)

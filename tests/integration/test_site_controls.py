@@ -68,7 +68,7 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
         assert shown.all_inner_texts()[-1] == last
     page.get_by_label("Filter").fill("m 17")
     assert shown.all_inner_texts() == ["m 17"]
-    assert page.get_by_role("status").inner_text() == "1 to 1 of 1 (60 in all)"
+    assert page.get_by_role("status").inner_text() == "1 to 1 of 1 (of 60 rows)"
     page.get_by_label("Filter").fill("")
     page.emulate_media(media="print")
     assert shown.count() == 60

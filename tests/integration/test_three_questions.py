@@ -74,5 +74,5 @@ def test_three_questions_are_answered_in_two_clicks(asked: Path) -> None:
     assert "of 100 scenarios" in either
     assert re.search("a month for 1 . EC2 g", serving)
     assert "% busy" in serving
-    assert "times what it would on a machine that is always busy" in serving
+    assert "times as much as on a machine that is always busy" in serving
     assert site.complaints == []

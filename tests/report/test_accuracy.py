@@ -118,7 +118,7 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     assert "Accuracy ≥ 0.9: 90 min ± " in text
     assert "at an assumed price on This machine" in text
-    assert "2 of 3 repeats got there" in text
+    assert "2 of 3 repeats reached it" in text
     assert "<b>signs" not in render(environment(REPOSITORY / "site_templates"), page)
 
 

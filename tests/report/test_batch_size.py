@@ -46,7 +46,7 @@ def test_a_sweep_s_end_stands_at_its_last_size(inputs: Inputs) -> None:
     low, mean, high = next(one.time_per_example for one in points if one.batch_size == 128)
     assert low < mean < high
     assert round(mean * 128, 5) == 0.03075
-    words = {row[3]: row[-1] for row in figure.table.shown}
+    words = {row[3]: row[-1] for row in figure.table.texts}
     assert words == {"32": "—", "128": "out of memory: batch 256 ran out of memory"}
     assert "out of memory" in str(figure.chart.spec())
 
@@ -57,5 +57,5 @@ def test_memory_is_drawn_where_it_was_read(inputs: Inputs) -> None:
     figure = by_batch_size("peak_memory", observed, [], identifier="m")
     assert figure is not None
     assert [point.peak_memory for point in figure.chart.data.rows] == [2**28]
-    assert "256.0 MiB" in {row[-2] for row in figure.table.shown}
+    assert "256.0 MiB" in {row[-2] for row in figure.table.texts}
     assert by_batch_size("peak_memory", observed[1:], [], identifier="m") is None

@@ -63,7 +63,7 @@ def test_fewer_than_two_ways_are_no_chart() -> None:
             (machine("full", 8, 20), api("a", 0.5)),
             "a costs least at most loads, full around 18 requests/s",
         ),
-        ((SMALL, LARGE), "small costs least up to 12 requests/s, large from there on"),
+        ((SMALL, LARGE), "small costs least up to 12 requests/s, large above"),
         (
             (SMALL, LARGE, api("a", 3)),
             "a costs least up to 0.38 requests/s, then small, large at high load",

@@ -91,5 +91,5 @@ def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
     (page,) = spot.pages(Report(inputs_of(write_project(tmp_path))))
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
     assert "No trace of spot machines is declared." in text
-    assert "a file in `specs/replays/`" in text
+    assert "from a file in `specs/replays/`" in text
     assert "Every spot plan here has a rate." in text

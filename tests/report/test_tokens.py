@@ -56,7 +56,7 @@ def built(root: Path) -> Site:
 def test_a_machine_has_its_phases_and_its_parts(site: Site) -> None:
     """Every phase is a row, with memory's share of decoding."""
     page = site.pages["models/tiny.md"]
-    phases = page.partition("every phase that was timed")[2].partition("</table>")[0]
+    phases = page.partition("Measured phases")[2].partition("</table>")[0]
     assert phases.count("<tr>") == 1 + len(TIMES) + 2
     assert phases.count("<small>weights ") == 6
 
@@ -105,14 +105,14 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
     assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 3
-    assert f"no rate keeps the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
+    assert f"no rate meets the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
     inputs = read_inputs(catalogue, [tmp_path / "docs/data/results"], tmp_path)
     served = [*served_decoders(inputs)]
     single = [decoder for decoder in served if decoder.precision == "fp32"]
     both, one = (waiting_chart(each, identifier="x") for each in (served, single))
     assert both is not None
     assert one is not None
-    assert "Not all requests are equally long" in both.description
+    assert "Requests differ in length" in both.description
     assert "equally long" not in one.description
     assert (
         waiting_chart([decoder for decoder in served if decoder not in single], identifier="x")

@@ -42,7 +42,7 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
     every = trust.all["accelerator"]
     assert f"half of {every.rows:,} predictions were within" in page
     assert f"{1 + every.median_percent / 100:.2f} of the truth" in page
-    assert "within the software of one source" in page
+    assert "how fast the source's software is" in page
     assert "<script>" not in page
     assert HOSTILE not in page
 

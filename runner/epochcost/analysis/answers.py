@@ -252,7 +252,7 @@ def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[N
     if terms:
         raise InputError(
             f"{demand.model}: expected a time of a {work} in {terms}, found none: "
-            "leave out --software and --precision for what is known"
+            "leave out --software and --precision to see all known times"
         )
     folders = ", ".join(map(str, inputs.folders))
     raise InputError(

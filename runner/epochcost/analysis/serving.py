@@ -119,7 +119,7 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
             run=served.run,
             price=price,
             work=work,
-            million=work.cost(price) if work else Unpriced("no rate keeps the bound"),
+            million=work.cost(price) if work else Unpriced("no rate meets the bound"),
             evidence=Evidence("result file", stored.uri),
             doubts=doubts_about(result),
             runs=served.runs,

@@ -1,1 +1,1 @@
-"""The command line: arguments in, words and exit codes out. Nothing is computed here."""
+"""The command line parses arguments, prints answers and sets exit codes; it computes nothing."""

@@ -1,8 +1,8 @@
-"""The `epochcost` program: its commands, how they are found, and how an error ends them.
+"""The `epochcost` program: its commands, their lookup, and the handling of errors.
 
-A command's module is imported when the command runs: no command waits for the packages of
-another, or needs them. Every expected failure is an EpochcostError: its message goes to standard
-error, its exit code to the shell, and a traceback never to a person.
+A command's module is imported when the command runs, so no command loads or needs the packages of
+another. Every expected failure is an EpochcostError: its message goes to standard error, its exit
+code to the shell. Users never see a traceback.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 # Each command and the first line of its docstring, which the list of commands shows.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "break-even": "Say from how many hours of use a month buying is cheaper.",
-        "build": "Build the site from the specs and the results there are.",
+        "break-even": "Show from how many hours of use a month buying is cheaper.",
+        "build": "Build the site from the specs and results.",
         "ceilings": "Measure this machine's peak rates for its roofline.",
         "cheapest": "Show where a model costs least, and what would change that.",
-        "check": "Validate specs, results or budgets; say where each fault is.",
+        "check": "Validate specs, results or budgets, and list their faults.",
         "data": "Fetch or import the files of data sets, and list them.",
         "diff": "Show which costs change between two git revisions, and why.",
         "engine": "Fetch the engine that serves language models.",
         "finetune": "Show what fine-tuning or pre-training a language model costs.",
-        "init": "Make a project for your own models and prices.",
-        "plan": "Show the trials that a run would do here.",
+        "init": "Create a project for your own models and prices.",
+        "plan": "Show the trials that `run` would measure here.",
         "quote": "Show the bill for a time of use, line by line.",
-        "results": "Take over results that another tool measured.",
+        "results": "Import results of other benchmarking tools.",
         "run": "Measure the models of the studies on this machine.",
         "schema": "Write JSON Schemas of the specs, for hints in an editor.",
-        "serve": "Preview the site, built anew when something changes.",
+        "serve": "Preview the site, rebuilt at every change.",
         "tokens": "Show what a million tokens cost at your traffic.",
-        "train": "Train a model on real data to an accuracy, and price that.",
-        "trust": "Compute how far predictions are off, for the site to quote.",
-        "weightless": "Write an ONNX file without its weights, which are drawn.",
+        "train": "Train a model on real data to an accuracy, and show the cost.",
+        "trust": "Compute the errors of predictions that the site quotes.",
+        "weightless": "Write an ONNX file whose weights are drawn at random.",
         "new": "Write a new spec from options, a machine or a graph.",
-        "prices": "Take over price tables of others as specs.",
+        "prices": "Import published price tables as specs.",
     }
 )
 # The module and the function or app of commands with another name.
@@ -64,23 +64,23 @@ _PLACES = {
     "prices": ("prices", "app"),
     "results": ("results", "app"),
 }
-# Threads of NumPy's BLAS, which is loaded with a command, would wait for longer than they compute
-# on matrices of a thousand rows.
+# NumPy's BLAS loads with a command; on matrices of a thousand rows, its threads wait longer than
+# they compute.
 _PREDICTING = frozenset({"build", "cheapest", "diff", "finetune", "serve", "trust"})
-# Objects that are made before Python searches them for cycles: records form none.
+# Objects before Python's garbage collector searches for cycles: our records form none.
 _MANY_OBJECTS = 100_000
 
 
 def load_command(name: str) -> Any:
-    """A command, or a group of commands, whose module is imported now."""
-    # It reads specs' words, which the list of commands does without.
+    """A command, or a group of commands; imports its module."""
+    # Imported here: the list of commands does not need it.
     from epochcost.cli.refusals import PlainCommand  # noqa: PLC0415
 
     if name in _PREDICTING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     identifier = name.replace("-", "_")
     module, function = _PLACES.get(name, (identifier, identifier))
-    # What a module defines stays: searches for cycles would walk over it in vain.
+    # Objects of modules live to the end; searches for cycles need not visit them.
     gc.disable()
     command = getattr(import_module(f"epochcost.cli.{module}"), function)
     gc.freeze()
@@ -96,12 +96,12 @@ def load_command(name: str) -> Any:
 
 
 def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Make every command below an app of a class; the example of its docstring ends its help."""
+    """Give every command of an app a class; the example of its docstring ends its help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
         command.cls = cls
-        # The mark keeps the lines as they are.
+        # The mark \b keeps the line breaks.
         command.epilog = f"\b\nExample:\n  {' '.join(example.split())}"
     for group in app.registered_groups:
         if group.typer_instance is not None:
@@ -109,7 +109,7 @@ def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
 
 
 class _LazyGroup(TyperGroup):
-    """Lists every command by its name and line, and loads only the one that runs."""
+    """Lists every command with its description, and loads only the one that runs."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -117,7 +117,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the first argument names, as it is needed to run or to complete it."""
+        """Load the command that the first argument names, to run or to complete it."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 
@@ -187,7 +187,7 @@ def _warning_line(
 
 
 def _without_package(error: ModuleNotFoundError) -> str:
-    """Measuring needs packages that building the site does not; of ours none may be missing."""
+    """A message for a missing measuring package; a missing module of our own is a bug."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (
@@ -204,6 +204,6 @@ def _print_in_any_encoding() -> None:
 
 
 def _drop_output() -> None:
-    """Forget what a full disk did not take, which the interpreter would try again at its end."""
+    """Discard output that a full disk refused, which the interpreter would retry at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

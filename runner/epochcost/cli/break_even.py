@@ -1,4 +1,4 @@
-"""`epochcost break-even`: after how many hours of use a month buying beats renting."""
+"""`epochcost break-even`: the hours of use a month above which buying beats renting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.units import money, parse_decimal, share
 
-# What goes first where the terminal is too narrow; sentences below the table say the first.
+# Columns to drop on a narrow terminal, the first ones first; sentences repeat the first.
 _DROP = ("buying is cheaper", "an hour")
 
 
@@ -36,7 +36,7 @@ def break_even(
         str | None, typer.Option(help="Hours of use.  [default: the plan's utilisation]")
     ] = None,
     speed: Annotated[
-        str | None, typer.Option(help="How fast the rented machine is, the owned one being 1.")
+        str | None, typer.Option(help="Speed of the rented machine relative to the owned one.")
     ] = None,
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
@@ -44,7 +44,7 @@ def break_even(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Say from how many hours of use a month buying is cheaper.
+    """Show from how many hours of use a month buying is cheaper.
 
     Example: epochcost break-even --own assumed-workstation-1x-a6000
     """
@@ -73,7 +73,7 @@ def _rents(
 ) -> list[Rent]:
     """The named plans, or all current ones of the same kind; each with its speed."""
     if speed is not None and not named:
-        raise UsageError("break-even: --speed demands --rent, whose machine's speed it is")
+        raise UsageError("break-even: --speed needs --rent: it is the speed of that machine")
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
     rents = rents or list(rents_alike(catalogue, owned))
     if not rents:

@@ -1,4 +1,4 @@
-"""`epochcost build` and `epochcost serve`: the published site, by way of MkDocs."""
+"""`epochcost build` and `epochcost serve`: the published site, built with MkDocs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.specs.loader import BUNDLED
 
 _CONFIG = Path("mkdocs.yml")
-# Import name → what pip calls it.
+# Import name → name for pip.
 _SITE_PACKAGES = {
     "mkdocs": "mkdocs",
     "material": "mkdocs-material",
@@ -28,16 +28,14 @@ _SITE_PACKAGES = {
 
 
 def build(
-    site_dir: Annotated[Path, typer.Option(help="The folder that the site is built in.")] = Path(
-        "site"
-    ),
+    site_dir: Annotated[Path, typer.Option(help="The folder of the site.")] = Path("site"),
     pages_to: Annotated[
         Path | None,
         typer.Option(help="Write all pages as Markdown to this folder, and build no site."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Any warning is an error.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on any warning.")] = False,
 ) -> None:
-    """Build the site from the specs and the results there are.
+    """Build the site from the specs and results.
 
     Example: epochcost build --strict
     """
@@ -50,7 +48,7 @@ def build(
         options = ("--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
         _mkdocs("build", "--config-file", str(config), *options)
     elif strict:
-        raise UsageError("--strict: expected without --pages-to, which checks no links, got both")
+        raise UsageError("--strict: cannot be used with --pages-to, which checks no links")
     else:
         _silence_notice()
         from epochcost.report.plugin import write_pages  # noqa: PLC0415
@@ -60,10 +58,10 @@ def build(
 
 def serve(
     dev_addr: Annotated[
-        str, typer.Option(help="Where to serve: address and port.")
+        str, typer.Option(help="Address and port of the preview.")
     ] = "127.0.0.1:8000",
 ) -> None:
-    """Preview the site, built anew when something changes.
+    """Preview the site, rebuilt at every change.
 
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
@@ -84,8 +82,8 @@ def _require_site_packages() -> None:
 def _config() -> Path:
     """The configuration of the site: of the current folder, else of the bundled project.
 
-    The bundled project may lie in a read-only folder, or in another repository.
-    Raises InputError in a project without a configuration.
+    The bundled project may lie in a read-only folder, or in another repository. Raises InputError
+    in a project without a configuration.
     """
     if _CONFIG.is_file():
         return _CONFIG
@@ -101,7 +99,7 @@ def _config() -> Path:
 
 
 def _require_new(folder: Path) -> None:
-    """Refuse a folder that holds anything but a former site: the new site replaces it."""
+    """Refuse a folder that has other files than a former site, because the site replaces it."""
     if not folder.exists() or (folder / "sitemap.xml").is_file():
         return
     if not folder.is_dir() or any(folder.iterdir()):
@@ -112,9 +110,9 @@ def _require_new(folder: Path) -> None:
 
 
 def _mkdocs(*arguments: str) -> None:
-    """Run MkDocs in this process, so that it ends with it; its failure is exit code 1."""
+    """Run MkDocs in this process, so that it ends with it; a failure of MkDocs is exit code 1."""
     _silence_notice()
-    # Once all of the site's packages are known to be there, and silent; so above.
+    # Imported after the site's packages were checked and their notice silenced.
     from mkdocs.__main__ import cli  # noqa: PLC0415
 
     try:
@@ -124,5 +122,5 @@ def _mkdocs(*arguments: str) -> None:
 
 
 def _silence_notice() -> None:
-    """Material's notice about another program of a similar name is not news to our readers."""
+    """Hide Material's notice on another program, which does not concern our users."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"

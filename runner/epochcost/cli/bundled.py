@@ -1,7 +1,7 @@
-"""The project of a command: the current folder, else the one that the package brings.
+"""The project of a command: the current folder, else the project bundled with the package.
 
-Without a project, commands read our specs, models and published results; commands that write need
-a project.
+Outside a project, commands read our specs, models and published results; commands that write need a
+project.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def project_to_read() -> Path:
-    """The current folder where it has specs, else the bundled project, which a line says."""
+    """The current folder if it has specs, else the bundled project, with a notice."""
     if Path(FOLDER).exists():
         return Path()
     _say_what_is_read()
@@ -33,7 +33,7 @@ def project_to_read() -> Path:
 
 @functools.cache
 def _say_what_is_read() -> None:
-    """Once, however often a command asks."""
+    """Print the notice once, however often a command asks for the project."""
     typer.echo(
         f"No {FOLDER}/ here: reading the specs and results that come with epochcost {__version__}",
         err=True,
@@ -41,7 +41,7 @@ def _say_what_is_read() -> None:
 
 
 def project_to_write() -> Path:
-    """The current folder; raises InputError, which names `init`, where it has no specs."""
+    """The current folder; raises InputError, which suggests `init`, if it has no specs."""
     if not Path(FOLDER).exists():
         raise InputError(
             f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: make one with "
@@ -51,7 +51,7 @@ def project_to_write() -> Path:
 
 
 def catalogue_to_read() -> Catalogue:
-    """The specs of the project that is read; raises as ``load_catalogue`` does."""
+    """The specs of the project to read; raises as ``load_catalogue`` does."""
     return load_catalogue(project_to_read())
 
 
@@ -61,11 +61,11 @@ def own_catalogue() -> Catalogue:
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
-    """The specs that are read, the results of a folder and what is kept for the user.
+    """The specs to read, the results of a folder and the user's cache.
 
     Prints the files that cannot be read; raises as ``load_catalogue`` and ``read_inputs`` do.
     """
-    # For shells that complete a model's name, which read specs only.
+    # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
     catalogue = catalogue or catalogue_to_read()
@@ -78,5 +78,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The folder of results to read: the one that a person named, else the project's."""
+    """The folder of results to read: the option's, else the project's."""
     return project_to_read() / folder if folder == RESULTS else folder

@@ -1,4 +1,4 @@
-"""`epochcost ceilings`: measure this machine's peak rates and keep them for its roofline."""
+"""`epochcost ceilings`: measure this machine's peak rates and store them for its roofline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WithCeilings = Annotated[
     bool,
     typer.Option(
         "--ceilings/--no-ceilings",
-        help="At the end measure the machine's peak rates, unless they are known: some seconds.",
+        help="Measure the machine's peak rates after the run, unless stored: some seconds.",
     ),
 ]
 
@@ -32,7 +32,7 @@ def ceilings(
     *,
     hardware: terminal.HardwareId = "local",
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu",
-    device: Annotated[int, typer.Option(min=0, help="The GPU by CUDA's number.")] = 0,
+    device: Annotated[int, typer.Option(min=0, help="CUDA's number of the GPU.")] = 0,
     as_is: terminal.AsIs = False,
     results: terminal.ResultsFolder = RESULTS,
     output: terminal.OutputFormat = "text",
@@ -77,6 +77,6 @@ def _show(measured: Ceilings) -> None:
 
 
 def _text(rate: MeasuredRate) -> str:
-    """The median, the lowest and the highest rate, in thousands of millions a second."""
+    """The median, lowest and highest rate, in units of 10⁹ a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -1,4 +1,4 @@
-"""`epochcost cheapest`: on which machine and plan a model costs least, and what changes that."""
+"""`epochcost cheapest`: the machine and plan on which a model costs least, and its rivals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _HEADER = (
     "  machine", "plan", "time", "cost", "between", "how known",
     "batch", "software", "precision", "provider", "region", "price of",
 )  # fmt: skip
-# What goes first where the terminal is too narrow for all.
+# Columns to drop on a narrow terminal, the first ones first.
 _DROP = ("software", "precision", "region", "provider", "price of", "batch", "between")
 _INPUTS = MappingProxyType(
     {
@@ -71,22 +71,22 @@ _TWICE = 2
 def cheapest(
     model: Annotated[
         str,
-        typer.Option(help="A model's id, or a published table's.", autocompletion=ids("models")),
+        typer.Option(help="Id of a model or a published table.", autocompletion=ids("models")),
     ],
     deadline: Deadline = None,
     budget: Budget = None,
     software: Annotated[
         Stack | None,
-        typer.Option(help="Ours, or others' as published. Without it: whose answer is known best."),
+        typer.Option(help="Our runtime or published software. Default: the best known answer."),
     ] = None,
     precision: Annotated[
         Precision | None,
-        typer.Option(help="Without it: mixed on GPUs with tensor cores, fp32 elsewhere."),
+        typer.Option(help="Default: mixed on GPUs with tensor cores, fp32 elsewhere."),
     ] = None,
     mode: Annotated[
         Mode | None,
         typer.Option(
-            help="All epochs, which is the default, inferences, or one epoch of a longer job."
+            help="A full training (default), an inference, or an epoch of a longer training."
         ),
     ] = None,
     count: Annotated[
@@ -152,7 +152,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Rows and machines that are not among the choices: all of them, or a line that counts them."""
+    """Rows and machines that are not among the choices: all of them, or a line with their count."""
     unpriced = answer.offers.unpriced
     counts = Counter(row.reservation or reason for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -169,13 +169,13 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:
-    """The choice, then a line for each thing to know about it."""
+    """The choice, then a line for each fact about it."""
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
     yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
     for candidate in answer.other_stacks:
-        yield f"In {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
+        yield f"With {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
     yield _next_best(answer)
     yield f"How sure: {'; '.join(_doubts(answer))}."
     yield from _confirmed(answer)
@@ -201,7 +201,7 @@ def _software(candidate: Candidate[Offer]) -> str:
 def _next_best(answer: CheapestAnswer) -> str:
     runner_up = answer.runner_up
     if runner_up is None:
-        return "Nothing else can be compared with it."
+        return "There is nothing to compare it with."
     gap = runner_up.cost.mean - answer.choice.cost.mean
     place = f"{runner_up.key.row.observed.machine.name}, {runner_up.key.job.price.plan}"
     amount = money(abs(gap), answer.choice.cost.currency)
@@ -209,7 +209,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """How far the cost may be off and why, in parts of a sentence."""
+    """The range of the cost and its reasons, as parts of a sentence."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -220,11 +220,11 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield "predicted, not measured there"
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):
         yield (
-            "too few samples for a low end: measure it longer on that machine, with `epochcost run "
+            "too few samples for a lower bound: measure longer on that machine, with `epochcost run "
             f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
         )
     if price.interruptions_unknown:
-        yield "it may be taken back, no source says how often, and its cost leaves that out"
+        yield "it can be interrupted; no source says how often, so its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
     if price.unconfirmed_words:
@@ -244,7 +244,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """How often the choice keeps the limits and is the best, and the loss where it is not."""
+    """How often the choice meets the limits and is the best, and the loss otherwise."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -267,19 +267,19 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
         better = "faster" if demand.limits.fastest else "cheaper"
         rivals = f"; {len(chances.rivals) - 1} more may be {better}" if chances.rivals[1:] else ""
         yield (
-            f"Nearest is {near.name} at {middle} times the {demand.quantity} "
+            f"The closest rival is {near.name} at {middle} times the {demand.quantity} "
             f"(likely {low} to {high}){rivals}."
         )
 
 
 def _batches(answer: CheapestAnswer) -> Iterator[str]:
-    """The accuracy of the batch sizes that are compared, as far as it is published."""
+    """Published accuracies of the compared batch sizes."""
     batch = answer.batch
     if len({candidate.key.row.observed.batch_size for candidate in answer.offers.candidates}) < 2:
         return
     if batch.demanded is None:
         yield (
-            "Batch sizes are compared by the epochs that are given for them; which accuracy each "
+            "Batch sizes are compared by the epochs declared for them; the accuracy that each "
             "reaches is unknown."
         )
         return
@@ -301,7 +301,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """A change of an input: by its share, or from twice on by its factor."""
+    """A change of an input in percent, or as a factor if it at least doubles."""
     ratio = switch.value / switch.now
     size = f"{abs(ratio - 1) * 100:.2g} %"
     if switch.name == SPEED:
@@ -312,7 +312,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> Mapping[str, Any]:
-    """The whole answer; ``choice`` and the like are positions of candidates."""
+    """The whole answer; ``choice`` and similar keys are positions of candidates."""
     listed, demand, chances = answer.ordered, answer.demand, answer.odds
     place = {id(candidate): number for number, candidate in enumerate(listed)}
     best = {id(candidate) for candidate in frontier(listed)}

@@ -22,11 +22,11 @@ from epochcost.specs.prices.traces import read_trace
 from epochcost.units import count_words, seconds
 from onnxstep.graphs.loading import external_files
 
-# An editor checks specs often, and does not wait for what reads results and their budgets.
+# Other imports wait for their command: an editor checks specs often.
 if TYPE_CHECKING:
     from epochcost.results.submissions import ResultsCheck
 
-# A reason that many files share is read once.
+# A remark on more files names only these.
 _MOST_NAMED = 3
 _OBSERVATIONS, _REPLAYS = "observations", "replays"
 
@@ -36,25 +36,25 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Spec files or folders, result files with --results; all here when left out.",
+            help="Spec files or folders; with --results, result files. Default: all files here.",
         ),
     ] = None,
     results: Annotated[
         bool,
-        typer.Option("--results", help="Check stored results; a named file as a submission."),
+        typer.Option("--results", help="Check stored results; named files as submissions."),
     ] = False,
     budgets: Annotated[
         bool,
-        typer.Option("--budgets", help="Check the studies' budgets: exit 1 where one is exceeded."),
+        typer.Option("--budgets", help="Check the studies' budgets; exit 1 if one is exceeded."),
     ] = False,
-    output: Annotated[Format, typer.Option("--format", help="Lines for people, or JSON.")] = "text",
+    output: Annotated[Format, typer.Option("--format", help="Lines of text, or JSON.")] = "text",
 ) -> None:
-    """Validate specs, results or budgets; say where each fault is.
+    """Validate specs, results or budgets, and list their faults.
 
     Example: epochcost check specs/prices
     """
     if budgets and (paths or results):
-        raise UsageError("--budgets: expected it by itself, got paths or --results as well")
+        raise UsageError("--budgets: cannot be combined with paths or --results")
     if budgets:
         _check_budgets(RESULTS, as_json=output == "json")
     elif results:
@@ -67,7 +67,7 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_specs(paths or [project_to_write() / FOLDER])
     faults = checked.faults
     if not paths:
-        # What the site would be asked to copy; MkDocs alone would follow it.
+        # MkDocs would follow such a link, and copy files from outside the site.
         faults = (*faults, *link_faults(DOCS), *_stale_faults())
     if as_json:
         print_json({"files": len(checked.files), "faults": faults, "doubts": checked.doubts})
@@ -103,7 +103,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """The rows of observations that cannot be read, of the specs that were checked."""
+    """Faults of tables that the checked specs of observations name."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415
@@ -113,7 +113,7 @@ def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _stale_faults() -> Iterator[Fault]:
-    """Figures that the site quotes and that follow from other specs."""
+    """Faults of figures that the site quotes and that depend on older specs."""
     from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
 
     fault = stale_fault(Path(), DOCS)
@@ -122,7 +122,7 @@ def _stale_faults() -> Iterator[Fault]:
 
 
 def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
-    """Why an ONNX file cannot be read with its data, or is not of the form of its decoder."""
+    """The reason why an ONNX file cannot be read, or contradicts its decoder's form; or None."""
     try:
         external_files(path)
         return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)
@@ -132,7 +132,7 @@ def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
 
 
 def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
-    """Print the faults; exit 1 where there is one."""
+    """Print the faults; exit 1 if there is one."""
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
     checked = check_results(own_catalogue(), root, paths, summarised=as_json)
@@ -162,7 +162,7 @@ def _show_results(checked: ResultsCheck, *, named: bool) -> None:
         typer.echo(f"{display_path(submission.path)}: {figures}")
     remarks = checked.files_by_remark()
     if remarks:
-        typer.echo("To look at:")
+        typer.echo("For review:")
     for remark, paths in remarks.items():
         names = ", ".join(str(display_path(path)) for path in paths[:_MOST_NAMED])
         more = len(paths) - _MOST_NAMED

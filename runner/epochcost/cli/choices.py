@@ -1,4 +1,4 @@
-"""Parts of commands that answer with a list of choices: limits, the table, who is left out."""
+"""Parts of commands that answer with a list of choices: limits, the table, omitted machines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from epochcost.errors import InputError
 from epochcost.units import parse_decimal, parse_duration_seconds
 
 _MOST_NAMED = 5
-Deadline = Annotated[str | None, typer.Option(help="Time on the wall at most: 90m, 2h, 1h30m.")]
+Deadline = Annotated[str | None, typer.Option(help="Longest wall time: 90m, 2h, 1h30m.")]
 Budget = Annotated[
-    str | None, typer.Option(help="Cost at most: 5USD. Without --deadline: the fastest then.")
+    str | None, typer.Option(help="Highest cost: 5USD. Without --deadline, the fastest wins.")
 ]
-ShowAll = Annotated[bool, typer.Option("--all", help="All choices, and what is left out and why.")]
+ShowAll = Annotated[bool, typer.Option("--all", help="Show all choices and all omissions.")]
 
 
 def limits_of(deadline: str | None, budget: str | None) -> Limits:
-    """The limits of two options; raises InputError for what is neither a time nor an amount."""
+    """The limits of two options; raises InputError for an invalid time or amount."""
     latest = None if deadline is None else parse_duration_seconds(deadline)
     if budget is None:
         return Limits(latest)
@@ -44,7 +44,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, and which options show the ``hidden`` ones and further columns."""
+    """Print a table of choices, and the options that show ``hidden`` rows and omitted columns."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:
@@ -53,7 +53,7 @@ def print_choices(
 
 
 def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[str]:
-    """A line for each reason, with the machines that it holds for."""
+    """A line for each reason, with its machines."""
     for reason, group in group_by(refused, lambda refusal: refusal.reason).items():
         named = [
             f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine

@@ -1,4 +1,4 @@
-"""`epochcost data`: fetch a data set's files, import those at hand, and list what is there."""
+"""`epochcost data`: fetch or import the files of data sets, and list them."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
 def import_(
     name: _Name,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A file of it, or a folder that has some.")
+        Path, typer.Argument(metavar="PATH", help="A file of the data set, or a folder with some.")
     ],
     *,
     data: _Folder = _FOLDER,
 ) -> None:
-    """Copy files at hand into place, checked.
+    """Check files that you have, and copy them into place.
 
     Example: epochcost data import digits digits.csv.gz
     """
@@ -73,7 +73,7 @@ def import_(
 
 @app.command("list")
 def list_datasets(*, data: _Folder = _FOLDER) -> None:
-    """List what can be trained on, and what of it is here.
+    """List the data sets, and the files of them that are here.
 
     Example: epochcost data list
     """
@@ -86,7 +86,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 def _origin(dataset: Dataset) -> str:
     """The origin of examples that need no fetching; empty for other data sets."""
     if dataset.data is None:
-        return "made up from a seed"
+        return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]
     return package and f"in the Python package {package}"
 
@@ -109,13 +109,13 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
 
 
 def _print_file(name: str, file: PlacedFile) -> None:
-    """A file and how it came into place; if its spec has no hash, the line to add to it."""
+    """Print a file and how it came into place; without a hash in its spec, the line to add."""
     line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
     if file.declared.sha256 is not None:
         typer.echo(f"{line}, SHA-256 as in the spec")
         return
     typer.echo(
-        f"{line}; its spec has no SHA-256. If you trust it, "
+        f"{line}; its spec has no SHA-256. If you trust the file, "
         f'add below name = "{file.declared.name}" in specs/datasets/{name}.toml:\n'
         f'sha256 = "{file.sha256}"'
     )
@@ -130,12 +130,12 @@ class _Bar:
         self._progress, self._task = progress, progress.add_task(name, total=None)
 
     def update(self, count: int) -> None:
-        """Count so many bytes more."""
+        """Advance by ``count`` bytes."""
         self._progress.update(self._task, total=self.total or None, advance=count)
 
     def reset(self) -> None:
-        """Begin to count again."""
+        """Start from zero."""
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """The bar goes with the others when all files are there."""
+        """Do nothing: the display removes all bars together."""

@@ -32,19 +32,18 @@ def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help="A commit, branch or tag.")],
     head: Annotated[
         str | None,
-        typer.Argument(metavar="HEAD", help="Another. Default: the working tree as it is."),
+        typer.Argument(metavar="HEAD", help="Another one. Default: the working tree."),
     ] = None,
     form: Annotated[
         Form,
         typer.Option(
-            "--format", help="A table; a comment's text or its data; or JSON with exact amounts."
+            "--format", help="A table, a comment or its data, or JSON with exact amounts."
         ),
     ] = "text",
 ) -> None:
     """Show which costs change between two git revisions, and why.
 
-    Nothing is printed if nothing changes; JSON then has empty lists. The working tree is not
-    touched.
+    Prints nothing if nothing changes; JSON then has empty lists. The working tree is not touched.
 
     Example: epochcost diff main
     """
@@ -76,14 +75,14 @@ def _show_text(difference: Difference) -> None:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines with aligned columns, written at once: there may be thousands of them."""
+    """Lines with aligned columns, in one text: there may be thousands of them."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
-    """Every list is there, empty if nothing changes."""
+    """All lists, empty if nothing changes."""
     return {
         "before": difference.before,
         "after": difference.after,
@@ -114,7 +113,7 @@ def _cost_change(cost: ChangedCost) -> dict[str, Any]:
 
 
 def _cost(figure: Figure | None) -> dict[str, Any]:
-    """The state says why there is no amount: no such plan there, or no price that is known."""
+    """The amount, or a state: the plan does not exist there, or has no known price."""
     if figure is None:
         return {"price": None, "state": "absent"}
     if figure.cost is None or figure.ends is None:
@@ -141,7 +140,7 @@ def _winner(winner: Winner) -> dict[str, Any]:
 
 
 def comment_of(difference: Difference) -> Comment:
-    """The comment on a difference; all empty if nothing changes."""
+    """The comment on a difference; all parts are empty if nothing changes."""
     if difference.is_empty:
         return Comment()
     costs = shown_costs(difference.costs)

@@ -18,7 +18,7 @@ from epochcost.specs.requests import ENGINE, EngineName
 def engine(
     name: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ENGINE]...", help=f"As {ENGINE}==0.18.0. Default: of studies."),
+        typer.Argument(metavar="[ENGINE]...", help=f"{ENGINE}==0.18.0. Default: the studies'."),
     ] = None,
     *,
     study: Studies = None,
@@ -40,7 +40,7 @@ def _of_studies(names: list[str] | None) -> Sequence[str]:
 
 
 def _sound(names: Sequence[str]) -> Sequence[str]:
-    """The names as they were given; raises InputError for one that no study could write."""
+    """The names; raises InputError for one that no study could declare."""
     for name in names:
         try:
             TypeAdapter(EngineName).validate_python(name)

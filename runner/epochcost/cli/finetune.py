@@ -1,4 +1,4 @@
-"""`epochcost finetune`: what it costs to train a language model on given tokens, and where."""
+"""`epochcost finetune`: the cost of training a language model on given tokens, by machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _HEADER = (
 _DROP = ("region", "how known", "price of", "at once", "memory", "between")
 _MOST_SHOWN = 10
 _MOST_PUBLISHED = 3
-# A reader has the source and its file: not where the row lies here, nor all facts of the chip.
+# Fields of a published row that readers do not need: its place here, and the facts of the chip.
 _UNPUBLISHED = frozenset({"form", "device", "path", "line"})
 _METHODS = {
     "lora": "LoRA fine-tuning",
@@ -62,13 +62,13 @@ def finetune(
     model: Annotated[str, typer.Option(help="A decoder's id.", autocompletion=ids("models"))],
     method: Annotated[
         Literal["lora", "qlora", "full", "pretraining"],
-        typer.Option(help="Adapters, adapters on 4-bit weights, all weights, or from the start."),
+        typer.Option(help="Adapters, adapters on 4-bit weights, all weights, or from scratch."),
     ] = "lora",
     examples: Annotated[int | None, typer.Option(min=1, help="Examples of the data.")] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Tokens of an example or sequence.")] = 512,
-    epochs: Annotated[int, typer.Option(min=1, help="Times that all examples are seen.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over all examples.")] = 1,
     tokens_total: Annotated[
-        str | None, typer.Option(help="All tokens, instead of --examples: 10B.")
+        str | None, typer.Option(help="Number of tokens, instead of --examples: 10B.")
     ] = None,
     precision: Annotated[Literal["bf16", "fp8"], typer.Option(help="Of most products.")] = "bf16",
     rank: Annotated[int, typer.Option(min=1, help="Rank of adapters.")] = DEFAULT_RANK,
@@ -95,7 +95,7 @@ def finetune(
 
 
 def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
-    """All tokens of the training; raises InputError unless they are given in one way."""
+    """All tokens of the training; raises InputError unless exactly one option gives them."""
     if (examples is None) == (total is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
     if total is not None:
@@ -139,7 +139,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
 
 
 def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
-    """The choice, how sure it is, the memory that it takes, and what was published."""
+    """The choice, its uncertainty, its memory, and published trainings."""
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
@@ -149,8 +149,8 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
         f"{forecast.high:,.0f})."
     )
     yield (
-        f"How sure: {cost.between or 'one bill over its whole range of times'}; predicted from "
-        "published trainings, not measured there; loading the model and data is not in it."
+        f"How sure: {cost.between or 'the whole range of times has one bill'}; predicted from "
+        "published trainings, not measured there; without the time to load model and data."
     )
     if not answer.demand.limits.fastest:
         yield odds_sentence(answer.odds)
@@ -162,7 +162,7 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
     for part in answer.memory:
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"
     if answer.demand.machines > 1:
-        yield "Machines are taken to exchange weights as fast as devices of one machine do."
+        yield "Assumed: machines exchange weights as fast as devices of one machine do."
     yield from _published(answer, way)
 
 

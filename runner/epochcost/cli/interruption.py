@@ -1,6 +1,6 @@
-"""Signals that end a run: Ctrl-C, a machine's notice that it ends, a lost connection.
+"""Signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection.
 
-Commands decide what they then print and keep.
+Commands decide what they then print and store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_signals() -> None:
-    """Let each signal end the process at once from here on, with the exit code for it."""
+    """From now on, let each signal end the process at once, with its exit code."""
     for number in _ENDINGS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
@@ -32,11 +32,11 @@ def _end(*_: object) -> None:
 
 
 class Interruption:
-    """Whether a signal has come; each raises KeyboardInterrupt where it meets the program.
+    """Whether a signal came; each signal raises KeyboardInterrupt.
 
-    It may meet it where no exception goes further: in a destructor, or in a conversion of pydantic,
-    which then takes the value, and with it a stored result, for invalid. So whoever goes on has to
-    ask again, before anything is written that follows from what was read.
+    An exception may be lost in a destructor, or in a conversion of pydantic, which then reports the
+    value, and the stored result with it, as invalid. So callers check again before they write
+    anything that depends on earlier reads.
     """
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class Interruption:
         raise KeyboardInterrupt
 
     def require_none(self) -> None:
-        """Raise KeyboardInterrupt if a signal has come before."""
+        """Raise KeyboardInterrupt if a signal came."""
         if self._heard:
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Give what hears the signals inside, and raises KeyboardInterrupt at the end for a lost one.
+    """Yield an Interruption for the signals inside; raise a lost KeyboardInterrupt at the end.
 
-    A signal that the caller has switched off (nohup) stays off.
+    A signal that the caller switched off (nohup) stays off.
     """
     interruption = Interruption()
     with _handled_by(interruption.hear), _quiet_when_lost():
@@ -67,7 +67,7 @@ def interrupted_by_signals() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:
-    """Give what says whether a signal came, which interrupts nothing; a second one does."""
+    """Yield a function that tells whether a signal came; only a second signal interrupts."""
     heard: list[int] = []
 
     def note(number: int, _frame: object) -> None:
@@ -81,7 +81,7 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    """Hand the signals to a handler, but for those that the caller has switched off (nohup)."""
+    """Handle the signals, except those that the caller switched off (nohup)."""
     before = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
     for number in heeded:
@@ -95,7 +95,7 @@ def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_when_lost() -> Iterator[None]:
-    """Show nobody the traceback of an interruption that went no further: it is raised again."""
+    """Hide the traceback of a lost KeyboardInterrupt, which is raised again later."""
     before = sys.unraisablehook
 
     def show(lost: UnraisableHookArgs) -> None:

@@ -28,11 +28,11 @@ from onnxstep.graphs.loading import external_files, load_model
 from onnxstep.graphs.parameters import DataInput, data_inputs
 
 Id = Annotated[str | None, typer.Option("--id", help="The id, which names the file.")]
-Name = Annotated[str | None, typer.Option(help="What people call it.")]
-Source = Annotated[str | None, typer.Option(help="Where the numbers were read.")]
+Name = Annotated[str | None, typer.Option(help="A readable name.")]
+Source = Annotated[str | None, typer.Option(help="The source of the numbers.")]
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
-# A commitment has more keys than options.
+# A reserved plan has more keys than options.
 _PLANS = tuple(plan for plan, kind in PLAN_KINDS.items() if kind.table != "commitment")
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _FOLDER = Path("models")
@@ -47,17 +47,17 @@ def _new() -> None:
 @app.command()
 def hardware(
     detect_environment: Annotated[
-        bool, typer.Option("--detect", help="Fill in the machine at hand, as it is found.")
+        bool, typer.Option("--detect", help="Fill in the facts of this machine.")
     ] = False,
     identifier: Id = None,
     name: Name = None,
-    provider: Annotated[str | None, typer.Option(help="Who rents it out.")] = None,
+    provider: Annotated[str | None, typer.Option(help="The provider that rents it out.")] = None,
     vcpus: Annotated[str | None, typer.Option(metavar="NUMBER", help="Logical CPUs.")] = None,
     memory_gib: Annotated[str | None, typer.Option(metavar="NUMBER", help="In GiB.")] = None,
     cpu: Annotated[str | None, typer.Option(help="Make of the CPU.")] = None,
     cores: Annotated[str | None, typer.Option(metavar="NUMBER", help="Physical cores.")] = None,
     gpu: Annotated[str | None, typer.Option(help="A GPU's name in specs/devices/.")] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="How many of them it has.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="Number of these GPUs.")] = 1,
     source: Source = None,
 ) -> None:
     """Declare a machine in specs/hardware/.
@@ -89,15 +89,15 @@ def price(
     hardware: Annotated[
         str | None, typer.Option(help="The machine, by its id.", autocompletion=ids("hardware"))
     ] = None,
-    amount: Annotated[str | None, typer.Option(metavar="NUMBER", help="For an hour.")] = None,
+    amount: Annotated[str | None, typer.Option(metavar="NUMBER", help="Per hour.")] = None,
     plan: Annotated[str, typer.Option(help=f"{', '.join(_PLANS)}.")] = "on-demand",
     provider: Annotated[
-        str | None, typer.Option(help="Who asks it.  [default: the machine's]")
+        str | None, typer.Option(help="The seller.  [default: the machine's]")
     ] = None,
-    sku: Annotated[str | None, typer.Option(help="The provider's name for what is sold.")] = None,
+    sku: Annotated[str | None, typer.Option(help="The provider's name of the product.")] = None,
     region: Annotated[str | None, typer.Option(help="The provider's region.")] = None,
     currency: Annotated[str, typer.Option(help="A code of ISO 4217.")] = "USD",
-    billing: Annotated[str, typer.Option(help="The name of a rule of billing.")] = "per-second",
+    billing: Annotated[str, typer.Option(help="Id of a billing rule.")] = "per-second",
     as_of: Annotated[str | None, typer.Option(metavar="DATE", help="[default: today]")] = None,
     source: Source = None,
     identifier: Id = None,
@@ -144,19 +144,19 @@ def model(
     identifier: Annotated[
         str | None, typer.Option("--id", help="The id.  [default: the file's name]")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
-    task: Annotated[str | None, typer.Option(help="What it does, in a few words.")] = None,
-    example: Annotated[str | None, typer.Option(help="What one example is, in words.")] = None,
+    name: Annotated[str | None, typer.Option(help="A readable name.")] = None,
+    task: Annotated[str | None, typer.Option(help="Its task, in a few words.")] = None,
+    example: Annotated[str | None, typer.Option(help="A description of one example.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from.")] = None,
     dim: Annotated[
         list[str] | None, typer.Option(metavar="NAME=SIZE", help="A symbolic dimension's size.")
     ] = None,
     vocabulary: Annotated[
         list[str] | None,
-        typer.Option(metavar="INPUT=SIZE", help="What the indices of an input stay below."),
+        typer.Option(metavar="INPUT=SIZE", help="Number of valid indices of an input."),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help="How it is trained; served only when left out.")
+        str | None, typer.Option(help="Loss of its training. Default: inference only.")
     ] = None,
     examples_per_epoch: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Of a training.")] = 1,
@@ -194,7 +194,7 @@ def model(
 
 
 def _write(kind: str, values: dict[str, Any]) -> None:
-    """Write the spec into the project, and say where; raises as ``new_spec`` does."""
+    """Write the spec into the project and print its path; raises as ``new_spec`` does."""
     path = new_spec(Path.cwd(), kind, values)
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
@@ -214,7 +214,7 @@ def _known_gpu(name: str, count: int) -> dict[str, Any]:
 
 
 def _provider_of(machine: str) -> str | None:
-    """Who rents the machine out, where it is declared."""
+    """The provider of a declared machine, or None."""
     return own_catalogue().machine(machine).provider
 
 
@@ -228,8 +228,8 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """The facts that are read on this machine, by the keys of a spec."""
-    # Nothing else here needs the packages that measure.
+    """The facts detected on this machine, by the keys of a spec."""
+    # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
     environment = detect_environment()
@@ -254,7 +254,7 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 
 def _gpus(environment: Environment) -> list[dict[str, Any]]:
-    """A table for each kind of GPU, in the order in which they are found."""
+    """A table for each kind of GPU, in the order of detection."""
     kinds: dict[str, list[Gpu]] = {}
     for gpu in environment.gpus:
         kinds.setdefault(gpu.name or "unnamed GPU", []).append(gpu)
@@ -314,7 +314,7 @@ def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) 
 
 
 def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
-    """An input with the values that its type takes: numbers from 0 to 1, or indices."""
+    """An input with the values of its type: numbers from 0 to 1, or indices."""
     if _is_index(data_input):
         return {"name": data_input.name, "vocabulary": sizes[data_input.name]}
     return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
@@ -345,9 +345,9 @@ def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict
 
 
 def _copied(graph: Path) -> list[Path]:
-    """The copies in models/ of the file and of its external data; none of what is there already.
+    """Copy the file and its external data to models/, unless they are there; return new copies.
 
-    Raises InputError, and copies nothing, where another file has the name of one.
+    Raises InputError, and copies nothing, if another file has one of the names.
     """
     copies = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
@@ -360,7 +360,7 @@ def _copied(graph: Path) -> list[Path]:
     for file, copy in new:
         if copy.exists():
             raise InputError(
-                f"{copy}: expected a name that no model has, got one that is there: rename {file}"
+                f"{copy}: expected an unused name, but another model's file has it: rename {file}"
                 + ("" if file == graph else ", by exporting again under another name")
             )
     for file, copy in new:

@@ -1,6 +1,6 @@
-"""The end of a run: a table of the trials, doubts, how sweeps ended, and what the jobs cost.
+"""The end of a run: a table of the trials, doubts, the ends of sweeps, and the costs.
 
-What is shown while trials run is left to ``progress``.
+``progress`` displays running trials.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.statistics import outliers
 from epochcost.units import money, seconds
 
-# Below it, outliers move the mean by less than a study usually wants to know it.
+# Smaller shares of outliers move the mean by less than the precision of a usual study.
 _LEAST_TIME_SHARE = 0.01
 _MOST_NAMED = 2
 
 
 def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str) -> None:
-    """A row for each trial, the doubts of those that were measured, and how sweeps ended."""
+    """Print a row for each trial, doubts about measured ones, and how sweeps ended."""
     measured = _measured(outcomes)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
@@ -52,7 +52,7 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardwa
     if wide:
         trials = f"{wide} of {count} are" if wide > 1 else f"1 of {count} is"
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
-        say(f"{trials} not as precise as asked: {more}")
+        say(f"{trials} not as precise as requested: {more}")
     show_outliers(measured)
     show_agreements(measured)
     show_doubts(measured)
@@ -83,7 +83,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def show_agreements(results: Iterable[Result]) -> None:
-    """A row for each output that was compared with fp32; nothing where none was."""
+    """Print a row for each output that was compared with fp32, if there are any."""
     rows = []
     for result in results:
         agreement = result.measurement.agreement
@@ -105,8 +105,10 @@ def show_agreements(results: Iterable[Result]) -> None:
 
 def show_doubts(results: Sequence[Result]) -> None:
     """List contradictions and instabilities; a remedy once for all results that need it."""
-    for words in dict.fromkeys(chain.from_iterable(each.contradictions for each in results)):
-        say(f"differs from the spec: {words}", err=True)
+    for contradiction in dict.fromkeys(
+        chain.from_iterable(each.contradictions for each in results)
+    ):
+        say(f"differs from the spec: {contradiction}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for instability in instabilities(result.measurement, result.environment):
@@ -123,7 +125,7 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def show_outliers(results: Sequence[Result]) -> None:
-    """List the slow steps that add more than a percent to a mean; all of them stay in it."""
+    """List the slow steps that add more than a percent to a mean, which includes them."""
     for result in results:
         slow = outliers(result.measurement.samples_seconds)
         if slow is not None and slow.time_share >= _LEAST_TIME_SHARE:
@@ -155,10 +157,10 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Mean latency, no interval, rate, queries and p99, as the table of a run has columns."""
+    """Mean latency, no interval, rate, queries and p99, under the columns of a run's table."""
     run = served.run
     if run is None:
-        return ("-", "-", "-", str(len(served.runs)), "no rate keeps the bound")
+        return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
     latency = run.latency
     return (
         seconds(latency.mean_nanoseconds / 1e9),
@@ -170,7 +172,7 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
 
 
 def bound_words(work: Work) -> str:
-    """The bound of a server's answers; empty for work that has none."""
+    """The bound of a server's answers; empty for work without one."""
     load = work.load if isinstance(work, Requests) else work
     if not isinstance(load, Load) or load.bound_seconds is None:
         return ""
@@ -191,7 +193,7 @@ def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
 
 
 def limit_words(limit: BatchLimit) -> str:
-    """How a sweep ended, in one line."""
+    """The end of a sweep, in one line."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
     variant = f", {trial.variant}" if trial.variant else ""
@@ -201,14 +203,14 @@ def limit_words(limit: BatchLimit) -> str:
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
-    """Two lines for each job of the results, then how many are noisy and how the site is made."""
+    """Print two lines for each job of the results, the noisy results, and how to build the site."""
     measured = _measured(outcomes)
     if not measured:
         return
     names = dict.fromkeys(result.trial.model for result in measured)
     decoders = [model for model in names if catalogue.model(model).decoder is not None]
     models = [model for model in names if model not in decoders]
-    # What was measured as the machine at hand may be declared under another name.
+    # The machine at hand may be declared under another name.
     hosts = {result.environment.fingerprint for result in measured}
     rows = rows_of(inputs_to_read(results, catalogue), models) if models else ()
     say("\nWhat it costs:")
@@ -222,7 +224,7 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
     noisy = sum(bool(instabilities(result.measurement, result.environment)) for result in measured)
     if noisy:
         say(
-            f"{noisy} of {len(measured)} results are noisy, as said above: the same run without "
+            f"{noisy} of {len(measured)} results are noisy, as listed above: the same run without "
             "--resume measures them again"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
@@ -237,7 +239,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """The cheapest batch here, then the cheapest machine at a list price, where one is known."""
+    """The cheapest batch here, then the cheapest machine at a list price, if there is one."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
     endless = Decimal("Infinity")
@@ -249,14 +251,14 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
         yield "    no time on a machine with a list price is known"
         return
     row = listed.cheapest.row
-    assert row.price is not None, "only rows with a price are asked"
+    assert row.price is not None, "unpriced rows are left out above"
     place = f"{row.observed.machine.name}, {row.price.plan}"
     yield f"    cheapest at a list price: {_cost(row, goal)} on {place} ({row.mark})"
 
 
 def _cost(row: Row, goal: Goal) -> str:
     cost, time = row.estimate(goal), row.time(goal)
-    assert time is not None, "asked for where a time is known"
+    assert time is not None, "callers pass rows with a time"
     took = seconds(float(time.mean))
     if cost is None:
         return f"{took}, without a price"

@@ -1,6 +1,6 @@
-"""`epochcost plan`: the trials that a run would do here, and why others are left out.
+"""`epochcost plan`: the trials that a run would measure here, and why others are left out.
 
-With `--verbose` also how large the models are, and which of their batches fit this machine.
+With `--verbose` also the sizes of the models, and which of their batches fit this machine.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from onnxstep.graphs.loading import load_model
 
 # To load libraries and a small graph, and to warm up.
 _START_SECONDS = 2
-# How many sequences at once the memory of a decoder is shown for.
+# Sequences at once for which the memory of a decoder is shown.
 _SEQUENCES = (1, 4, 16, 64)
 _HEADER = ("model", "parameters", "trained", "forward", "3 x forward", "step here")
 _DROP = ("3 x forward", "trained")
 _Room = Mapping[Provider, int]
-# By model its size, or why it has none.
+# By model its size, or the error that prevents counting it.
 _Sizes = Mapping[str, ModelSize | EpochcostError]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """The options by which a person chooses what is planned or run here."""
+    """The options that select what is planned or run."""
 
     study: Studies = None
     model: Annotated[
@@ -67,7 +67,7 @@ class Selection:
     ] = None
     provider: Annotated[
         Provider | None,
-        typer.Option(help="Only this execution provider; an error where it is unusable."),
+        typer.Option(help="Only this execution provider; an error if it is unusable."),
     ] = None
     hardware: HardwareId = "local"
     quick: Annotated[
@@ -76,12 +76,12 @@ class Selection:
     as_is: AsIs = False
     device: Annotated[
         int | None,
-        typer.Option(min=0, help="The GPU by CUDA's number. Default: the study's, or 0."),
+        typer.Option(min=0, help="CUDA's number of the GPU. Default: the study's, or 0."),
     ] = None
     vcpus: Annotated[
         str | None,
         typer.Option(
-            help="Pin the CPU's trials to so many CPUs each, as 1,2,4. Default: the studies' "
+            help="Pin trials on the CPU to these numbers of CPUs: 1,2,4. Default: the studies' "
             "vcpus.",
         ),
     ] = None
@@ -89,7 +89,7 @@ class Selection:
         str | None,
         typer.Option(
             metavar="auto|N",
-            help="Instead of the studies' sizes: this one, or a sweep until memory ends.",
+            help="This batch size, or a sweep until memory runs out. Default: the studies'.",
         ),
     ] = None
     rounds: Annotated[
@@ -97,7 +97,7 @@ class Selection:
         typer.Option(
             min=1,
             max=MOST_ROUNDS,
-            help="Come back to each trial so often, in another order. Default: the study's.",
+            help="Rounds over all trials, each in another order. Default: the study's.",
         ),
     ] = None
 
@@ -118,7 +118,7 @@ class Selection:
 
 
 def _cpu_counts(text: str | None) -> tuple[int, ...]:
-    """The counts of ``--vcpus``; raises InputError for a count that is none or comes twice."""
+    """The counts of ``--vcpus``; raises InputError for an invalid or repeated count."""
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -150,12 +150,12 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Also, in text, how large every model is and what fits."),
+        typer.Option("--verbose", help="Also, in text, sizes of models and their memory."),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",
 ) -> None:
-    """Show the trials that a run would do here.
+    """Show the trials that `run` would measure here.
 
     Example: epochcost plan --study starter --verbose
     """
@@ -190,15 +190,15 @@ def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
 
 
 def show_gpus() -> None:
-    """A line for each GPU that CUDA shows; none where there is none."""
+    """Print a line for each GPU that CUDA shows."""
     for line in gpu_descriptions(shown_gpus()):
         say(line)
 
 
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
-    """A line on how long a plan takes and, where the machine has a price, what that costs.
+    """Print the duration of a plan and, if the machine has a price, its cost.
 
-    A process's start is taken for ``_START_SECONDS``; large models take longer.
+    A process takes ``_START_SECONDS`` to start; large models take longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
@@ -240,7 +240,7 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
 
 
 def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> None:
-    """A table of arithmetic, then the memory of each batch size and whether there is room."""
+    """Print a table of operations, then the memory of each batch size and whether it fits."""
     models, room = [catalogue.model(name) for name in names], room_bytes()
     with counting(Console(stderr=True)) as on_counted:
         sizes = model_sizes(catalogue, names, on_counted)
@@ -261,7 +261,7 @@ def _show_sizes(catalogue: Catalogue, names: Sequence[str], *, wide: bool) -> No
 
 
 def _decoder_lines(size: DecoderSize) -> Iterator[str]:
-    """The operations and bytes of a token, and the memory of sequences at once."""
+    """The operations and bytes of a token, and the memory by number of sequences."""
     moved, moved_int4 = (
         memory(size.decode_bytes(1, size.length, int4=int4)) for int4 in (False, True)
     )

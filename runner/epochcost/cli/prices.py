@@ -1,4 +1,4 @@
-"""`epochcost prices import`: price tables become new price specs, for a person to review."""
+"""`epochcost prices`: import price tables as new price specs, for a person to review."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import money, plain
 
-app = typer.Typer(no_args_is_help=True, help="Take over price tables of others as specs.")
+app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
 
 
 @app.callback()
 def _prices() -> None:
-    """Take over price tables of others as specs."""
+    """Import published price tables as specs."""
 
 
 @app.command("import")
 def import_prices(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
     provider: Annotated[
-        str | None, typer.Option(help="aws, gcp, azure, …, where the table does not say.")
+        str | None, typer.Option(help="aws, gcp, azure, …, if the table does not say.")
     ] = None,
     region: Annotated[
         str | None, typer.Option(help="Only this one, also for machines without a price there.")
@@ -47,14 +47,14 @@ def import_prices(
     zone: Annotated[str | None, typer.Option(help="Only this availability zone.")] = None,
     as_of: Annotated[
         dt.datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Day of the prices, where the table says none."),
+        typer.Option(formats=["%Y-%m-%d"], help="Day of the prices, if the table has none."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the table was read, where it does not say.")
+        str | None, typer.Option(help="Source of the table, if it names none.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     skip_faulty: Annotated[
-        bool, typer.Option("--skip-faulty", help="List unsound rows and take the others.")
+        bool, typer.Option("--skip-faulty", help="List invalid rows and import the others.")
     ] = False,
     wide: WideTable = False,
 ) -> None:
@@ -106,7 +106,7 @@ def renew_apis(
     path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
     renewal = renewed(path, folder, commit, as_of.date())
     for name in renewal.gone:
-        typer.echo(f"{name}: no price in the checkout any more: its row stays as it is")
+        typer.echo(f"{name}: the checkout has no price any more; its row stays unchanged")
     path.write_text(renewal.text, "utf-8", newline="\n")
     typer.echo(f"{len(renewal.changed):,} changed: review {path.name}, then run `epochcost check`.")
 
@@ -144,15 +144,15 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
         typer.echo(str(fault), err=True)
     if result.faults and not skipped:
         count = len(result.faults)
-        counted = "1 unsound row" if count == 1 else f"{count:,} unsound rows"
+        counted = "1 invalid row" if count == 1 else f"{count:,} invalid rows"
         raise InputError(
-            f"expected sound rows of the machines in specs/hardware, got {counted}: "
+            f"expected valid rows of the machines in specs/hardware, got {counted}: "
             "nothing was written; correct them, or leave them out with --skip-faulty"
         )
 
 
 def _write(specs: Sequence[NewSpec]) -> None:
-    """Write all specs or, where one cannot be written, none."""
+    """Write all specs, or none if one cannot be written."""
     written: list[Path] = []
     try:
         for spec in specs:

@@ -1,6 +1,6 @@
-"""The display while trials run: a live line on a terminal, plain lines anywhere else.
+"""The display of running trials: a live line on a terminal, plain lines elsewhere.
 
-Everything goes to standard error, so that standard output holds the result and nothing else.
+Everything goes to standard error, so that standard output has the result and nothing else.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from epochcost.plan.rounds import Visit
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.units import seconds
 
-# Building a graph, starting a worker and evaluating come on top of a trial's budget.
+# Building a graph, starting a worker and evaluating add to a trial's budget.
 _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """How long the remaining visits take: what the finished ones took, else their budgets."""
+    """Remaining time: the mean duration of finished visits, else their budgets."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._waiting: list[tuple[str, float]] = []
@@ -48,7 +48,7 @@ class TimeLeft:
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
-        """Learn what is to be done, in order."""
+        """Set the visits to come, in order."""
         self._waiting = [
             (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
         ]
@@ -58,7 +58,7 @@ class TimeLeft:
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """End it; a skipped one says nothing about how long the others take.
+        """End the current visit; a skipped one does not count in the mean duration.
 
         A trial that is ``given_up`` is not visited again.
         """
@@ -70,7 +70,7 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last trial ends, as far as is known now."""
+        """Estimated seconds until the last trial ends."""
         if not self._waiting:
             return 0.0
         pace = sum(self._ratios) / len(self._ratios) if self._ratios else 1.0
@@ -79,8 +79,8 @@ class TimeLeft:
         return max(0.0, current) + sum(later) * pace
 
     @property
-    def words(self) -> str:
-        """The same for people: an estimate, in whole seconds or minutes."""
+    def text(self) -> str:
+        """The estimate for people, in whole seconds or minutes."""
         remaining = self.seconds
         return f"{remaining:.0f} s left" if remaining < 120 else f"{remaining / 60:.0f} min left"
 
@@ -104,14 +104,14 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
 
 
 def kept_words(event: Failed) -> str:
-    """The rounds kept of a trial that failed in a later one; empty if there are none."""
+    """The stored rounds of a trial that failed in a later one; empty if there are none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
 
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """A bar over the models whose sizes are counted; nothing where nobody watches."""
+    """Show a bar over the models whose sizes are counted; nothing without a terminal."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -119,15 +119,15 @@ def counting(console: Console) -> Iterator[OnCounted]:
         task = progress.add_task("counting the models")
 
         def show(counted: int, total: int, model: str) -> None:
-            progress.update(task, completed=counted, total=total, description=f"{model} is counted")
+            progress.update(task, completed=counted, total=total, description=f"counting {model}")
 
         yield show
 
 
 class Display:
-    """Shows events: a live bar on a terminal, plain lines anywhere else.
+    """Shows events: a live bar on a terminal, plain lines elsewhere.
 
-    It is entered before the first event and left after the last.
+    A context manager from before the first event to after the last.
     """
 
     def __init__(self, console: Console) -> None:
@@ -179,11 +179,11 @@ class Display:
         self._left.start()
         turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
         self._doing = f"{event.trial.title}{turn}"
-        # Visits that a failure made needless count as done.
+        # Visits that a failure made unnecessary count as done.
         self._progress.update(self._task, completed=event.number - 1, total=event.total)
         self._describe("building")
         count = f"[{event.number}/{event.total}]"
-        self._say("" if self._live else f"{count} {self._doing} ({self._left.words})")
+        self._say("" if self._live else f"{count} {self._doing} ({self._left.text})")
 
     def _advance(self, event: Advanced) -> None:
         progress, precision = event.progress, ""
@@ -194,7 +194,7 @@ class Display:
 
     def _describe(self, activity: str) -> None:
         description = f"{self._doing}: {activity}"
-        self._progress.update(self._task, description=description, left=self._left.words)
+        self._progress.update(self._task, description=description, left=self._left.text)
 
     def _say(self, line: str) -> None:
         if line:

@@ -26,7 +26,7 @@ _TEMPLATE = Path(__file__).parents[1] / "template"
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
 ) -> None:
-    """Make a project for your own models and prices.
+    """Create a project for your own models and prices.
 
     Example: epochcost init our-costs
     """
@@ -34,7 +34,7 @@ def init(
     origin = requirement_origin(distribution("epochcost").read_text("direct_url.json"), __version__)
     place = folder.resolve()
     try:
-        # Beside its place: where this is killed, the same command does it again.
+        # In a neighbouring folder: after a kill, the same command starts again.
         with workplace(place.parent, f".{place.name[:64]}.making-") as workspace:
             _write_project(workspace / "project", origin)
             place.mkdir(exist_ok=True)
@@ -42,18 +42,18 @@ def init(
                 path.rename(place / path.name)
     except (OSError, shutil.Error) as error:
         raise CapabilityError(f"{folder}: cannot be written: {error}") from None
-    typer.echo(f"{folder} is a project: what it costs is declared in {folder / 'specs'}")
+    typer.echo(f"{folder} is a project: declare models and prices in {folder / 'specs'}")
     elsewhere = ": name a repository and a commit there before other machines install it"
     typer.echo(
         f"Its requirements/ install epochcost{origin}{elsewhere if 'file:' in origin else ''}"
     )
-    # How `make` finds this program if the path does not lead to it.
+    # How `make` finds this program if it is not on the path.
     program = "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
     typer.echo(f"Next: cd {folder} && make report{program}")
 
 
 def _write_project(folder: Path, origin: str) -> None:
-    """The template with schemas, and requirements that install this very program."""
+    """The template with schemas, and requirements that install exactly this program."""
     # Workflows that build and test this package, and templates of its issues.
     ours = shutil.ignore_patterns("wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*")
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
@@ -66,9 +66,9 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """The origin of this very program for a requirement: a commit, an archive's hash or a path.
+    """The origin of this program for a requirement: a commit, an archive's hash or a path.
 
-    ``origin`` is what pip noted of where it comes from (PEP 610); None: an index, by version.
+    ``origin`` is pip's record of the origin (PEP 610); None for an index, which needs the version.
     """
     if origin is None:
         return f"=={version}"

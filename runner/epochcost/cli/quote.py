@@ -1,4 +1,4 @@
-"""`epochcost quote`: the lines of a bill, for a price of the catalogue or for a bare rate."""
+"""`epochcost quote`: the lines of a bill, for a price of the catalogue or an hourly rate."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ _MOST_RATE_PLACES = 6
 
 @dataclass(frozen=True, slots=True)
 class UsageOptions:
-    """The options that say what is used."""
+    """Options on the use of a machine: time, number, vCPUs, repetitions and traffic."""
 
     duration: Annotated[
         str | None, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.  [required]")
     ] = None
-    count: Annotated[int, typer.Option(help="Machines at once, each billed by itself.")] = 1
+    count: Annotated[int, typer.Option(help="Machines in parallel, each with its own bill.")] = 1
     vcpus: Annotated[int | None, typer.Option(help="vCPUs of one machine, for plans per vCPU.")] = (
         None
     )
-    runs: Annotated[int, typer.Option(help="Times in a row, each started anew.")] = 1
+    runs: Annotated[int, typer.Option(help="Repetitions in a row, each with a new start.")] = 1
     egress_gb: Annotated[
-        str | None, typer.Option(help="Gigabytes out of the cloud in all, for --price.")
+        str | None, typer.Option(help="Gigabytes sent out of the cloud, for --price.")
     ] = None
 
     def usage(self) -> Usage:
-        """The usage; raises InputError for an option that is no time or number."""
+        """The usage; raises InputError for an invalid time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
         seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
@@ -75,7 +75,7 @@ class UsageOptions:
 
 @dataclass(frozen=True, slots=True)
 class PriceOptions:
-    """The options that say what is paid: a price of the catalogue, or a bare rate."""
+    """The options of the price: one of the catalogue, or an hourly rate."""
 
     price: Annotated[
         str | None,
@@ -88,21 +88,21 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class EnergyOptions:
-    """The options of energy as they were typed; None: not given."""
+    """The options of energy; None if omitted."""
 
     grid: Annotated[
         str | None,
         typer.Option(help="Id of a grid: show energy and CO2 too.", autocompletion=ids("grids")),
     ] = None
     watts: Annotated[
-        str | None, typer.Option(help="Power of one machine.  [default: as its spec says]")
+        str | None, typer.Option(help="Power of one machine.  [default: its spec's]")
     ] = None
     pue: Annotated[str | None, typer.Option(help="The building's power over the machine's.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote, its usage, and the words for its plan; ``price`` is None for a bare rate."""
+    """A quote, its usage, and a text for its plan; ``price`` is None for an hourly rate."""
 
     quote: Quote
     usage: Usage
@@ -148,9 +148,9 @@ def _require_consistent(used: UsageOptions, paid: PriceOptions, energy: EnergyOp
     if paid.price is None and used.egress_gb is not None:
         raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
     if energy.grid is None and (energy.watts, energy.pue) != (None, None):
-        raise UsageError("quote: --watts and --pue demand --grid")
+        raise UsageError("quote: --watts and --pue need --grid")
     if energy.grid is not None and paid.price is None and energy.watts is None:
-        raise UsageError("quote: --grid with --rate demands --watts: a rate has no machine")
+        raise UsageError("quote: --grid with --rate needs --watts: a rate has no machine")
 
 
 def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
@@ -168,13 +168,13 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
 
 
 def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """The vCPUs of the plan's machine, of this very one for `local`."""
+    """The vCPUs of the plan's machine; for `local`, of the machine at hand."""
     hardware = catalogue.machine(price.hardware)
     return os.cpu_count() if hardware.detected else hardware.vcpus
 
 
 def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
-    assert paid.rate is not None, "one of both options is given"
+    assert paid.rate is not None, "either --price or --rate is set"
     assert paid.billing is not None, "a rate has a billing"
     currency = paid.currency or "USD"
     if re.fullmatch("[A-Z]{3}", currency) is None:
@@ -185,14 +185,14 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
 
 
 def _energy(grid: str, options: EnergyOptions, bill: _Bill) -> EnergyUse | UnknownEnergy:
-    """The energy of all runs by declared power; UnknownEnergy if nobody says the power."""
+    """The energy of all runs by declared power; UnknownEnergy if no power is declared."""
     catalogue, price, usage = catalogue_to_read(), bill.price, bill.usage
     pue = None if options.pue is None else parse_decimal(options.pue, "PUE")
     power: DeclaredPower | UnknownEnergy
     if options.watts is not None:
         power = DeclaredPower(parse_decimal(options.watts, "watts"))
     else:
-        assert price is not None, "a rate demands --watts"
+        assert price is not None, "a rate needs --watts"
         power = declared_power_of(price, catalogue.machine(price.hardware), usage.vcpus)
     if isinstance(power, UnknownEnergy):
         return power
@@ -238,18 +238,18 @@ def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
 
 
 def _rate(rate: Decimal, currency: str) -> str:
-    """A rate with its own decimals, as a price list prints it; long ones are shortened."""
+    """A rate with the decimals of the price list; long ones are shortened."""
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))
 
 
 def _notes(bill: _Bill) -> Iterator[str]:
-    """Sentences about the time on the wall, interruptions, credit, energy and assumptions."""
+    """Sentences about the wall time, interruptions, credit, energy and assumptions."""
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
-        yield f"Elapsed: {elapsed}, with start-ups and what is expected of failures."
+        yield f"Elapsed: {elapsed}, with start-ups and expected failures."
     if bill.price is not None:
         yield from _interruption_words(bill.price, quoted, usage)
     if quoted.credit_left is not None:
@@ -265,7 +265,7 @@ def _notes(bill: _Bill) -> Iterator[str]:
 
 
 def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """The range that interruptions make, or the cost at some rates if the rate is unknown."""
+    """The range due to interruptions, or the cost at some rates if the rate is unknown."""
     currency = quoted.currency
     if can_be_interrupted(price):
         costs = ", ".join(
@@ -274,8 +274,8 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
             for rate in SHOWN_RATES
         )
         yield (
-            "How often it is taken back is unknown. By interruptions an hour, with 30 s to save "
-            f"and 5 min to go on: {costs}."
+            "The rate of interruptions is unknown. Cost by interruptions an hour, with 30 s to "
+            f"save and 5 min to resume: {costs}."
         )
     if price.interruptions is not None and price.interruptions.rate_per_hour > 0:
         ends = [quote_quantile(price, usage, share) for share in NINE_OF_TEN]
@@ -283,7 +283,7 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
         times = " to ".join(seconds(float(end.elapsed_seconds)) for end in ends)
         credit = " before credit" if quoted.credit_left is not None else ""
         yield (
-            f"Interruptions are billed as expected: nine runs of ten cost {amounts}{credit}, "
+            f"The bill has the expected interruptions: nine runs of ten cost {amounts}{credit}, "
             f"in {times}."
         )
 
@@ -291,7 +291,7 @@ def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[s
 def _energy_words(energy: EnergyUse | UnknownEnergy) -> Iterator[str]:
     """The energy and the emissions, each with its source."""
     if isinstance(energy, UnknownEnergy):
-        yield f"Energy: not known. {energy.reason}; say it with --watts."
+        yield f"Energy: not known. {energy.reason}; give it with --watts."
         return
     grid = energy.grid
     yield "Not part of the bill:"

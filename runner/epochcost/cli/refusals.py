@@ -1,4 +1,4 @@
-"""Refusals of wrong options: all missing options at once, and what a value should have been.
+"""Messages for wrong options: all missing options at once, and the expected values.
 
 Messages of typer and pydantic are reworded here.
 """
@@ -19,10 +19,10 @@ _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
 class PlainCommand(TyperCommand):
-    """A command that names all missing options at once, and what a wrong value should be."""
+    """A command that names all missing options at once, and the expected form of wrong values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as typer does; raise its UsageError in our words."""
+        """Parse as typer does; raise its UsageError with a reworded message."""
         values, _, _ = self.make_parser(ctx).parse_args(list(args))
         asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]

@@ -1,10 +1,10 @@
 """A comment on a pull request: its data, a strict reader of them, and their Markdown.
 
-The workflow that may write comments reads data that a stranger's code left. It has this file beside
-its script and no other of the package, so this file imports the standard library only. The data
-have fixed keys, and limits on their size, their rows and their texts. The Markdown shows each text
-as code, where neither Markdown nor GitHub looks for links, people or mark-up, and a text holds no
-character that could end the code, the cell of a table or the line.
+The workflow that may write comments reads data that untrusted code wrote. It uses this file without
+the rest of the package, so this file imports the standard library only. The data have fixed keys,
+and limits on their size, rows and texts. The Markdown shows each text as code, in which neither
+Markdown nor GitHub interprets links, people or mark-up; a text contains no character that could end
+the code, the cell of a table or the line.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-# No reader sees this first line, by which a workflow finds its own comment again.
+# An invisible first line, by which a workflow finds its earlier comment.
 MARKER = "<!-- epochcost diff -->"
-# Limits that the writer keeps. A text has four bytes a character at most: the file's limit holds
-# all parts full of the longest texts.
+# Limits of the writer. A character has at most four bytes: the file's limit fits all parts full of
+# the longest texts.
 MOST_BYTES = 8_000_000
 MOST_ROWS = 200
 MOST_CHARACTERS = 500
@@ -47,13 +47,13 @@ _TABLE_HEAD = (
     "| job | machine | plan | before | after | change | why |\n"
     "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
 )
-# GitHub refuses a comment of more than 65,536 characters. Rows stop at so many bytes; titles and
-# counts of rows left out need less than ten thousand.
+# GitHub refuses a comment of more than 65,536 characters. Rows end at this number of bytes; titles
+# and counts of omitted rows need less than ten thousand.
 _MOST_BYTES_WITH_ROWS = 50_000
-# The rows that a reader sees before unfolding the others.
+# Rows that are visible before unfolding the others.
 _ROWS_ABOVE = 20
 _FORMAT_VERSION = 1
-# Letters and a symbol without ink.
+# Letters and a symbol that print nothing.
 _INVISIBLE = "\u115f\u1160\u2800\u3164\uffa0"
 _LOOK_ALIKES = {"`": "'", "|": "\u00a6"}
 
@@ -70,7 +70,7 @@ class Part:
 class Comment:
     """The data of a comment; all empty if nothing changes and no check fails.
 
-    ``failed`` is the check with faults, or empty; ``parts`` are named as in TITLES, and ``faults``.
+    ``failed`` is the check with faults, or empty; ``parts`` have names of TITLES, or ``faults``.
     """
 
     failed: str = ""
@@ -81,7 +81,7 @@ class Comment:
 
 
 def part(rows: Iterable[Sequence[str]]) -> Part:
-    """Rows cut to the limits; each row has a text for each column."""
+    """Cut rows to the limits; each row has a text for each column."""
     every = list(rows)
     first_rows = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
     return Part(first_rows, min(len(every) - len(first_rows), MOST_COUNTED))
@@ -93,7 +93,7 @@ def faults_part(output: str) -> Part:
 
 
 def bounded(text: str) -> str:
-    """The text as `plain` has it, cut to the limit."""
+    """The text in visible characters (`plain`), cut to the limit."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
@@ -106,13 +106,13 @@ def write_comment(comment: Comment) -> bytes:
 
 
 def read_comment(data: bytes) -> Comment:
-    """The comment of untrusted data; ValueError, in words that repeat none of them, if not one."""
+    """Parse untrusted data; raises ValueError, without quoting them, if they are no comment."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
     try:
         document = json.loads(data.decode("utf-8"), object_pairs_hook=_with_unique_keys)
     except RecursionError:
-        raise ValueError("expected few levels, got many") from None
+        raise ValueError("expected few nested levels, got too many") from None
     texts = ("failed", "summary", "before", "after")
     document = _require_keys("the document", document, {"format_version", *texts, "parts"})
     if type(document["format_version"]) is not int or document["format_version"] != _FORMAT_VERSION:
@@ -130,7 +130,7 @@ def read_comment(data: bytes) -> Comment:
 def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise ValueError("expected each key once, got one twice")
+        raise ValueError("expected each key once, got a repeated one")
     return table
 
 
@@ -159,7 +159,7 @@ def _read_part(name: str, value: object) -> Part:
 
 
 def markdown(comment: Comment) -> str:
-    """The comment's text, at most 60,000 bytes; empty if there is nothing to say."""
+    """The comment's text, at most 60,000 bytes; empty if there is nothing to report."""
     if comment == Comment():
         return ""
     parts, text = dict(comment.parts), f"{MARKER}\n"
@@ -180,7 +180,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _folded(name: str, rest: Part, text: str) -> str:
-    """A part that a reader can fold, to stand behind the text; empty if the part is."""
+    """A part that a reader can fold, to append to the text; empty if the part is empty."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     opened = "<details>" if is_table else "<details open>"
@@ -191,7 +191,7 @@ def _folded(name: str, rest: Part, text: str) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Rows that fit behind the text, and the number of the others."""
+    """Rows that fit after the text, and the number of the others."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:
@@ -217,14 +217,14 @@ def _item(texts: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span, of which Markdown removes a space at either end."""
+    """A code span; Markdown removes the space at either end."""
     return f"` {bounded(text)} `"
 
 
 def plain(text: str) -> str:
     """The text as one line of visible characters that read from left to right.
 
-    Another character is shown by its number, a backtick and a pipe by look-alikes.
+    Other characters are replaced by their number, a backtick and a pipe by look-alikes.
     """
     return "".join(map(_visible, unicodedata.normalize("NFC", text)))
 

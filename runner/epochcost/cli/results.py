@@ -1,4 +1,4 @@
-"""`epochcost results`: take over what another tool measured, and show what its tokens cost."""
+"""`epochcost results`: import runs of other tools, and show the cost of their tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar
 from epochcost.units import count_words, money, parse_decimal, seconds, significant_places
 
-app = typer.Typer(no_args_is_help=True, help="Take over results that another tool measured.")
+app = typer.Typer(no_args_is_help=True, help="Import results of other benchmarking tools.")
 _HEADER = (
     "machine", "load", "a million tokens", "read", "written", "first token", "90 % below",
     "a token", "price", "measured by",
@@ -36,17 +36,17 @@ _DIGITS = 5
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The tool's JSON file.")]
 _Model = Annotated[str, typer.Option(help="The served decoder.", autocompletion=ids("models"))]
 _Kind = Annotated[str, typer.Option(help="The kind of machine.", autocompletion=ids("hardware"))]
-_Plan = Annotated[str | None, typer.Option(help="The plan you pay.", autocompletion=ids("prices"))]
+_Plan = Annotated[str | None, typer.Option(help="Id of your plan.", autocompletion=ids("prices"))]
 _Rate = Annotated[str | None, typer.Option(help="Or your price of a GPU-hour in USD: 2.31.")]
 _Gpus = Annotated[int | None, typer.Option(min=1, help="GPUs that served.")]
-_Machines = Annotated[int | None, typer.Option(min=1, help="Machines that they are in.")]
-_Software = Annotated[str, typer.Option(help="What served: vLLM 0.22.")]
+_Machines = Annotated[int | None, typer.Option(min=1, help="Machines with these GPUs.")]
+_Software = Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")]
 _Precision = Annotated[str, typer.Option(help="The precision of the weights: fp8.")]
 
 
 @app.callback()
 def _results() -> None:
-    """Take over results that another tool measured."""
+    """Import results of other benchmarking tools."""
 
 
 @app.command("import")
@@ -65,13 +65,13 @@ def import_(
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Take over a run of vLLM's bench serve, GuideLLM, AIPerf or InferenceX.
+    """Import a run of vLLM's bench serve, GuideLLM, AIPerf or InferenceX.
 
     Example: epochcost results import serve.json --model smollm2-135m --hardware g6.xlarge
     """
     catalogue, gpu_hour = own_catalogue(), None if rate is None else parse_decimal(rate, "rate")
     if gpu_hour is not None and (gpu_hour <= 0 or price is not None):
-        raise InputError(f"--rate {rate}: expected a price above 0, and no --price beside it")
+        raise InputError(f"--rate {rate}: expected a price above 0, without --price")
     terms = Terms(
         gpus=gpus,
         machines=machines,
@@ -92,7 +92,7 @@ def import_(
 
 
 def show_reported(rows: Sequence[ReportedRow], *, wide: bool) -> None:
-    """Print reported runs as a table, and below it what is doubted."""
+    """Print reported runs as a table, followed by doubts about them."""
     print_table(_HEADER, [_cells(row) for row in rows], drop=_DROP, wide=wide)
     for row in rows:
         for doubt in row.doubts:

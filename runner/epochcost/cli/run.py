@@ -45,15 +45,15 @@ def run(
     selection: Selection,
     *,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the trials that this host has measured.")
+        bool, typer.Option("--resume", help="Skip trials that this host has already measured.")
     ] = False,
     results: ResultsFolder = RESULTS,
     patience: Annotated[
         float,
         typer.Option(
             min=0,
-            help="Minutes beyond the plan: to wait while others use the machine, and for more "
-            "rounds of what is not precise yet.",
+            help="Minutes beyond the plan, to wait while others use the machine and to add rounds "
+            "to trials that are not precise yet.",
         ),
     ] = 0,
     ceilings: WithCeilings = True,
@@ -100,14 +100,14 @@ def _answer(outcome: Outcome) -> Result | Mapping[str, str]:
 
 
 def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    """The providers of the trials, each with the device of its first."""
+    """The providers of the trials, each with the device of its first trial."""
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     devices = {trial.provider: trial.session.device for trial in reversed(trials)}
     return tuple(sorted(devices.items()))
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run with a display; an interruption says what is kept and how to go on."""
+    """Run with a display; on an interruption, print what is stored and how to continue."""
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:
@@ -133,13 +133,13 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
     parts = sum(isinstance(event, RoundStored) for event in latest.values())
     unfinished = f", {parts} more in some of their rounds" if parts else ""
     finished = len(latest) - parts
-    # A sweep finds its trials while it goes, so their number is not known.
+    # A sweep adds trials as it runs, so their number is unknown.
     of_all = f" of {total}" if total and len(latest) <= total else ""
-    return f"{finished}{of_all} trials are measured and kept{unfinished}; add --resume to go on"
+    return f"{finished}{of_all} trials are stored{unfinished}; add --resume to continue"
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """List what failed; exit 3 where the machine is at fault for all of it, else 1."""
+    """List the failures; exit 3 if the machine is the cause of all of them, else 1."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

@@ -1,7 +1,4 @@
-"""Shared parts of commands: options that several take, tables, sentences and JSON.
-
-Options of several commands are parsed here; their meaning is the commands'.
-"""
+"""Shared parts of commands: common options, tables, sentences and JSON."""
 
 from __future__ import annotations
 
@@ -32,14 +29,14 @@ from epochcost.units import plain, price_age
 DOCS = Path("docs")
 RESULTS = DOCS / "data/results"
 _GAP = 2
-# The least width of a table's first column before all columns are broken into lines.
+# A table whose first column would be narrower breaks the cells of all columns.
 _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
     """A completion for shells: the ids of a kind of spec that begin with the typed text.
 
-    A kind is named by its folder, and an id is the name of its file, so nothing is read.
+    A kind is a folder, and ids are its file names, so no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -52,10 +49,8 @@ def ids(kind: str) -> Callable[[str], list[str]]:
 Format = Literal["text", "json"]
 ExactFigures = Annotated[Format, typer.Option("--format", help="json has the exact numbers.")]
 ExactAmounts = Annotated[Format, typer.Option("--format", help="json has the exact amounts.")]
-OutputFormat = Annotated[Format, typer.Option("--format", help="For a person or for a machine.")]
-ResultsFolder = Annotated[
-    Path, typer.Option("--results", help="The folder that keeps the results.")
-]
+OutputFormat = Annotated[Format, typer.Option("--format", help="Text or JSON.")]
+ResultsFolder = Annotated[Path, typer.Option("--results", help="The folder of results.")]
 
 Studies = Annotated[
     list[str] | None,
@@ -67,24 +62,24 @@ HardwareId = Annotated[
     str,
     typer.Option(
         "--hardware",
-        help="The machine that this one is; `local`: as detected.",
+        help="The id of this machine; `local`: as detected.",
         autocompletion=ids("hardware"),
     ),
 ]
 WideTable = Annotated[
-    bool, typer.Option("--wide", help="All columns of the table, however wide the terminal.")
+    bool, typer.Option("--wide", help="Show all columns, at any width of the terminal.")
 ]
 AsIs = Annotated[
     bool,
-    typer.Option("--as-is", help="Measure a machine that contradicts --hardware, and mark it."),
+    typer.Option("--as-is", help="Measure although the machine contradicts --hardware; mark it."),
 ]
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of those parameters that are dataclasses.
+    """Replace a command's dataclass parameters by an option for each of their fields.
 
-    A group of options is declared once, in a frozen dataclass whose fields are annotated as
-    parameters of a command are; the command takes the group's value.
+    A group of options is declared once, in a frozen dataclass whose fields are annotated like
+    parameters of a command; the command receives the dataclass.
     """
     signature = inspect.signature(command, eval_str=True)
     parameters = signature.parameters.items()
@@ -103,7 +98,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in parameters
         for option in (_options(groups[name]) if name in groups else (parameter,))
     ]
-    # typer reads what options there are from here.
+    # typer reads the options from here.
     with_options.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
     return with_options
 
@@ -113,7 +108,7 @@ def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 
 def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
-    """The values of a repeatable option name=value; InputError unless each name is new."""
+    """The values of a repeatable option name=value; InputError if a name is repeated."""
     values: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -126,9 +121,9 @@ def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print sentences, broken between words where a terminal is narrower; a pipe gets whole lines.
+    """Print sentences, wrapped between words on a narrow terminal; a pipe gets whole lines.
 
-    What a line is indented by goes before its further lines too, and two spaces.
+    Continuation lines have the indent of their line and two more spaces.
     """
     if (sys.stderr if err else sys.stdout).isatty():
         width = shutil.get_terminal_size().columns
@@ -144,7 +139,7 @@ def _broken(line: str, width: int) -> str:
 
 
 def price_words(price: Price) -> str:
-    """A price as the heading of what it costs: who asks it where, since when, and how old it is."""
+    """A price as a heading: id, provider, place, plan, day and age."""
     place = f", {price.region}" if price.region else ""
     heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
     return ", ".join(filter(None, (heading, price_age(price.as_of))))
@@ -157,11 +152,11 @@ def print_table(
     drop: Sequence[str] = (),
     wide: bool = False,
 ) -> tuple[str, ...]:
-    """Print rows under a header, the first column to the left and the others to the right.
+    """Print rows under a header, the first column aligned left and the others right.
 
-    The table is as wide as the terminal at most (``COLUMNS``; 80 in a pipe): columns of ``drop``
-    are left out in that order until it fits, and cells are broken into lines where it still does
-    not. ``wide`` takes all columns and whole lines. Returns the columns that were left out.
+    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns of ``drop``
+    are omitted in that order until it fits, then cells are wrapped. ``wide`` prints all columns and
+    whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -199,7 +194,7 @@ def _whole(widths: Mapping[str, int]) -> int:
 
 
 def print_json(values: Any) -> None:
-    """Print values as JSON: numbers of money by all their digits, frozen values by their fields."""
+    """Print values as JSON: amounts with all digits, dataclasses by their fields."""
     typer.echo(json.dumps(values, default=_exact, indent=2))
 
 

@@ -1,4 +1,4 @@
-"""`epochcost tokens`: what a million tokens cost at one's own traffic, self-hosted or by an API."""
+"""`epochcost tokens`: the cost of a million tokens at your traffic, self-hosted or by an API."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ from epochcost.units import (
 
 _HEADER = (
     "machine or API", "a million", "likely", "cheapest", "number", "busy", "with", "how known",
-    "plan", "never idle", "at most", "first token", "a token", "sequences", "devices",
+    "plan", "full load", "at most", "first token", "a token", "sequences", "devices",
 )  # fmt: skip
 _DROP = (
-    "devices", "sequences", "never idle", "at most", "first token", "a token", "plan", "likely",
+    "devices", "sequences", "full load", "at most", "first token", "a token", "plan", "likely",
     "number",
 )  # fmt: skip
 _RATES = (
@@ -64,24 +64,24 @@ _RATES = (
 )  # fmt: skip
 _DROPPED_RATES = ("measured for", "written", "first token", "in time")
 _MOST_SHOWN = 15
-# Share of the time beyond which requests that come at once wait long for each other.
+# Share of busy time above which simultaneous requests wait long for each other.
 _BUSIEST = Decimal("0.9")
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
 def tokens(
     model: Annotated[str, typer.Option(help="A decoder's id.", autocompletion=ids("models"))],
-    requests: Annotated[str, typer.Option(help="How many come: 0.5/s, 30/min, 2000/d.")],
+    requests: Annotated[str, typer.Option(help="Rate of requests: 0.5/s, 30/min, 2000/d.")],
     prompt: Annotated[int, typer.Option(min=1, help="Tokens of a prompt.")] = 256,
     output: Annotated[int, typer.Option(min=1, help="Tokens of an answer.")] = 128,
     ttft: Annotated[
-        str | None, typer.Option(help="Time to the first token at most: 1s, 500ms.")
+        str | None, typer.Option(help="Longest time to the first token: 1s, 500ms.")
     ] = None,
     tpot: Annotated[
-        str | None, typer.Option(help="Time from one token to the next at most: 100ms.")
+        str | None, typer.Option(help="Longest time between two tokens: 100ms.")
     ] = None,
     cached: Annotated[
-        str, typer.Option(help="Share of a prompt that earlier requests had, too: 60%.")
+        str, typer.Option(help="Share of a prompt cached from earlier requests: 60%.")
     ] = "0%",
     cache_write: Annotated[
         str, typer.Option(help="Share of a prompt that an API keeps for later ones: 10%.")
@@ -92,17 +92,17 @@ def tokens(
     precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "bf16",
     software: Annotated[
         Software | None,
-        typer.Option(help="What serves; vLLM, or llama.cpp where vLLM cannot, without it."),
+        typer.Option(help="The serving software. Default: vLLM, or llama.cpp if vLLM cannot."),
     ] = None,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="Accelerators of a machine at most.")
+        int | None, typer.Option(min=1, help="Most accelerators of a machine.")
     ] = None,
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,
     wide: WideTable = False,
     form: ExactFigures = "text",
 ) -> None:
-    """Show what a million tokens cost at your traffic, on machines of your own and by APIs.
+    """Show what a million tokens cost at your traffic, on your own machines and from APIs.
 
     Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
@@ -119,7 +119,7 @@ def tokens(
 
 
 def _prompt_share(text: str, name: str) -> Decimal:
-    """The share of a prompt; raises InputError for one below 0 or above 100 %."""
+    """The share of a prompt; raises InputError for a share below 0 or above 100 %."""
     share = parse_share(text, name)
     if not 0 <= share <= 1:
         raise InputError(f"{name}: expected a share from 0 to 100%, got {text!r:.80}")
@@ -127,7 +127,7 @@ def _prompt_share(text: str, name: str) -> Decimal:
 
 
 def _rate(text: str) -> Decimal:
-    """Requests a second; raises InputError where the text says none."""
+    """Requests a second; raises InputError for an invalid rate."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
     rate = parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
     if rate <= 0:
@@ -148,7 +148,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     say("\n".join(_sentences(answer)))
-    ways = in_order((*answer.offers, *answer.apis)) if show_all else _shown(answer)
+    ways = in_order((*answer.offers, *answer.apis)) if show_all else _listed(answer)
     if ways:
         say()
         rows = [_row(way, answer) for way in ways]
@@ -169,8 +169,8 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
         show_reported(answer.reported, wide=wide)
 
 
-def _shown(answer: TokenAnswer) -> tuple[Way, ...]:
-    """The cheapest ways, and every machine whose phases were measured."""
+def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
+    """The cheapest ways, and every machine with measured phases."""
     sound = [way for way in answer.ways if not reservation_of(way)] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
@@ -178,7 +178,7 @@ def _shown(answer: TokenAnswer) -> tuple[Way, ...]:
 
 
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """The answer: the cheapest way, how sure, the cheapest of the other kind, and who wins when."""
+    """The cheapest way, its odds, the cheapest of the other kind, and the break-even load."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     cached = f" ({share(float(traffic.cached_share))} cached)" if traffic.cached_share else ""
     batch = ", in batches" if traffic.batch else ""
@@ -201,18 +201,18 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     if best is not api:
         yield f"The cheapest API: {_asks(api)}."
     if traffic.first_seconds or traffic.token_seconds:
-        yield "The bounds hold for machines: no price list says how fast an API answers."
+        yield "The bounds apply to machines: no price list states how fast an API answers."
     yield from _turn(answer, api)
 
 
 def _turn(answer: TokenAnswer, api: ApiOffer) -> Iterator[str]:
-    """The load from which a machine is cheaper than an API."""
+    """The load above which a machine is cheaper than an API."""
     wins = answer.wins_from(api)
     if wins is not None:
         rate, offer = wins
-        yield f"Self-hosting wins from {_per_second(rate)} on, on {name_of(offer)}."
+        yield f"Self-hosting wins above {_per_second(rate)}, on {name_of(offer)}."
     elif answer.machines:
-        yield "No machine is cheaper than that API, however many requests come."
+        yield "At no load is a machine cheaper than that API."
 
 
 def _asks(offer: ApiOffer) -> str:
@@ -221,7 +221,7 @@ def _asks(offer: ApiOffer) -> str:
 
 
 def _on_machine(offer: ServingOffer) -> str:
-    """A machine with its cost, how many of it are needed, and how sure that is."""
+    """A machine with its cost, the number of machines, their load and the uncertainty."""
     cost = offer.per_million
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
@@ -240,7 +240,7 @@ def _per_second(rate: Decimal) -> str:
 
 
 def _likely(offer: ServingOffer) -> str:
-    """The ends of the cost; empty where one machine is enough in any case."""
+    """The range of the cost; empty if it is a single amount."""
     if offer.per_million.low == offer.per_million.high:
         return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
@@ -312,6 +312,6 @@ def _expected(served: ServedDecoder, per_second: Decimal) -> Iterator[str]:
                 f"{seconds(first)} and of further ones within {seconds(further)}"
             )
     if served.start_seconds is not None:
-        yield f"the engine takes requests {seconds(served.start_seconds)} after its start"
+        yield f"the engine accepts requests {seconds(served.start_seconds)} after its start"
     if served.joules_per_token is not None:
         yield f"{served.joules_per_token:.3g} J a token by {served.meters}"

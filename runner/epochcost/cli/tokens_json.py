@@ -45,7 +45,7 @@ def answer_as_json(answer: TokenAnswer) -> dict[str, Any]:
 
 
 def _wins(answer: TokenAnswer) -> dict[str, Any] | None:
-    """From which rate on which machine is cheaper than the cheapest API."""
+    """The rate above which a machine is cheaper than the cheapest API, and the machine."""
     api = answer.cheapest_api
     wins = None if api is None else answer.wins_from(api)
     if wins is None:

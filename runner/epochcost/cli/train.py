@@ -1,4 +1,4 @@
-"""`epochcost train`: train a model on real data to an accuracy, and say what that took and cost."""
+"""`epochcost train`: train a model on real data to an accuracy, and show its time and cost."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _LINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """The options that say what is trained, and until when."""
+    """The options of the training and its aim."""
 
     model: Annotated[str, typer.Option(help="A model's id.", autocompletion=ids("models"))]
     dataset: Annotated[str | None, typer.Option(help="A data set's id. Default: the model's.")] = (
         None
     )
     target: Annotated[
-        str | None, typer.Option(help='Stop there: "accuracy >= 0.98", "loss <= 0.1".')
+        str | None, typer.Option(help='Stop at: "accuracy >= 0.98", "loss <= 0.1".')
     ] = None
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="At most so many. Default: the recipe's.")
+        int | None, typer.Option(min=1, help="Most epochs. Default: the recipe's.")
     ] = None
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Examples in a step. Default: the recipe's.")
@@ -53,11 +53,11 @@ class WorkOptions:
     evaluate_every: Annotated[
         int | None, typer.Option(min=1, help="Steps between evaluations. Default: an epoch's.")
     ] = None
-    repeats: Annotated[int, typer.Option(min=1, max=1000, help="How often, by seeds.")] = 1
+    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Number of trainings.")] = 1
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
 
     def recipe(self, catalogue: Catalogue) -> Recipe:
-        """How it is trained; raises InputError where the model has no recipe."""
+        """The recipe of the training; raises InputError if the model has none."""
         training = catalogue.model(self.model).training
         if training is None:
             raise InputError(f"model {self.model}: expected a table [training], found none")
@@ -71,7 +71,7 @@ class WorkOptions:
 
     @property
     def aim(self) -> str:
-        """The aim in words, for the record."""
+        """The aim as a text, for the record."""
         return self.target or "all epochs"
 
 
@@ -91,11 +91,9 @@ class PlaceOptions:
         "trained"
     )
     results: terminal.ResultsFolder = RESULTS
-    save_seconds: Annotated[
-        float, typer.Option(min=0, help="How often the state is saved, in seconds.")
-    ] = 60.0
+    save_seconds: Annotated[float, typer.Option(min=0, help="Seconds between saved states.")] = 60.0
     anew: Annotated[
-        bool, typer.Option("--anew", help="Begin again what was begun or stored before.")
+        bool, typer.Option("--anew", help="Ignore saved states and stored records.")
     ] = False
     as_is: terminal.AsIs = False
 
@@ -106,7 +104,7 @@ def train(
     place: PlaceOptions,
     output: terminal.OutputFormat = "text",
 ) -> None:
-    """Train a model on real data to an accuracy, and price that.
+    """Train a model on real data to an accuracy, and show the cost.
 
     Example: epochcost train --model digits-mlp --target "accuracy >= 0.9" --repeats 3
     """
@@ -117,7 +115,7 @@ def train(
         lines = _Lines(request, stopped)
         trainings = run_repeats(request, lines.follower)
     if stopped():
-        say(f"stopped; the state is saved in {lines.folder}: the same command goes on", err=True)
+        say(f"stopped; the state is saved in {lines.folder}: the same command continues", err=True)
     if trainings is not None:
         chosen = tuple(each for each in trainings.repeats if each.seed in request.seeds)
         training = request.prepared.request
@@ -145,7 +143,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
     require_plausible(machine, detect_environment(), as_is=place.as_is)
     if place.provider == "cuda":
         require_cuda()
-    assert model.training is not None, "a recipe was made of it"
+    assert model.training is not None, "the recipe comes from [training]"
     name = work.dataset or model.dataset
     if name is None:
         raise InputError(f"model {model.id}: expected --dataset, since its spec names none")
@@ -171,7 +169,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 
 
 class _Lines:
-    """Lines about a training in progress: at its first step, then one every ten seconds."""
+    """Prints a running training: its first step, then a line every ten seconds."""
 
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
         self._request, self._shown, self._begun = request, 0.0, 0.0
@@ -187,7 +185,7 @@ class _Lines:
         if self._is_first:
             self._is_first, self._begun = False, now
             if step > 1:
-                say(f"goes on at step {step} from {self.folder}", err=True)
+                say(f"continues at step {step} from {self.folder}", err=True)
         if now - self._shown < _LINE_SECONDS:
             return
         self._shown = now
@@ -214,7 +212,7 @@ class _Lines:
 
 
 def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
-    """A row for each repeat, then the means of all that reached the aim."""
+    """Print a row for each repeat, then the means of all that reached the aim."""
     record = run.record
     rows = [
         (
@@ -245,7 +243,7 @@ def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
 
 
 def _dollars(run: AccuracyTraining, amount: float) -> str:
-    assert run.price is not None, "an amount is of a price"
+    assert run.price is not None, "callers check that there is a price"
     return money(Decimal(repr(amount)), run.price.currency)
 
 
@@ -256,7 +254,7 @@ def _interval(spread: Spread, text: Callable[[float], str]) -> str:
 
 
 def _answer(run: AccuracyTraining) -> dict[str, Any]:
-    """The stored record with its time and its cost, each with its spread over the repeats."""
+    """The stored record with its time and cost, each with its spread over the repeats."""
     return {
         "price": None if run.price is None else run.price.id,
         "time": run.seconds,

@@ -1,4 +1,4 @@
-"""`epochcost trust`: how far predictions are off, written for the site to quote."""
+"""`epochcost trust`: compute the errors of predictions, which the site quotes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epochcost.errors import CapabilityError, InputError
 
 
 def trust() -> None:
-    """Compute how far predictions are off, for the site to quote.
+    """Compute the errors of predictions that the site quotes.
 
     Example: epochcost trust
     """

@@ -1,4 +1,4 @@
-"""`epochcost weightless`: a file of kilobytes from one that stores its weights."""
+"""`epochcost weightless`: replace the stored weights of an ONNX file by random ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onnxstep.graphs.parameters import parameter_count
 
 
 def weightless(
-    model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data beside it.")],
+    model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data next to it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],
 ) -> None:
-    """Write an ONNX file without its weights, which are drawn.
+    """Write an ONNX file whose weights are drawn at random.
 
     Example: epochcost weightless exported/model.onnx -o models/mine.onnx
     """

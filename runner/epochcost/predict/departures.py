@@ -117,7 +117,7 @@ class LeftOut:
 
 
 class Departures:
-    """Departures of rows from their law [n], from which those of new rows are predicted.
+    """Learn from the departures of rows from their law [n], and predict those of new rows.
 
     ``noise`` is the standard deviation of a row's error: [n], or a number for all rows.
     """

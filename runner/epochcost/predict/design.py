@@ -151,7 +151,7 @@ def model_family(model: str) -> str:
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Logarithms of an example's demands [7]; NaN without a profile."""
+    """Logarithms of an example's operations and bytes, by kind [7]; NaN without a profile."""
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
     return np.array(

@@ -76,7 +76,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """The model as its source ran it, under any setting: these rates share a level."""
+        """The model in one version of a source, with any settings; its rates share one level."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property

@@ -1,13 +1,13 @@
-"""The site: what `analysis` finds, as pages, charts, files and pictures.
+"""The site: answers of `analysis` as pages, charts, files and pictures.
 
-- `pages`: what every page is given, a file for each part of the navigation; `templates` renders it.
+- `pages`: the contents of every page, a file for each part of the navigation; `templates` renders.
 - `charts`: a file for each kind of chart, from the rows of its data to its marks; `drawing` draws.
 - `dataset`: every figure as one table, its dictionary and its files.
-- `tables`, `wording`, `escape`: tables, phrases and harmless text, which the others share.
-- `ranking`, `list_prices`: the machines of a job, and what an hour of each costs.
+- `tables`, `wording`, `escape`: tables, phrases and escaped text for the other modules.
+- `ranking`, `list_prices`: the machines of a job, and the price of an hour of each.
 - `site` gathers all of this as values; nothing is drawn yet.
-- `plugin`: MkDocs' events, with what they call: `page_html` puts charts into finished pages,
-  `publishing` says what is published and replaces the site's folder.
+- `plugin`: MkDocs' events. `page_html` puts charts into finished pages, `publishing` decides which
+  files are published and replaces the site's folder.
 
-Needs neither onnxruntime nor a GPU; all but the result files is computed again at every build.
+Needs neither onnxruntime nor a GPU. Every build recomputes everything except the result files.
 """

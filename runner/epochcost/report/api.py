@@ -1,7 +1,7 @@
 """The answers of the site as static JSON for programs: `api/v1/`, with its JSON Schema.
 
-Documents of a version only gain keys; what would break a reader becomes the next version. Answers
-are those of the pages: every machine for a job at its cheapest plan. All figures are in `dataset`.
+Documents of a version only gain keys; a breaking change becomes the next version. Answers equal
+those of the pages: every machine for a job at its cheapest plan. All figures are in `dataset`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Part(BaseModel):
 
 
 class Interval(_Part):
-    """A mean and its interval; the ends are the mean where none is known."""
+    """A mean and its interval; without an interval, the ends equal the mean."""
 
     low: float
     mean: float
@@ -42,18 +42,18 @@ class Choice(_Part):
     price_as_of: dt.date = Field(validation_alias=AliasPath("price", "as_of"))
     currency: str = Field(
         validation_alias=AliasPath("cost", "currency"),
-        description="of the cost, by its code in ISO 4217",
+        description="currency of the cost, by its code in ISO 4217",
     )
     cost: Interval
     seconds: Interval = Field(validation_alias="time")
     batch_size: int | None = Field(description="null for estimates")
-    software: str = Field(description="what executes the work; empty for estimates")
-    precision: str = Field(description="fp32, tf32 or mixed; empty where that is not known")
+    software: str = Field(description="software that executes the work; empty for estimates")
+    precision: str = Field(description="fp32, tf32 or mixed; empty if unknown")
     evidence: str = Field(
         validation_alias="mark",
         description="measured, published, predicted or estimated, and whether the price is assumed",
     )
-    answers: bool = Field(description="false where the remarks keep it from being the choice")
+    answers: bool = Field(description="false if the remarks exclude it from being the choice")
     remarks: list[str]
 
 
@@ -68,11 +68,11 @@ class JobAnswer(_Part):
     fastest: Choice
     balanced: Choice = Field(description="the least product of cost and time")
     machines: list[Choice]
-    beside: list[JobAnswer] = Field(description="the same in each other software")
+    beside: list[JobAnswer] = Field(description="the same job in each other software")
 
 
 class ModelAnswers(_Part):
-    """`models/ID.json`: what a model costs."""
+    """`models/ID.json`: the costs of a model."""
 
     id: str
     name: str
@@ -82,13 +82,13 @@ class ModelAnswers(_Part):
 
 
 class ModelEntry(_Part):
-    """A model, and where its answers are."""
+    """A model, and the address of its answers."""
 
     id: str
     name: str
     task: str
     answers: str = Field(description="address of its ModelAnswers, from this folder")
-    jobs: list[Job] = Field(description="what there are answers for")
+    jobs: list[Job] = Field(description="jobs with answers")
 
 
 class Models(_Part):
@@ -105,7 +105,7 @@ class MachineEntry(_Part):
     provider: str
     vcpus: int | None
     memory_gib: float | None
-    accelerators: dict[str, int] = Field(description="how many of each, by name")
+    accelerators: dict[str, int] = Field(description="number of accelerators by name")
     page: str = Field(description="address of the page for people, from the site's root")
 
 
@@ -116,7 +116,7 @@ class Machines(_Part):
 
 
 class Index(_Part):
-    """`index.json`: where everything is, from this folder."""
+    """`index.json`: the address of every document, from this folder."""
 
     version: int = 1
     data_schema: str = "schema.json"

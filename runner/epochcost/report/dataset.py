@@ -1,7 +1,7 @@
 """The files of all figures: CSV, JSON, Parquet, and a Data Package that describes them.
 
-DuckDB writes Parquet, for itself, pandas and everything else that reads columns.
-https://datapackage.org/standard/data-package/ (version 2) is what `data/datapackage.json` follows.
+DuckDB writes the Parquet file. `data/datapackage.json` follows version 2 of
+https://datapackage.org/standard/data-package/.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _resource(name: str, form: str, media_type: str, content: bytes) -> dict[str
 
 
 def _schema() -> dict[str, Any]:
-    """Our columns as a Table Schema; ``unit`` and ``empty`` are additions of ours."""
+    """Our columns as a Table Schema, extended by ``unit`` and ``empty``."""
     fields = [
         {
             "name": entry.name,
@@ -93,7 +93,7 @@ def _schema() -> dict[str, Any]:
     return {"fields": fields, "missingValues": [""]}
 
 
-# Decimals become binary floats, with which whoever reads Parquet computes; CSV keeps all digits.
+# Decimals become binary floats, which readers of Parquet compute with; CSV has all digits.
 _SQL_TYPES: Mapping[ColumnType, str] = {
     "text": "VARCHAR",
     "integer": "BIGINT",
@@ -108,7 +108,7 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """The one table as a file whose metadata hold the dictionary of columns as JSON."""
+    """The table as a Parquet file whose metadata contain the dictionary of columns as JSON."""
     lines = [[_csv_cell(value) for value in row] for row in table.rows]
     with tempfile.TemporaryDirectory() as folder:
         return _write(lines, Path(folder) / "figures.parquet").read_bytes()
@@ -121,7 +121,7 @@ def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
 
 def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
     """Let DuckDB read the lines as CSV and write them."""
-    import duckdb  # noqa: PLC0415  no command but a build needs it
+    import duckdb  # noqa: PLC0415  only a build needs it
 
     source = target.with_suffix(".csv")
     with source.open("w", encoding="utf-8", newline="") as file:
@@ -141,7 +141,7 @@ def _write(lines: Sequence[Sequence[str]], target: Path) -> Path:
 
 
 def _csv_cell(value: Value) -> str:
-    """What DuckDB reads back; text in one line, unknown as nothing."""
+    """A cell for DuckDB: text in one line, an unknown value empty."""
     if value is None:
         return ""
     return plain(value) if isinstance(value, Decimal) else one_line(str(value))

@@ -1,7 +1,7 @@
-"""Text from specs and results made harmless in Markdown, HTML and page titles.
+"""Escape text from specs and results for Markdown, HTML and page titles.
 
 Every string that a template prints passes `markdown_text` (as Jinja's ``finalize``): punctuation
-that Markdown or HTML could read becomes a numeric entity, which both show as the character.
+with a meaning in Markdown or HTML becomes a numeric entity, which both show as the character.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINK = re.compile(
     r"|(?<![\w./-])(?P<repository>[\w-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})\b"
 )
 _NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
-# Names of figures add some fifty characters, and file systems take 255 bytes.
+# Figures add some fifty characters to a name, and file systems allow 255 bytes.
 _LONGEST_STEM = 100
 _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff06"})
 
@@ -43,7 +43,7 @@ def _entities(text: str) -> str:
 
 
 def markdown_text(value: Any) -> Any:
-    """A string as Markup that shows exactly it, in Markdown and in HTML; other values as given."""
+    """Escape a string as Markup that Markdown and HTML show literally; keep other values."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return _escaped(value)
@@ -51,14 +51,14 @@ def markdown_text(value: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _escaped(text: str) -> Markup:
-    """Kept for a while: pages of one kind print the same words and numbers."""
+    """Escape with a cache: pages of one kind print the same texts and numbers."""
     return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
 
 
 def file_stem(text: str) -> str:
     """The text as part of a file's name and address: letters, digits, dots and hyphens.
 
-    A text that is long or has other letters ends in a digest, so that no two share a file.
+    A long text, or one with other characters, ends in a digest, so that no two share a file.
     """
     stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
     if stem and len(stem) <= _LONGEST_STEM and text.isascii():
@@ -68,16 +68,16 @@ def file_stem(text: str) -> str:
 
 
 def page_title(text: str) -> str:
-    """A title that stays harmless where a theme prints it without escaping.
+    """A title that is safe in a theme that prints it without escaping.
 
-    Material strips tags and then resolves entities in ``<title>``, so that no escaping survives:
-    the four characters of markup are replaced by look-alikes.
+    Material strips tags and then resolves entities in ``<title>``, which undoes any escaping: the
+    four characters of markup are replaced by look-alikes.
     """
     return one_line(text).translate(_TITLE)
 
 
 def with_links(text: str) -> Markup:
-    """The text with its addresses and its repositories' commits as links, all else escaped."""
+    """The text with addresses and GitHub commits as links, everything else escaped."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):

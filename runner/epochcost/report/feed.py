@@ -1,7 +1,7 @@
-"""`feed.xml`: an Atom feed (RFC 4287) of prices that moved and of costs that changed.
+"""`feed.xml`: an Atom feed (RFC 4287) of changed prices and changed costs.
 
-Addresses are relative to the feed; ids follow from what an entry is about, so that the next build
-of the site gives none of them anew.
+Addresses are relative to the feed. Ids depend on an entry's subject only, so that the next build
+does not repeat entries under new ids.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """A piece of news; ``key`` is what its id follows from."""
+    """A piece of news; ``key`` identifies it."""
 
     key: str
     day: dt.date
@@ -40,7 +40,7 @@ def feed(report: Report) -> str:
     entries = list(islice(chain(_changes(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
     SubElement(root, "id").text = _id("feed")
-    SubElement(root, "title").text = "epochcost: prices and costs that changed"
+    SubElement(root, "title").text = "epochcost: changed prices and costs"
     SubElement(root, "updated").text = _moment(
         max((entry.day for entry in entries), default=_EPOCH)
     )

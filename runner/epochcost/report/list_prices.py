@@ -1,4 +1,4 @@
-"""The price of an hour: list prices of every machine today, as they were, and what moved."""
+"""The price of an hour: today's list prices of every machine, earlier ones, and changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OLDEST = dt.timedelta(days=60)
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine; ``hour`` is its cheapest list price on demand in US dollars, ``as_of`` its day."""
+    """A machine; ``hour`` is its cheapest on-demand list price in US dollars, ``as_of`` its day."""
 
     hardware: Hardware
     hour: Decimal | None
@@ -28,18 +28,18 @@ class Listed:
 
     @property
     def devices(self) -> int:
-        """How many accelerators it has."""
+        """The number of its accelerators."""
         return sum(chip.count for chip in self.hardware.accelerators)
 
     @property
     def gpu_hour(self) -> Decimal | None:
-        """The same of each of its accelerators."""
+        """The price of an hour of one of its accelerators."""
         return self.hour / self.devices if self.hour is not None and self.devices else None
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A price that took the place of an older one of the same plan."""
+    """A price that replaced an older one of the same plan."""
 
     hardware: Hardware
     price: Price
@@ -73,7 +73,7 @@ def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
-    """A machine among the cheapest with the same accelerator; none where it is alone."""
+    """The cheapest machines with the same accelerator; empty if there is no other machine."""
     names = {chip.name for chip in hardware.accelerators}
     same = [
         machine
@@ -89,15 +89,14 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The cheapest GPU-hour of the GPUs that most machines have, the dearest first.
+    """The cheapest GPU-hour of each of the most common GPUs, the dearest first.
 
-    On a machine with one of them, where there is one. Prices much older than the newest are none of
-    today.
+    Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """
     by_chip: dict[str, list[Listed]] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
     for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
-        # A core of a TPU is no GPU.
+        # A core of a TPU is not a GPU.
         gpus = all(chip.compute_capability for chip in machine.hardware.accelerators)
         if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
             by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
@@ -106,7 +105,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """The days and hours of list prices on demand in the region of today's, the oldest first."""
+    """Days and hourly on-demand list prices in today's region, the oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []
@@ -115,7 +114,7 @@ def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
 
 
 def moved_prices(catalogue: Catalogue) -> list[Moved]:
-    """The prices that took the place of others, the last first."""
+    """The prices that replaced others, the latest first."""
     moved = []
     for hardware in catalogue.hardware.values():
         prices = catalogue.prices_of(hardware.id)
@@ -129,7 +128,7 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
 
 
 def hourly(price: Price) -> Decimal | None:
-    """The price of one hour of use; None for a plan per vCPU or per run, which has no hour here."""
+    """The price of one hour of use; None for a plan per vCPU or per run."""
     if price.owned is not None and price.owned.per_vcpu:
         return None
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
@@ -138,7 +137,7 @@ def hourly(price: Price) -> Decimal | None:
 def owned_hour(price: Price) -> Decimal | None:
     """The price of an hour of an owned machine, or of one vCPU if the plan is per vCPU.
 
-    None where the plan's figures make no amount of money.
+    None if the plan's figures give no amount.
     """
     return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
 

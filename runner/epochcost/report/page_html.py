@@ -1,16 +1,15 @@
-"""Fill in what Markdown does not read: links in HTML, and charts with their tables.
+"""Fill in parts of pages that are no Markdown: links in HTML, and charts with their tables.
 
 A link in HTML names a file of the site as ``href="site:machines/a.md"``, by its source and from the
-root; it becomes an address when the page's Markdown has become HTML.
+root; it becomes an address after the page's Markdown has become HTML.
 
-Charts and their tables enter finished pages, so that the search does not read them either. A page
-holds ``<div class="ec-plot" data-ec-figure="ID"></div>``; the static SVG and, in a ``<template>``,
-the spec for the interactive chart take its inside, of ``data-ec-later`` the spec alone: in a fold
-nothing is seen before a script has opened it. The table of the chart's data takes that of
-``<div class="ec-table" data-ec-table="ID"></div>``.
+Charts and their tables are inserted into finished pages, so that the search does not index them. A
+page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, which receives the static SVG
+and, in a ``<template>``, the spec of the interactive chart. With ``data-ec-later`` it receives only
+the spec, because a closed fold shows nothing before a script opens it. The table of the chart's
+data goes into ``<div class="ec-table" data-ec-table="ID"></div>``.
 
-Files that hold drawings are made here too: each chart as SVG and as a page to embed. PNG of charts
-is left to the reader's browser.
+This module also writes each chart as SVG and as a page to embed. Readers' browsers make the PNG.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ _PLACE = re.compile(
     r'(<div class="ec-(?:plot|table)" data-ec-(figure|later|table)="([^"]+)">)</div>'
 )
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
-# JSON inside a template element is parsed as HTML first. Replaced one by one: a table of
-# translation takes many times as long on text beyond ASCII.
+# JSON inside a template element is parsed as HTML first. Replaced one by one: a translation table
+# is many times slower on text beyond ASCII.
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 _LIBRARY = f"{ASSETS}/vega.js"
-# What a page from the disk can load.
+# A script that a page opened from the disk can load.
 _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 
 
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
-    """The HTML of a page with the addresses of all files that it links to."""
+    """Replace the links of a page's HTML by addresses."""
     return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
 
 
 def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
-    """The page with every figure and its table in their places; unknown ids stay empty."""
+    """Insert every figure and its table into a page; unknown ids stay empty."""
 
     def filled(place: re.Match[str]) -> str:
         opening, kind, identifier = place.groups()
@@ -62,7 +61,7 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
 
 
 def _still(figure: Figure, drawer: Drawer) -> str:
-    """A chart as a picture that says what it shows: its label speaks, its parts stay silent."""
+    """A chart as a picture with one label for screen readers, which skip its parts."""
     label = html.escape(f"{figure.title}. {figure.description}")
     quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
     return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
@@ -76,7 +75,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The addresses of all files that hold drawings, each with what waits for its content."""
+    """The addresses of all files with drawings, each with a function that waits for its content."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

@@ -1,6 +1,6 @@
 """The MkDocs plugin: adds the site of `epochcost.report.site` to the hand-written pages.
 
-Thin: reading and building happen in the library. Importing it loads neither onnxruntime nor torch.
+It only connects: the library reads and builds. Importing it loads neither onnxruntime nor torch.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ _BOOST_OF_RECORDS = 0.1
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` keeps drawn charts and counted
-    graphs. ``published`` is the revision that was published last, from which the page of changes
-    counts. Where ``templates`` is left out, the project's ``site_templates`` are taken, else the
-    package's.
+    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` stores drawn charts and
+    counted graphs. ``published`` is the last published revision, with which the page of changes
+    compares. Without ``templates``, the project's ``site_templates`` are used, else the package's.
     """
 
     root = option.Type(str, default=".")
@@ -75,19 +74,19 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _links: frozenset[Path]
     _scripts: set[str]
     _warnings: CountHandler
-    # Whether all of the site is built, neither what changed alone nor a preview.
+    # Whether the whole site is built, instead of a preview or only changed pages.
     _whole = False
     _folder: SiteFolder | None = None
     _place: Path
     _policy = POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
-        """Previewed pages have no policy: the server adds a script of its own to each."""
+        """Leave the policy out of previewed pages, to which the server adds a script."""
         self._policy = "" if command == "serve" else POLICY_DRAFT
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Let the theme take the pages' frame from the templates, and MkDocs fill a new folder."""
+        """Let the theme use the templates' page frame, and MkDocs fill a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -100,7 +99,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return config
 
     def _begin_folder(self, config: MkDocsConfig) -> None:
-        """Let MkDocs fill a folder beside the site's."""
+        """Let MkDocs fill a folder next to the site's."""
         self._place = Path(config.site_dir)
         try:
             self._folder = SiteFolder(self._place)
@@ -109,7 +108,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config.site_dir = str(self._folder.new)
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
-        """Warn of links below the docs folder; a strict build ends before MkDocs follows any."""
+        """Warn of links below the docs folder; a strict build ends before MkDocs follows one."""
         faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
@@ -185,14 +184,14 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Give the pages their policy, and the files that hold drawings what they hold."""
+        """Give the pages their policy, and fill the files with drawings."""
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
         self.fill(files)
         return env
 
     def fill(self, files: Files) -> None:
-        """Wait for the drawings, and put them into the files that hold them."""
+        """Wait for the drawings, and put them into their files."""
         try:
             for uri, content in drawings(self._site, self._drawer):
                 files.src_uris[uri].content_bytes = content()
@@ -200,7 +199,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Put the figures into a page; none of them runs a script."""
+        """Insert the figures into a page; no figure runs a script."""
         self._scripts |= script_hashes(output)
         return insert_charts(output, self._site.figures, self._drawer)
 
@@ -211,13 +210,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Pages of the theme, such as that for addresses that lead nowhere, run scripts too."""
+        """Collect scripts of the theme's own pages, such as the page for missing addresses."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Let the pages run the inline scripts that they have, and no others."""
+        """Allow the inline scripts of the pages, and no others."""
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
@@ -225,7 +224,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._end()
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Put the site in its place, but for one of which a strict build is about to complain."""
+        """Move the site to its place, unless a strict build is about to fail."""
         config.site_dir = str(self._place)
         if config.strict and self._warnings.counts:
             return
@@ -236,11 +235,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         log.info(f"The site is in {config.site_dir}")
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """End what still draws."""
+        """End the drawing processes."""
         self._end()
 
     def _end(self) -> None:
-        # Another plugin may have failed before this one was asked for anything.
+        # Another plugin may have failed before this one started.
         if hasattr(self, "_warnings"):
             logging.getLogger("mkdocs").removeHandler(self._warnings)
             self._drawer.close()
@@ -285,7 +284,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
 
 def _address(files: Files, page: File, uri: str) -> str:
-    """The address of a file as a page links to it; one that is not there is a warning."""
+    """The address of a file as a page links to it; logs a warning for a missing file."""
     file = files.get_file_from_path(uri)
     if file is None:
         log.warning(f"{page.src_uri}: a link leads to {uri}: no such file")
@@ -305,8 +304,8 @@ def _watch(server: LiveReloadServer, path: Path) -> None:
 def write_pages(config_file: Path, folder: Path) -> int:
     """Write the whole site as Markdown with its files, as an mkdocs.yml configures it.
 
-    The way out to another generator: charts stand in the pages, static. Returns the number of
-    files. Raises InputError where the configuration, the specs or the folder are wrong.
+    For other site generators; charts are static pictures in the pages. Returns the number of files.
+    Raises InputError if the configuration, the specs or the folder are invalid.
     """
     try:
         config = load_config(str(config_file))
@@ -321,10 +320,10 @@ def write_pages(config_file: Path, folder: Path) -> int:
 
 
 def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
-    """Write what stands at each address of the site below a folder; how many files.
+    """Write the site's files below a folder by their addresses; returns their number.
 
-    Files of the same names are replaced, others stay. Raises InputError where ``folder`` is inside
-    ``docs`` or holds it, and CapabilityError where it cannot be written.
+    Files of the same names are replaced, others stay. Raises InputError if ``folder`` is inside
+    ``docs`` or contains it, and CapabilityError if it cannot be written.
     """
     inner, outer = folder.resolve(), docs.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):

@@ -1,17 +1,17 @@
-"""Files that a site may publish, scripts that its pages may run, and the folder it takes.
+"""Files that a site may publish, scripts that its pages may run, and the site's folder.
 
-A file that is published runs on the site's own origin and, unless the theme framed it, without the
-pages' policy; what a link leads to may be anything on the machine that builds. So files of the docs
-folder belong to the site by kind and by name, and never through a link.
+A published file runs on the site's own origin and, unless the theme framed it, without the pages'
+policy; a link may lead to anything on the building machine. So files of the docs folder are
+published by kind and by name, and never through a link.
 
-By the content security policy everything comes from the site itself. Inline scripts are the theme's
-and run by their hashes; the policy is the same on all pages, because under instant navigation the
-first page's stays in force and a different one would be added to it. Vega evaluates its expressions
-by interpretation, so that no text becomes code. Inline styles are allowed: tables, SVG and Vega's
-tooltips carry them.
+The content security policy allows only files of the site itself. Inline scripts are the theme's
+and run by their hashes. The policy is the same on all pages, because under instant navigation the
+first page's policy stays in force and a different one would be added to it. Vega interprets its
+expressions, so that no text becomes code. Inline styles are allowed: tables, SVG and Vega's
+tooltips use them.
 
-A site is built beside its place, which it takes once it is whole: a build that fails or is killed
-leaves the former site as it was. The next build removes the remains of a killed one.
+A site is built in a neighbouring folder and moved into place at the end: a build that fails or is
+killed leaves the former site unchanged. The next build removes the remains of a killed one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from epochcost.errors import CapabilityError, Fault
 from epochcost.results.files import locked, workplace
 
-# Stands in the pages until every inline script of the site is known.
+# A placeholder until every inline script of the site is known.
 _PLACE = "{script-hashes}"
 POLICY_DRAFT = (
     f"default-src 'self'; script-src 'self' {_PLACE}; style-src 'self' 'unsafe-inline'; "
@@ -62,19 +62,19 @@ KINDS = (".md", ".json", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif")
 
 
 def link_faults(docs: Path) -> Iterator[Fault]:
-    """A fault for every link below a folder, to a file, a folder or nothing; none is followed."""
+    """A fault for every link below a folder; none is followed."""
     for folder, folders, files in os.walk(docs):
         for path in (Path(folder, name) for name in sorted((*folders, *files))):
             if path.is_symlink():
-                yield Fault(path, 1, 1, "expected a file or folder of its own, got a link")
+                yield Fault(path, 1, 1, "expected a file or folder, got a link")
 
 
 @dataclass(frozen=True, slots=True)
 class DocsFiles:
     """Files of the docs folder in one build; all paths are absolute.
 
-    ``links`` lie below the docs folder, ``named`` are files that the configuration names, such as
-    style sheets; below ``results``, folders of stored results, only the files of ``read`` belong.
+    ``links`` are links below the docs folder, ``named`` are files that the configuration names,
+    such as style sheets. Below ``results``, folders of stored results, only ``read`` is published.
     """
 
     links: frozenset[Path]
@@ -83,9 +83,9 @@ class DocsFiles:
     read: Collection[Path]
 
     def refusal(self, path: Path) -> str | None:
-        """Why a file is left out of the site; None where it belongs."""
+        """The reason why a file is left out of the site; None if it is published."""
         if not self.links.isdisjoint((path, *path.parents)):
-            return "expected a file of its own, got one behind a link"
+            return "expected a file, got one behind a link"
         if any(path.is_relative_to(folder) for folder in self.results):
             return None if path in self.read else "expected a stored result, got another file"
         if path in self.named or path.suffix.lower() in KINDS:
@@ -94,10 +94,10 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """A site's place and, beside it on the same disk, the folder that its next build fills."""
+    """A site's place and, next to it on the same disk, the folder that its next build fills."""
 
     def __init__(self, place: Path) -> None:
-        """Make the folder beside ``place``; raises CapabilityError where it could not be moved."""
+        """Create the folder next to ``place``; raises CapabilityError if it could not be moved."""
         self._place = place.resolve()
         if os.path.ismount(self._place):
             raise CapabilityError(
@@ -113,7 +113,7 @@ class SiteFolder:
         self.new = self._folder / "new"
 
     def replace(self) -> None:
-        """Put the new folder into its place; raises CapabilityError where it cannot be moved."""
+        """Put the new folder into its place; raises CapabilityError if it cannot be moved."""
         try:
             with locked(self._place.parent):
                 if self._place.exists():
@@ -124,12 +124,12 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the folder beside the place, with the former site or a new one that failed."""
+        """Remove the neighbouring folder, with the former site or a failed new one."""
         self._kept.close()
 
 
 def _refusal(place: Path, error: OSError) -> CapabilityError:
     return CapabilityError(
-        f"{place}: expected room and the right to build a folder beside it that replaces it, got "
+        f"{place}: expected free space and permission to create a folder next to it, got "
         f"{error.strerror or error}: free some space, or name another folder with --site-dir"
     )

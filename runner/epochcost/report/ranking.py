@@ -1,7 +1,7 @@
-"""The machines that can do a job, as lists and charts show them: each at its cheapest plan.
+"""The machines that can do a job, each at its cheapest plan, for lists and charts.
 
-With the answers among them: the cheapest, the fastest, and the best of both. Which rows may answer
-is left to `analysis.rows`, what is estimated from operations to `analysis.estimates`.
+The answers among them are the cheapest, the fastest and the most balanced. `analysis.rows` decides
+which rows may answer, `analysis.estimates` computes estimates from operations.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job under its cheapest plan; ``mark`` says how sure the figures are.
+    """A machine for a job under its cheapest plan; ``mark`` says how certain the figures are.
 
-    ``answers`` is False where its cost rests on what nobody says; ``remarks`` say why. Estimates
-    have no ``row``, no batch size, no software and no precision.
+    ``answers`` is False if its cost depends on an unknown fact; ``remarks`` say why. Estimates have
+    no ``row``, no batch size, no software and no precision.
     """
 
     hardware: str
@@ -57,7 +57,7 @@ class Contender:
 
     @property
     def amount(self) -> str:
-        """Its cost for people; of what nobody timed as many digits as are known."""
+        """Its cost for readers; untimed costs are rounded to their certainty."""
         timed = self.mark.startswith(("measured", "published"))
         return (money if timed else money_about)(self.cost.mean, self.cost.currency)
 
@@ -79,7 +79,7 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines that may win; all if none has a price that somebody asks."""
+        """The machines that may win; all machines if none has a real price."""
         return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property
@@ -98,28 +98,28 @@ class Contest:
 
     @property
     def cheapest(self) -> Contender:
-        """The least cost."""
+        """The machine of least cost."""
         return min(self.frontier, key=lambda contender: contender.cost.mean)
 
     @property
     def fastest(self) -> Contender:
-        """The least time."""
+        """The machine of least time."""
         return self.frontier[0]
 
     @property
     def balanced(self) -> Contender:
-        """The least product of cost and time."""
+        """The machine with the least product of cost and time."""
         return min(self.frontier, key=lambda contender: contender.cost.mean * contender.time.mean)
 
     @property
     def stack_words(self) -> str:
-        """The kind of software of all its machines, none of which is an estimate."""
+        """The kind of software of all its machines; not for estimates."""
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest whose price is confirmed, if the choice's is not and may cost as much."""
+        """The cheapest at a confirmed price, if the choice's is not and may cost as much."""
         best = self.cheapest
         sure = [contender for contender in self.competing if not contender.price.unconfirmed_words]
         if not best.price.unconfirmed_words or not sure:
@@ -129,7 +129,7 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that the cheapest is that; None of estimates, which nobody timed."""
+        """The odds that the cheapest machine is the cheapest; None for estimates."""
         best = self.cheapest
         if best.row is None:
             return None
@@ -167,21 +167,21 @@ class LogAxis:
 
     @classmethod
     def over(cls, values: Iterable[Time | Estimate]) -> LogAxis:
-        """The axis of some values, with room for a third of a decade at both ends."""
+        """The axis of some values, with a third of a decade of margin at both ends."""
         means = [math.log10(value.mean) for value in values if value.mean > 0]
         return cls(min(means, default=0) - 1 / 3, max(means, default=0) + 1 / 3)
 
     def percent(self, value: Decimal) -> str:
-        """The place of a value in percent of the axis; a value beyond it is at its end."""
+        """The place of a value in percent of the axis; values outside lie at the ends."""
         number = float(value)
         at = math.log10(number) if number > 0 else self.low
         return f"{100 * min(max((at - self.low) / (self.high - self.low), 0), 1):.1f}"
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """The machines of one workload's rows, in the stack whose answer is known best.
+    """The machines of one workload's rows, in the stack with the best known answer.
 
-    None where none has a price.
+    None if no row has a price.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))
@@ -193,9 +193,9 @@ def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
 
 def _of_row(row: Row, goal: Goal) -> Contender:
     observed, time, cost = row.observed, row.time(goal), row.estimate(goal)
-    assert row.price is not None, "what is ranked has a price"
-    assert time is not None, "what is ranked has a time"
-    assert cost is not None, "what is ranked has a cost"
+    assert row.price is not None, "ranked rows have a price"
+    assert time is not None, "ranked rows have a time"
+    assert cost is not None, "ranked rows have a cost"
     remarks = (row.reservation, *observed.doubts, ratio_words(observed))
     return Contender(
         hardware=observed.machine.hardware,
@@ -216,7 +216,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """The machines that a full training is estimated for; None of none."""
+    """The machines with an estimated full training; None without any."""
     best: dict[str, EstimatedRow] = {}
     for row in rows:
         best.setdefault(row.hardware.id, row)
@@ -239,7 +239,7 @@ def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
 
 
 def tokens_contest(answer: TokenAnswer) -> Contest | None:
-    """The machines for a million tokens, each never idle at its cheapest; None of none."""
+    """The machines for a million tokens at full load, each at its cheapest; None without any."""
     best: dict[Machine, Contender] = {}
     for offer in sorted(
         answer.offers, key=lambda each: (bool(each.price.reservation), each.full.mean)

@@ -1,7 +1,7 @@
 """The whole site as values: pages, generated files, figures and the order of all pages.
 
-Pure but for reading templates. Nothing is drawn here; addresses are those of sources, relative to
-the docs folder.
+Only templates are read and nothing is drawn; addresses are those of sources, relative to the docs
+folder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from epochcost.report.templates import environment, render
 from epochcost.report.traffic import token_files
 from epochcost.specs.catalogue import Catalogue
 
-# What stands in the navigation, in its order.
+# Sections of the navigation, in order.
 PAGES: Mapping[str, Callable[[Report], Iterator[Page]]] = {
     "Home": home.pages,
     "Models": workload.pages,
@@ -65,7 +65,7 @@ _UNKNOWN = Publication()
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the navigation: a page by itself, or titled pages by address, the first leading."""
+    """A part of the navigation: a single page, or titled pages by address, the first leading."""
 
     title: str
     pages: Mapping[str, str]
@@ -75,8 +75,8 @@ class Section:
 class Site:
     """The report's additions to the hand-written pages, by address.
 
-    ``results`` are files that are copied. ``figures`` by id are shown by pages and by ``embedded``,
-    pages of one chart each; both are not drawn yet.
+    ``results`` are files that are copied. Pages show ``figures`` by id, and ``embedded`` are pages
+    of one chart each; both are drawn later.
     """
 
     pages: Mapping[str, str]
@@ -88,7 +88,7 @@ class Site:
 
 
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
-    """The site of the inputs; raises InputError where a template is wrong."""
+    """The site of the inputs; raises InputError if a template is invalid."""
     report = Report(inputs, published)
     jinja = environment(templates)
     groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
@@ -118,7 +118,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """The tables that predictions learn from, as the project has them."""
+    """The tables that predictions learn from, copied from the project."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):
@@ -127,7 +127,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Make a page for each figure that shows nothing else and leads back to the figure's page."""
+    """A page for each figure that shows only the figure and links to the figure's page."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():
@@ -137,7 +137,7 @@ def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[s
 
 
 def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
-    """Style, script and pictures as they are, the palette as a style sheet."""
+    """Style sheets, scripts and pictures, unchanged, and the palette as a style sheet."""
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
@@ -157,9 +157,9 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
         yield f"data/figures/{figure.id}.json", as_json(figure.table)
 
 
-# The most pages that stand in a list of the navigation.
+# The most pages in a list of the navigation.
 _MOST_LISTED = 30
-# Sections that lead the navigation; the others stand under "More".
+# Sections that lead the navigation; the others are under "More".
 _FIRST = ("Home", "Models", "Machines", "Prices", "Calculator")
 # Kinds of hand-written pages by their folder; other pages come before them.
 _KINDS = {
@@ -173,8 +173,8 @@ _KINDS = {
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """The leading sections, the others under "More", and the hand-written pages by kind.
 
-    Pages stand as bare addresses: their own titles, which are escaped, name them. A long section is
-    cut into groups by the titles of its pages: every page carries the open parts of the navigation.
+    Entries are bare addresses, so that the pages' own titles, which are escaped, name them. A long
+    section is grouped by the titles of its pages, because every page repeats the open parts.
     """
     sections = {section.title: _entry(section) for section in site.sections}
     more = [sections[title] for title in sections if title not in _FIRST]
@@ -204,7 +204,7 @@ def _entry(section: Section) -> Any:
 
 
 def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Neighbours in groups of one size or one less, as few as hold no more than the most."""
+    """Neighbours in the fewest groups below the limit, whose sizes differ by at most one."""
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

@@ -16,17 +16,17 @@ from epochcost.report.escape import one_line
 from epochcost.units import memory, money, plain, seconds
 
 Form = Literal["text", "time", "seconds", "money", "number", "bytes"]
-# Forms whose values stand at the left of their cells.
+# Forms whose values are aligned left.
 _LEFT = frozenset({"text", "time"})
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
-# A spreadsheet runs text as a formula whose first visible letter is one of these, wide ones too.
+# A spreadsheet runs text as a formula if its first visible letter is one of these or a wide form.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _BREAKS = ("\t", "\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``name`` in files (with its unit), ``title`` for people, how values are shown.
+    """A column: ``name`` in files (with its unit), ``title`` for readers, form of its values.
 
     Money is in ``currency``.
     """
@@ -40,21 +40,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Values by row and column; None is a value that is not known or does not apply."""
+    """Values by row and column; None is a value that is unknown or does not apply."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
 
     @property
-    def shown(self) -> tuple[tuple[str, ...], ...]:
-        """Every value as people read it."""
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Every value as a text for readers."""
         return tuple(
-            tuple(_shown(column, value) for column, value in zip(self.columns, row, strict=True))
+            tuple(_text(column, value) for column, value in zip(self.columns, row, strict=True))
             for row in self.rows
         )
 
 
-def _shown(column: Column, value: Value) -> str:
+def _text(column: Column, value: Value) -> str:
     if value is None:
         return "—"
     if column.form == "seconds":
@@ -69,12 +69,12 @@ def _shown(column: Column, value: Value) -> str:
 
 
 def as_html(table: Table) -> str:
-    """The table as people read it, in one line, aligned as Markdown aligns its columns."""
+    """The table as HTML in one line, aligned as Markdown aligns its columns."""
     aligned = [
         "" if column.form in _LEFT else ' style="text-align: right;"' for column in table.columns
     ]
     head = _line("th", aligned, (column.title for column in table.columns))
-    body = "\n".join(_line("td", aligned, row) for row in table.shown)
+    body = "\n".join(_line("td", aligned, row) for row in table.texts)
     return f"<table><thead>{head}</thead> <tbody>{body}</tbody></table>"
 
 
@@ -94,9 +94,9 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table) -> str:
-    """The table as JSON: what each column means, and a list of objects.
+    """The table as JSON: the meaning of each column, and a list of objects.
 
-    Numbers are numbers, as doubles hold them; all their digits are in CSV.
+    Numbers are 64-bit floats; CSV has all their digits.
     """
     columns = {column.name: column.meaning or column.title for column in table.columns}
     names = list(columns)
@@ -108,7 +108,7 @@ def as_json(table: Table) -> str:
 
 
 def _object(fields: Mapping[str, str | float | None], indent: str) -> str:
-    """A field on each line, as `json.dumps` indents, which does that without its code in C."""
+    """A field on each line, as `json.dumps` indents, but faster: that path of it is pure Python."""
     lines = f",\n{indent}".join(f"{_JSON(name)}: {_JSON(value)}" for name, value in fields.items())
     return f"{{\n{indent}{lines}\n{indent[1:]}}}"
 

@@ -1,4 +1,4 @@
-"""Pages become Markdown: the Jinja environment, and the filters that templates may use."""
+"""Render pages as Markdown: the Jinja environment, and the filters of templates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from epochcost.units import (
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
-# An indented line of a template continues the one before: rows and sentences take several.
+# An indented line of a template continues the previous one: rows and sentences are long.
 _CONTINUED = re.compile(r"\n {4,}(?=\S)")
 _GIB = 2**30
 
@@ -61,10 +61,10 @@ def environment(folder: Path) -> Environment:
 
 
 def render(templates: Environment, page: Page) -> str:
-    """A page's Markdown; raises InputError where a template is wrong, naming it."""
+    """A page's Markdown; raises InputError, naming the template, if it is invalid."""
     try:
         template = templates.get_template(f"pages/{page.template}")
-        # The way to the root is dots and slashes only.
+        # The address of the root consists of dots and slashes only.
         text = template.render(page=page, root=Markup(page.root), **page.values)  # noqa: S704
     except TemplateError as error:
         place = f"{page.template}:{getattr(error, 'lineno', '?')}"
@@ -74,7 +74,7 @@ def render(templates: Environment, page: Page) -> str:
 
 
 def address(uri: str) -> Markup:
-    """An address made of ids; raises InputError on any other character."""
+    """An address of ids as Markup; raises InputError for any other character."""
     if not _ADDRESS.fullmatch(uri):
         raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")
     return Markup(uri)  # noqa: S704  the characters were just checked
@@ -89,7 +89,7 @@ def _date(day: dt.date) -> Markup:
 
 
 def price_date(day: dt.date) -> Markup:
-    """The day of a price, and how old it is where that is more than 60 days."""
+    """The day of a price, with its age if that is more than 60 days."""
     return Markup(", ".join(filter(None, (_date(day), price_age(day)))))  # noqa: S704  digits only
 
 

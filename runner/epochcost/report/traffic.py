@@ -1,9 +1,9 @@
-"""Scripts from which the browser computes what other traffic costs (`tokens.js`).
+"""Scripts from which the browser computes the cost of other traffic (`tokens.js`).
 
-Of timed decoders the formulas of `analysis.tokens`, traced for each number of sequences. Of
-predicted ones a few times by kind of device, number, software and precision, which the law of
-`predict.decoders` adds up: of reading prompts of some lengths, and of one more token of some
-sequences; one program for all of them does the rest.
+Timed decoders have the formulas of `analysis.tokens`, traced for each number of sequences.
+Predicted ones have a few times by kind of device, number, software and precision (reading prompts
+of some lengths, and one more token of some sequences), which the law of `predict.decoders` adds up;
+one program computes the rest for all of them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """A script for each decoder and one for all, by address: a page on a disk can fetch nothing.
+    """A script for each decoder and one for all, by address: a page on a disk cannot fetch data.
 
-    Of all decoders with an answer, or of some.
+    ``names`` None means all decoders with an answer.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -90,12 +90,12 @@ def _timing(timing: DeviceTiming) -> Json:
 
 
 def _most(layout: Layout) -> int:
-    """How many powers of two of sequences its engine takes."""
+    """The largest power of two of sequences that its engine takes."""
     return layout.engine.most_sequences.bit_length()
 
 
 def _short_of(seconds: float) -> float:
-    """Five digits: predictions are known to fewer."""
+    """Round to five digits: predictions are less precise."""
     return float(f"{seconds:.5g}")
 
 
@@ -133,7 +133,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 def _predicted_capacity() -> Json:
     """Seconds of a copy of a model for a request and between two tokens, by those of phases.
 
-    ``step`` is that of so many sequences without a cache, ``alone`` of one.
+    ``step`` is the time of a token of all sequences without a cache, ``alone`` that of one.
     """
     sequences, step, alone, cached, once = map(
         symbol, ("sequences", "step", "alone", "cached", "once")
@@ -187,7 +187,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
     """Formulas of times and costs by the lengths and the rate of requests, and an hour's price.
 
-    ``timed`` is 1 for lengths between those that were timed, else 0.
+    ``timed`` is 1 for lengths within the timed ones, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = middle_of(_PROMPT, _OUTPUT), _PROMPT + _OUTPUT
@@ -211,12 +211,12 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
 
 
 def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Times of nine digits: a doubled digit would cost more than it tells."""
+    """Round times to nine digits: more would only enlarge the script."""
     return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 where a length is not outside of those that were timed, else 0; of a symbol the formula."""
+    """1 for a length within the timed ones, else 0; a formula if ``tokens`` is symbolic."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)
@@ -228,8 +228,8 @@ def _api(api: ApiPrice) -> Json:
         prices = {
             name: getattr(api.long, name) for name in ("input_per_million", "output_per_million")
         }
-        beyond = api.model_copy(update={"long": None, **prices}).request(_PROMPT, _OUTPUT)
-        request = where(api.long.above_tokens >= _PROMPT, request, beyond)
+        long_request = api.model_copy(update={"long": None, **prices}).request(_PROMPT, _OUTPUT)
+        request = where(api.long.above_tokens >= _PROMPT, request, long_request)
     cost = {"request": request, "mean": request * MILLION / (_PROMPT + _OUTPUT)}
     return {
         "name": one_line(f"{api.provider}, {api.name}"),

@@ -1,4 +1,4 @@
-"""Results in words: what filters of the templates turn values into. Rounding is for people only."""
+"""Texts of results: filters that templates apply to values, rounded for readers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _GOALS: dict[Goal, str] = {
     "full": "full training",
     "million": "million inferences",
 }
-# Of an interval that two or three scattered samples give.
-_UNBOUNDED = "(uncertain)"
+# For an interval of two or three scattered samples.
+_UNBOUNDED = "uncertain"
 SHAPES = {
     "measured": "●",
     "measured, price assumed": "■",
@@ -42,7 +42,7 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """How a result is known, as readers see it."""
+    """The kind of evidence, for readers."""
     return mark.replace(", price assumed", " · assumed price")
 
 
@@ -52,15 +52,15 @@ def goal_words(goal: Goal) -> str:
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
-    """The full training with its number of epochs, where all agree on it."""
+    """The full training with its number of epochs, if all agree on it."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
-        return "training to the end"
+        return "a full training"
     return f"training for {count_words(numbers.pop(), 'epoch')}"
 
 
 def cost_words(cost: Cost | None) -> str:
-    """An amount, or that and why there is none."""
+    """An amount, or "no price"; a dash for other work."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -69,12 +69,12 @@ def cost_words(cost: Cost | None) -> str:
 
 
 def cost_range(cost: Estimate) -> str:
-    """An amount known only within a range."""
+    """The range of an uncertain amount."""
     return money_range(cost.low, cost.high, cost.currency)
 
 
 def time_range(time: Time) -> str:
-    """A time known only within a range."""
+    """The range of an uncertain time."""
     return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
 
 
@@ -86,7 +86,7 @@ def time_words(time: Time | Decimal | float | None) -> str:
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """The half width of the 95 % interval, the wider side; empty where there is none."""
+    """The half width of the 95 % interval, the wider side; empty without one."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:
@@ -96,19 +96,19 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """How many times as much, without the word."""
+    """A factor as a number, without "times"."""
     return f"{factor.mean if isinstance(factor, Bounded) else factor:.3g}"
 
 
 def change_words(factor: Bounded) -> str:
-    """How many times slower or faster, for a ratio of times."""
+    """A ratio of times as "times slower" or "times faster"."""
     if factor.mean > 1:
         return f"▲ {factor.mean:.3g} times slower"
     return f"▼ {1 / factor.mean:.3g} times faster"
 
 
 def times_range(factor: Bounded) -> str:
-    """The interval of a factor; empty where it has none, and said where it tells nothing."""
+    """The interval of a factor; empty without one, "uncertain" if it is too wide to be useful."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -122,7 +122,7 @@ def per_second_words(rate: Decimal) -> str:
 
 
 def rate_words(amount: Decimal, currency: str) -> str:
-    """A price exactly as its source asks it."""
+    """A price with exactly the digits of its source."""
     digits = plain(amount)
     whole, point, cents = digits.partition(".")
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
@@ -140,7 +140,7 @@ def month_hour_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """The provider and the plan, and what of the price no source confirms."""
+    """The provider, the plan, and the unconfirmed parts of the price."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     return f"{price.provider}, {price.plan_words}{doubt}"
 

@@ -98,7 +98,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "samples_per_second",
         "samples that the scenario completed",
-        f"{_NOT_SERVED}, and where no rate kept the bound",
+        f"{_NOT_SERVED}, and where no rate met the bound",
         "number",
         "1/s",
     ),
@@ -106,7 +106,7 @@ ENTRIES: tuple[Entry, ...] = (
         Entry(
             f"latency_p{percent}_s",
             f"latency that {percent} % of the scenario's samples do not exceed",
-            f"{_NOT_SERVED}, and where no rate kept the bound",
+            f"{_NOT_SERVED}, and where no rate met the bound",
             "number",
             "seconds",
         )

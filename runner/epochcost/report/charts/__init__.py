@@ -1,1 +1,1 @@
-"""Charts: typed rows in, Altair specs, static SVG and figures out."""
+"""Charts: from typed rows to Altair specs, static SVG and figures."""

@@ -1,4 +1,4 @@
-"""Logarithmic axes: domains and round ticks computed here, so that every renderer agrees."""
+"""Logarithmic axes: domains and round ticks are computed here, so that all renderers agree."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from epochcost.report.charts.data import ChartData
 from epochcost.report.tables import Form
 from epochcost.units import symbol
 
-# Leads of round numbers, by how many decades the axis may span with them.
+# Leading digits of round numbers, by the largest number of decades that uses them.
 _LEADS = ((0.7, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)), (3.0, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
 _MOST_TICKS = 9
-# How far the domain reaches beyond the data, as a factor.
+# Margin of the domain beyond the data, as a factor.
 _MARGIN = 1.5
 
 # Vega expressions; `datum.value` is the tick's value.
@@ -50,9 +50,9 @@ def log_axis(
     also: Iterable[float] = (),
     label: str = "",
 ) -> Any:
-    """An axis that holds a field's values, and ``also`` others; ``channel`` is ``alt.X`` or such.
+    """An axis over a field's values and those of ``also``; ``channel`` is ``alt.X`` or similar.
 
-    Ticks and their labels are those of the field's form.
+    The field's form decides the ticks and their labels.
     """
     domain, form = log_domain([*data.values_of(field), *also]), data.form(field)
     expression = label or _LABELS.get(form, _NUMBER_LABEL)
@@ -72,7 +72,7 @@ def log_scaled(
     label: str = _NUMBER_LABEL,
     separation: int = 0,
 ) -> Any:
-    """An axis of a domain with just these ticks, their labels so many pixels apart or left out."""
+    """An axis of a domain with these ticks; labels closer than ``separation`` pixels are hidden."""
     return channel(
         f"{field}:Q",
         scale={"type": "log", "domain": domain, "nice": False},
@@ -88,13 +88,13 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round numbers in the domain: powers of ten, with more between them where it is short."""
+    """Round numbers in the domain: powers of ten, and more between them for a short domain."""
     low, high = domain
     return _thinned(_numbers(low, high, _leads(domain)))
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
-    """Round durations in seconds, as people count them, of seconds to years."""
+    """Round durations in seconds, from seconds to years."""
     low, high = domain
     ticks: list[float] = []
     for unit, end in _TIME_UNITS:
@@ -106,7 +106,7 @@ def time_ticks(domain: tuple[float, float]) -> list[float]:
 
 
 def byte_ticks(domain: tuple[float, float]) -> list[float]:
-    """Powers of two in the domain, as memory is counted."""
+    """Powers of two in the domain, for sizes of memory."""
     low, high = (math.log2(end) for end in domain)
     return _thinned([2.0**power for power in range(math.ceil(low), math.floor(high) + 1)])
 
@@ -129,5 +129,5 @@ def _leads(domain: tuple[float, float]) -> tuple[float, ...]:
 
 
 def _thinned(ticks: list[float]) -> list[float]:
-    """Evenly left out until they fit."""
+    """Drop ticks evenly until the others fit."""
     return ticks[:: math.ceil(len(ticks) / _MOST_TICKS) or 1]

@@ -1,6 +1,6 @@
 """Time per example and peak memory against batch size, a line for each series and job.
 
-A ring marks where a sweep of batch sizes ended, with the reason beside it.
+A ring marks the end of a sweep of batch sizes, labelled with the reason.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _TITLES: Mapping[Quantity, str] = {
 _TIMES = "Measured mean time of a batch, per example; bars are 95 % intervals. Lower is faster."
 _DESCRIPTIONS: Mapping[Quantity, str] = {
     "time_per_example": _TIMES,
-    "peak_memory": "The most memory that the measuring process used, of the host or, where it ran "
-    "on one, of the GPU.",
+    "peak_memory": "Peak memory of the measuring process, on the host or, for work on a GPU, on "
+    "the GPU.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPoint:
-    """A measured batch size; ``end`` says in a few words why a sweep ended there."""
+    """A measured batch size; ``end`` is the short reason why a sweep ended there."""
 
     machine: MachineName
     workload: WorkloadName
@@ -105,8 +105,8 @@ class AgainstBatchSize(Chart[BatchPoint]):
 
 
 def _ends_of_sweeps(alt: Any, plain: Any, x: Any, y: Any, tooltip: list[Any]) -> list[Any]:
-    """A ring around the last point of each sweep, with the reason beside it."""
-    # A layer without data has no extent, of which Vega warns.
+    """A ring around the last point of each sweep, labelled with the reason."""
+    # Vega warns of layers without data, which have no extent.
     if not any("end" in row for row in plain.data["values"]):
         return []
     base = plain.encode(x=x, y=y).transform_filter("isValid(datum.end)")
@@ -122,7 +122,7 @@ def by_batch_size(
     *,
     identifier: str,
 ) -> Figure | None:
-    """A quantity of one workload's trials by machine; None where none was measured."""
+    """A quantity of one workload's trials by machine; None if none was measured."""
     description = f"{_DESCRIPTIONS[quantity]} A ring marks where the sweep of batch sizes ended."
     return _figure(_points(observations, limits), quantity, description, identifier, by="machine")
 
@@ -130,9 +130,9 @@ def by_batch_size(
 def time_by_batch_on_machine(
     observations: Sequence[Observation], *, identifier: str
 ) -> Figure | None:
-    """The times of one machine, by workload: those of most batch sizes, a colour for each.
+    """The times of one machine for the workloads with most batch sizes, a colour for each.
 
-    A workload of one batch size has no line and stays in the page's tables.
+    A workload with one batch size has no line and stays in the page's tables.
     """
     points = _points(observations, ())
     sizes = Counter(name for name, _ in {(point.workload, point.batch_size) for point in points})
@@ -187,7 +187,7 @@ def _points(
 
 
 def _ended_at(observed: Observation, limits: Iterable[BatchLimit]) -> BatchLimit | None:
-    """The sweep whose largest size this is; variants have no place among plain trials."""
+    """The sweep whose largest size this trial has; None for variants and other sizes."""
     machine = observed.machine
     place = (machine.hardware, machine.host, machine.device, observed.mode, observed.batch_size)
     for limit in limits:

@@ -1,7 +1,7 @@
-"""Cost of one job by machine: against its time, and over the cost of the cheapest.
+"""Cost of one job by machine: against its time, and relative to the cheapest.
 
-A machine's mark says how its time is known; those of the frontier stand out and are named beside
-their marks, as far as names have room.
+The shape of a mark says how the machine's time is known. Machines of the frontier have colour, and
+a name if there is room.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from epochcost.report.ranking import Contender, Contest
 from epochcost.report.wording import time_words
 from epochcost.units import count_words
 
-# Of a phone's plot, in pixels: where names have room there, they have it everywhere.
+# Plot on a phone, in pixels: names that fit there fit everywhere.
 _PHONE = (300.0, 330.0)
 _CHARACTER, _LINE, _LONGEST = 6.2, 15.0, 190
-# Left of and below a machine of the frontier none is that may win.
+# No possible winner lies left of and below a machine of the frontier.
 _SIDES: Mapping[str, Mapping[str, Any]] = {
     "left": {"align": "right", "dx": -7, "dy": 11},
     "right": {"align": "left", "dx": 9, "dy": -6},
@@ -77,7 +77,7 @@ class CostTime(Chart[Point]):
         ]
         points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
             color=_coloured(alt.ColorValue),
-            # What was timed is filled, what is predicted a ring.
+            # Timed machines are filled, predicted ones are rings.
             fill=_coloured(alt.FillValue, {"test": _PREDICTED, "value": "transparent"}),
             opacity=alt.OpacityValue(1, condition={"test": "datum.may_win == 'no'", "value": 0.4}),
             shape=theme.shape_by_kind(alt, self.data),
@@ -86,7 +86,7 @@ class CostTime(Chart[Point]):
         return [line, *bars, points, *self._names(base)]
 
     def _names(self, base: Any) -> Iterator[Any]:
-        """The names beside their points, each on paper of its own."""
+        """Names next to their points, each with an outline in the colour of the paper."""
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
                 named = base.transform_filter(f"datum.side == '{side}'").encode(text="label:N")
@@ -96,13 +96,13 @@ class CostTime(Chart[Point]):
 
 
 def _coloured(value: Any, *before: Mapping[str, str]) -> Any:
-    """The colour of the frontier, or the quiet one, unless a condition before that holds."""
+    """The frontier's colour, or the muted one, unless an earlier condition holds."""
     best = {"test": _BEST, "value": "var(--ec-series-1)"}
     return value("var(--ec-soft)", condition=[*before, best])
 
 
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> Figure | None:
-    """Cost against time for one job of one workload; None below two machines."""
+    """Cost against time for one job of one workload; None for fewer than two machines."""
     if contest is None or len(contest.machines) < 2:
         return None
     sides = {id(contender): side for contender, side in _labelled(contest)}
@@ -127,23 +127,23 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     return Figure(
         id=identifier,
         title=finding(contest, job),
-        description=_words(contest, job),
+        description=_description(contest, job),
         chart=CostTime(data, job),
     )
 
 
 def finding(contest: Contest, job: str) -> str:
-    """The chart's finding, as a sentence without its full stop."""
+    """The chart's finding, as a sentence without a full stop."""
     cheap, fast = contest.cheapest, contest.fastest
     sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {cheap.amount}"
     if cheap is fast:
-        return f"{sentence}, where it is fastest too"
+        return f"{sentence}, and it is the fastest too"
     times = float(cheap.time.mean / fast.time.mean)
     digits = 2 if times >= 1.1 else 3
     return f"{sentence}; {fast.amount} buys it {times:.{digits}g} times as fast"
 
 
-def _words(contest: Contest, job: str) -> str:
+def _description(contest: Contest, job: str) -> str:
     """A description of the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
     return (
@@ -155,7 +155,7 @@ def _words(contest: Contest, job: str) -> str:
 
 
 def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
-    """The answers, then others of the frontier, whose names meet no other name; each's side."""
+    """Contenders whose names do not overlap, answers first, each with the side of its name."""
     width, height = _PHONE
     placed: list[tuple[float, float, float]] = []
     for contender in (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier):
@@ -163,17 +163,17 @@ def _labelled(contest: Contest) -> Iterator[tuple[Contender, str]]:
         y = float(contest.cost_axis.percent(contender.cost.mean)) / 100 * height
         reach = min(_CHARACTER * len(contender.name), _LONGEST)
         side, box = ("left", (x - reach, x, y)) if reach < x else ("right", (x, x + reach, y))
-        if all(_apart(box, label_box) for label_box in placed):
+        if all(_are_separate(box, label_box) for label_box in placed):
             placed.append(box)
             yield contender, side
 
 
-def _apart(first: tuple[float, float, float], second: tuple[float, float, float]) -> bool:
+def _are_separate(first: tuple[float, float, float], second: tuple[float, float, float]) -> bool:
     return abs(first[2] - second[2]) > _LINE or first[1] < second[0] or second[1] < first[0]
 
 
 _INK = "var(--ec-ink)"
-# Machines beside the choice for which names have room on one screen.
+# Machines besides the choice whose names fit on one screen.
 _MOST_DRAWN = 20
 
 
@@ -185,7 +185,7 @@ class CostRatio:
     price_plan: PlanName
     figure: FigureKind
     times_cost: Annotated[Ends, Shown("Times the cost", "number", digits=3)]
-    cheapest: Annotated[float, Shown("Cheapest in so many of 100 scenarios", "number", digits=2)]
+    cheapest: Annotated[float, Shown("Cheapest, of 100 scenarios", "number", digits=2)]
 
 
 @dataclass(frozen=True)
@@ -253,9 +253,9 @@ def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> Figure
         id=identifier,
         title=_ratio_finding(drawn, odds),
         description=(
-            f"Cost of {job} over that on {best}, each machine at its cheapest plan: the median and "
-            "the range of nine in ten scenarios, in which all times are drawn together, so that "
-            f"what machines share cancels.{more}"
+            f"Cost of {job} relative to {best}, each machine at its cheapest plan: the median and "
+            "the 90 % range of joint scenarios, in which errors that the machines share "
+            f"cancel.{more}"
         ),
         chart=CostRatioChart(ChartData(tuple(drawn)), best),
     )
@@ -272,7 +272,7 @@ def _cost_ratio(contender: Contender, machine: Machine, odds: Odds[Machine]) -> 
 
 
 def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
-    """The chart's finding, as a sentence without its full stop."""
+    """The chart's finding, as a sentence without a full stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     exact = all(ends[0] == ends[2] for ends in odds.ratios.values())

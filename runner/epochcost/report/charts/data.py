@@ -1,7 +1,7 @@
-"""The data of a chart: rows whose fields say once how marks, tooltips, tables and files show them.
+"""The data of a chart: rows whose fields declare their form in marks, tooltips, tables and files.
 
-A row is a frozen dataclass, each field of it annotated with a `Shown`. What marks are drawn is left
-to the charts, what a table looks like to `report.tables`.
+A row is a frozen dataclass whose fields are annotated with a `Shown`. Charts decide which marks to
+draw, `report.tables` formats tables.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ RowT = TypeVar("RowT")
 # Low, mean and high.
 Ends = tuple[float, float, float]
 _ENDS = ("_low", "", "_high")
-# How many times its mean the end of a bar may be; a few scattered samples bound nothing.
+# Largest factor from a mean to the end of a bar; a few scattered samples give useless intervals.
 _MOST_DRAWN = 5
-# Vega's type of what is no number, and its format in tooltips.
+# Vega's type of values that are not numbers, and their format in tooltips.
 _ENCODINGS: Mapping[Form, tuple[str, str]] = {
     "text": ("N", ""),
     "time": ("T", "%Y-%m-%d %H:%M"),
@@ -30,10 +30,10 @@ _ENCODINGS: Mapping[Form, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a field is shown: what is for the ``chart`` has no column, for the ``table`` no mark.
+    """The form of a field; ``place`` chart hides its column, ``place`` table hides its mark.
 
-    In files the unit of the form ends the field's name. Of an interval, a table without ``bounds``
-    has the mean alone; of a float, a number of a table has so many ``digits``.
+    In files the unit of the form ends the field's name. Without ``bounds`` a table has only the
+    mean of an interval; a number has at most ``digits`` in tables.
     """
 
     title: str
@@ -60,11 +60,11 @@ class ChartData(Generic[RowT]):
 
     @cached_property
     def values(self) -> list[dict[str, Any]]:
-        """Values that Altair draws: a dict for each row, without the fields that have no value."""
+        """Values that Altair draws: a dict for each row, without missing values."""
         return [dict(self._drawn(row)) for row in self.rows]
 
     def fold(self, fields: Mapping[str, str], kind: str, value: str) -> list[dict[str, Any]]:
-        """Each row once for each field: its words as ``kind``, what the row has as ``value``."""
+        """Each row once for each field: the field's label as ``kind``, its value as ``value``."""
         return [
             {**row, kind: label}
             | {f"{value}{end}": row[f"{name}{end}"] for end in _ENDS if f"{name}{end}" in row}
@@ -79,19 +79,19 @@ class ChartData(Generic[RowT]):
 
     def form(self, name: str) -> Form:
         """The form of a field's values."""
-        return next(field.shown.form for field in self._fields if field.name == name)
+        return next(field.display.form for field in self._fields if field.name == name)
 
     def title(self, name: str) -> str:
-        """How people read the name of a field."""
-        return next(field.shown.title for field in self._fields if field.name == name)
+        """The title of a field for readers."""
+        return next(field.display.title for field in self._fields if field.name == name)
 
     def tooltips(self, alt: Any) -> list[Any]:
-        """Tooltips of a mark: every field that has both mark and column."""
-        return [_tooltip(alt, field) for field in self._fields if field.shown.place == "both"]
+        """Tooltips of a mark: every field with both mark and column."""
+        return [_tooltip(alt, field) for field in self._fields if field.display.place == "both"]
 
     def table(self) -> Table:
-        """Every row as people and files read it."""
-        listed = [field for field in self._fields if field.shown.place != "chart"]
+        """Every row for readers and files."""
+        listed = [field for field in self._fields if field.display.place != "chart"]
         columns = [column for field in listed for column in self._columns(field)]
         rows = (
             tuple(cell for field in listed for cell in _cells(field, getattr(row, field.name)))
@@ -107,16 +107,16 @@ class ChartData(Generic[RowT]):
     def _drawn(self, row: RowT) -> Iterator[tuple[str, Any]]:
         for field in self._fields:
             value = getattr(row, field.name)
-            if field.shown.place == "table" or value is None:
+            if field.display.place == "table" or value is None:
                 continue
             if field.interval:
                 names = (f"{field.name}{end}" for end in _ENDS)
                 yield from zip(names, map(_drawn, clip(value)), strict=True)
             else:
-                yield field.name, _drawn(value) if isinstance(value, Decimal) else _words(value)
+                yield field.name, _drawn(value) if isinstance(value, Decimal) else _yes_or_no(value)
 
     def _columns(self, field: _Field) -> Iterator[Column]:
-        name, title, form = field.name, field.shown.title, field.shown.form
+        name, title, form = field.name, field.display.title, field.display.form
         unit = {"seconds": "_s", "money": f"_{self.currency}", "bytes": "_bytes"}.get(form, "")
         for end, suffix in field.ends:
             yield Column(f"{name}{end}{unit}", f"{title}{suffix}", form, currency=self.currency)
@@ -127,12 +127,12 @@ class _Field:
     """A field of a row with the type of its values."""
 
     name: str
-    shown: Shown
+    display: Shown
     type: Any
 
     @property
     def interval(self) -> bool:
-        """Whether each value is one with its ends."""
+        """Whether each value has two ends."""
         return bool(self.type == Ends)
 
     @property
@@ -143,7 +143,7 @@ class _Field:
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
         """The suffixes of name and title, for each of its columns."""
-        if self.interval and self.shown.bounds:
+        if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
@@ -154,15 +154,15 @@ def _drawn(value: Decimal | float) -> float:
 
 
 def clip(ends: Ends) -> Ends:
-    """An interval, cut where it would shrink all others to a line."""
+    """Cut an interval that would shrink all others to a line."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
 def _tooltip(alt: Any, field: _Field) -> Any:
-    form, title = field.shown.form, field.shown.title
+    form, title = field.display.form, field.display.title
     kind, written = _ENCODINGS.get(form, ("Q", "" if field.counts else ".4~g"))
-    # An abbreviation, such as vCPUs, stays as it is.
+    # Abbreviations, such as vCPUs, keep their capitals.
     label = title if title[1:2].isupper() else title[0].lower() + title[1:]
     unit = {"seconds": " in s", "bytes": " in bytes"}.get(form, "")
     formatted = {"format": written} if written else {}
@@ -170,23 +170,23 @@ def _tooltip(alt: Any, field: _Field) -> Any:
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The values of the field's columns; equal ends are no interval."""
+    """The values of the field's columns; equal ends mean no interval."""
     if not field.interval:
-        return (_cell(field.shown, value),)
-    low, mean, high = (_cell(field.shown, end) for end in value)
-    if not field.shown.bounds:
+        return (_cell(field.display, value),)
+    low, mean, high = (_cell(field.display, end) for end in value)
+    if not field.display.bounds:
         return (mean,)
     return (None, mean, None) if value[0] == value[2] else (low, mean, high)
 
 
-def _cell(shown: Shown, value: Any) -> Value:
+def _cell(display: Shown, value: Any) -> Value:
     if isinstance(value, float):
-        digits = f"{value:.{shown.digits}g}" if shown.form == "number" else repr(value)
+        digits = f"{value:.{display.digits}g}" if display.form == "number" else repr(value)
         return Decimal(digits)
-    text: Value = _words(value)
+    text: Value = _yes_or_no(value)
     return text
 
 
-def _words(value: Any) -> Any:
-    """Whether something is so as people read it; other values as they are."""
+def _yes_or_no(value: Any) -> Any:
+    """Yes or no for a boolean; other values unchanged."""
     return ("yes" if value else "no") if isinstance(value, bool) else value

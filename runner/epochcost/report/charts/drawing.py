@@ -1,7 +1,7 @@
-"""Figures become drawings, in processes beside this one, and are cached by what they follow from.
+"""Figures become drawings in separate processes, and are cached by their inputs.
 
-A drawing's file is named by a hash of all that shapes it: the chart, the code here, and the
-versions of the packages that draw. So is the chart library.
+A drawing's file name is a hash of the chart, the code here, and the versions of the drawing
+packages. The chart library is named likewise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.charts.theme import without_validation
 
 _PACKAGES = ("altair", "vl-convert-python")
-# What of the library the pages use.
+# The parts of the library that pages use.
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 _PLACES = re.compile(r' (?:transform|d|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
 _LONG = re.compile(r"-?\d+\.\d{3,}")
@@ -39,14 +39,14 @@ _MOST_PROCESSES = 3
 
 @contextlib.contextmanager
 def _interrupt_blocked() -> Iterator[None]:
-    """Start processes that never hear Ctrl-C, not even while their interpreters begin.
+    """Start processes that ignore Ctrl-C, even while their interpreters start.
 
-    It is meant for the build, with which the processes end.
+    Only for the build, which ends the processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Begun first: it unblocks the signal once it runs.
+    # Started first, because it unblocks the signal once it runs.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -65,20 +65,20 @@ class Drawing:
 
 @dataclass
 class Drawer:
-    """Draws into a folder what it does not hold yet; `close` ends the processes."""
+    """Draws missing figures into a folder; `close` ends the processes."""
 
     folder: Path
     _begun: dict[Path, Future[None]] = field(default_factory=dict)
     _used: set[Path] = field(default_factory=set)
 
     def begin(self, figures: Iterable[Figure]) -> None:
-        """Begin to draw figures without waiting for them."""
+        """Start to draw figures without waiting for them."""
         self._begin(self._bundle, _write_library)
         for figure in figures:
             self._begin(self._drawing(figure), _draw, figure.chart)
 
     def draw(self, figure: Figure) -> Drawing:
-        """The drawing of a figure; one whose file is damaged is drawn again."""
+        """The drawing of a figure; a damaged file is drawn again."""
         path = self._drawing(figure)
         self._wait(path, _draw, figure.chart)
         drawing = _read(path)
@@ -86,23 +86,23 @@ class Drawer:
             path.unlink(missing_ok=True)
             self._wait(path, _draw, figure.chart)
             drawing = _read(path)
-        assert drawing is not None, "what was just drawn can be read"
+        assert drawing is not None, "a new drawing can be read"
         return drawing
 
     def library(self) -> bytes:
-        """Vega, Vega-Lite and vega-embed as one script, the very versions that draw the SVG."""
+        """Vega, Vega-Lite and vega-embed as one script, in the versions that draw the SVG."""
         self._wait(self._bundle, _write_library)
         return self._bundle.read_bytes()
 
     def close(self) -> None:
-        """End the processes, whatever is undone; a later drawing begins others."""
+        """End the processes, even with work left; a later drawing starts others."""
         if "_pool" in self.__dict__:
             self._pool.shutdown(cancel_futures=True)
             del self._pool
         self._begun.clear()
 
     def tidy(self) -> None:
-        """Drop what was not asked for."""
+        """Delete unused drawings."""
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path not in self._used:
                 path.unlink(missing_ok=True)
@@ -128,7 +128,7 @@ class Drawer:
     @cached_property
     def _pool(self) -> ProcessPoolExecutor:
         self.folder.mkdir(parents=True, exist_ok=True)
-        # Not forked: what draws has threads of its own.
+        # Not forked: the drawing code has threads.
         context = multiprocessing.get_context("spawn")
         count = min(os.cpu_count() or 1, _MOST_PROCESSES)
         return ProcessPoolExecutor(count, context, initializer=end_with_parent)
@@ -142,9 +142,9 @@ class Drawer:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that began it has ended, however that was, and not before.
+    """End this process when its parent process ends, for whatever reason, and not before.
 
-    Ctrl-C at a terminal comes to both.
+    Ctrl-C at a terminal reaches both.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -158,7 +158,7 @@ def end_with_parent() -> None:
 
 
 def _draw(path: Path, chart: Chart[Any]) -> None:
-    import vl_convert  # noqa: PLC0415  loaded by what draws only
+    import vl_convert  # noqa: PLC0415  loaded for drawing only
 
     with without_validation():
         spec = chart.spec()
@@ -170,29 +170,29 @@ def _draw(path: Path, chart: Chart[Any]) -> None:
 
 
 def hundredths(svg: str) -> str:
-    """The same picture, its places to a hundredth of a pixel: half of its bytes are digits."""
+    """The same picture with coordinates rounded to 0.01 pixels: half of its bytes are digits."""
     return _PLACES.sub(
         lambda place: _LONG.sub(lambda number: f"{float(number[0]):.2f}", place[0]), svg
     )
 
 
 def _write_library(path: Path) -> None:
-    import vl_convert  # noqa: PLC0415  loaded by what draws only
+    import vl_convert  # noqa: PLC0415  loaded for drawing only
 
     _write(path, vl_convert.javascript_bundle(_EXPORTS).encode())
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all; two builds may draw the same."""
+    """Write atomically: two builds may draw the same figure."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_bytes(content)
     part.replace(path)
 
 
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without tooltips, and silent: its page says it as a whole.
+    """The spec without tooltips and labels for screen readers: the page describes the chart.
 
-    Nothing of that is seen, and drawing it takes a third of the time.
+    The picture is the same, in two thirds of the time.
     """
     layers = [
         {
@@ -221,7 +221,7 @@ def _drawing_version() -> str:
 
 
 def _read(path: Path) -> Drawing | None:
-    """The drawing of a file in the cache; None where it is damaged."""
+    """The drawing of a file in the cache; None if it is damaged."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Drawing(fields["spec"], fields["svg"])

@@ -1,6 +1,6 @@
 """A figure: a chart in its frame, with its title, its description and the table of its data.
 
-And what charts share that ask the analysis: names of machines, and intervals.
+Also helpers of charts for values of `analysis`: names of machines, and intervals.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from epochcost.statistics import Bounded
 
 @dataclass(frozen=True)
 class Chart(ABC, Generic[RowT]):
-    """The input of a drawing, whose ``repr`` says everything that is drawn.
+    """The input of a drawing, whose ``repr`` contains everything that is drawn.
 
-    A ``paired`` chart stands beside another.
+    A ``paired`` chart is placed next to another.
     """
 
     data: ChartData[RowT]
@@ -32,7 +32,7 @@ class Chart(ABC, Generic[RowT]):
 
     @property
     def height(self) -> int | Mapping[str, int]:
-        """The height of the plot, in pixels; or the ``step`` from row to row."""
+        """The height of the plot in pixels, or the ``step`` from row to row."""
         return 320
 
     @property
@@ -42,17 +42,16 @@ class Chart(ABC, Generic[RowT]):
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:
-        """The marks, made by the module Altair that is given."""
+        """The marks, built with the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """Marks to be of the data, of no kind yet."""
+        """A chart of the data, to which callers add a kind of mark."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
-        """The Vega-Lite spec as both renderers take it.
+        """The Vega-Lite spec for both renderers.
 
-        Altair validates each part as it is made, where that is not turned off; the whole is left
-        to the tests.
+        Altair validates each part, unless that is turned off; tests validate the whole.
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
@@ -70,7 +69,7 @@ class Chart(ABC, Generic[RowT]):
         }
 
     def table(self) -> Table:
-        """The data as people and files read it."""
+        """The data for readers and files."""
         return self.data.table()
 
 
@@ -78,7 +77,7 @@ class Chart(ABC, Generic[RowT]):
 class Figure:
     """A chart in its frame; ``id`` is unique on the site and names the data files.
 
-    ``scripted``: its spec is a script too, which pages load that show it when asked.
+    The spec of a ``scripted`` figure is also published as a script for pages that load it later.
     """
 
     id: str

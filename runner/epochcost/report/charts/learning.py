@@ -19,7 +19,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Evaluations of all repeats after so many steps: their mean, lowest and highest."""
+    """Evaluations of all repeats at the same step: their mean, lowest and highest."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -53,7 +53,7 @@ class LearningCurve(Chart[LearningPoint]):
 
 
 def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) -> Figure | None:
-    """Curves of trainings of one model against time; None where there is none."""
+    """Curves of trainings of one model against time; None without any."""
     rows = tuple(row for training in trainings for row in _points(training))
     if not rows:
         return None
@@ -62,7 +62,7 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
         id=identifier,
         title="Held-out accuracy against time",
         description=(
-            "The mean of all repeats, in the band from the lowest to the highest; time and money "
+            "The mean of all repeats, in the band from the lowest to the highest. Time and cost "
             "are of the steps, without evaluations."
         ),
         chart=LearningCurve(ChartData(rows, currency)),
@@ -70,7 +70,7 @@ def learning_curve(trainings: Sequence[AccuracyTraining], *, identifier: str) ->
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Evaluations that every repeat has, evenly thinned, the first step apart."""
+    """Evaluations that every repeat has, evenly thinned, without the one before the first step."""
     evaluations: dict[int, list[Point]] = defaultdict(list)
     for repeat in training.record.repeats:
         for point in repeat.curve:

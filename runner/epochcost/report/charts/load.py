@@ -18,10 +18,10 @@ from epochcost.report.wording import per_second_words
 RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
 # The rates of the highest factor of ten.
 _HIGH = 12
-# More lines than that nobody tells apart; ways nearer than this share of their cost are one line.
+# More lines cannot be told apart; ways nearer than this share of their cost are one line.
 _MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
 _HEIGHT, _LINE = 340, 16.0
-# A chart of fewer ways, or points that differ, is a sentence.
+# Fewer ways, or fewer points that differ, are a sentence instead of a chart.
 _LEAST = 2
 
 
@@ -33,11 +33,11 @@ class Way:
     costs: tuple[float, ...]
     is_api: bool = False
 
-    def wins_over(self, others: Sequence[Way]) -> bool:
+    def wins_over(self, rivals: Sequence[Way]) -> bool:
         """Whether it is clearly the cheapest at any rate."""
-        least = [min(costs) for costs in zip(*(other.costs for other in others), strict=True)]
+        least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
-        return any(cost < (1 - _ALIKE) * rival for cost, rival in pairs)
+        return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class LoadCost:
 
 @dataclass(frozen=True)
 class CostByLoad(Chart[LoadCost]):
-    """A line for each way on log axes, named in the corner that none reaches; APIs are dashed."""
+    """A line for each way on log axes, named in the empty corner; APIs are dashed."""
 
     height = _HEIGHT
     summary = "Cost of a million tokens by the rate of requests."
 
     def layers(self, alt: Any) -> list[Any]:
-        """Lines, points for tooltips, and the names on paper of their own."""
+        """Lines, points for tooltips, and the names with outlines in the colour of the paper."""
         title = "cost of a million tokens"
         also = self.data.values_of("cost", "label_cost")
         base = self.marks(alt).encode(
@@ -88,10 +88,10 @@ class CostByLoad(Chart[LoadCost]):
 def cost_by_load(
     ways: Sequence[Way], *, identifier: str, currency: str, requests: str, turn: str = ""
 ) -> Figure | None:
-    """Draw the machines that are cheapest at some rate beside the cheapest APIs.
+    """Draw the machines that are cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` are the requests in words, ``turn`` is the rate from which a machine beats all
-    APIs. None if fewer than two ways differ.
+    ``requests`` describes the requests, ``turn`` is the rate above which a machine beats all APIs.
+    None if fewer than two ways differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
@@ -100,8 +100,8 @@ def cost_by_load(
         id=identifier,
         title=finding(drawn, turn),
         description=(
-            f"{requests}, on machines at list prices that are kept whether busy or not, more of "
-            "them as the load grows. Machines that are cheapest at no load are left out, and "
+            f"{requests}. Machines have list prices and are rented whether busy or not; their "
+            "number grows with the load. Machines that are cheapest at no load are left out, and "
             + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
         chart=CostByLoad(ChartData(tuple(_rows(drawn)), currency)),
@@ -109,9 +109,9 @@ def cost_by_load(
 
 
 def finding(ways: Sequence[Way], turn: str = "") -> str:
-    """The cheapest way at low and at high load, as a sentence without its full stop.
+    """The cheapest way at low and at high load, as a sentence without a full stop.
 
-    At the highest loads each further machine makes costs jump: what wins there most often counts.
+    At the highest loads each further machine makes costs jump: the most frequent winner counts.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]
@@ -126,14 +126,14 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
         return f"{first} costs least at most loads, {second} around {begin} requests/s"
     until = f"{first} costs least up to {begin} requests/s"
     return (
-        f"{until}, {second} from there on"
+        f"{until}, {second} above"
         if last == second
         else (f"{until}, then {second}, {last} at high load")
     )
 
 
 def _winners(ways: Sequence[Way]) -> list[Way]:
-    """The machines that are clearly cheapest somewhere, those that win most often first."""
+    """The machines that are clearly cheapest somewhere, the most frequent winners first."""
     machines = [way for way in ways if not way.is_api]
     wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
     drawn: list[Way] = []
@@ -144,7 +144,7 @@ def _winners(ways: Sequence[Way]) -> list[Way]:
 
 
 def _distinct(apis: Sequence[Way]) -> list[Way]:
-    """APIs whose prices differ, cheapest first; one line stands for those that agree."""
+    """APIs with different prices, cheapest first; APIs with equal prices share a line."""
     distinct: list[Way] = []
     for api in sorted(apis, key=lambda way: way.costs[0]):
         if not distinct or api.costs[0] > (1 + _ALIKE) * distinct[-1].costs[0]:
@@ -153,7 +153,7 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
 
 
 def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    """All points; the last of each way has its name's place, from the top in the order of costs."""
+    """All points; the last of each way has the place of its name, stacked in the order of costs."""
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))
     ranked = sorted(ways, key=lambda way: -way.costs[-1])

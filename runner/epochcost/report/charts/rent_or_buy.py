@@ -18,15 +18,15 @@ from epochcost.specs.price import Price
 from epochcost.units import symbol
 
 _DASHES = {"bought": [1, 0], "rented": [5, 4]}
-# More lines than that are told apart by nobody: there are eight colours, one is the owned line's.
+# More lines cannot be told apart: there are eight colours, one is the owned line's.
 _MOST_LINES = 7
-# The hours that the table lists beside the crossing.
+# Hours in the table, besides the crossing.
 _HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_CALENDAR_MONTH)
 
 
 @dataclass(frozen=True, slots=True)
 class MonthPoint:
-    """A month of so many hours on a line, or where a rented plan costs what the owned one does."""
+    """A month with these hours of use, or the hours at which renting and buying cost the same."""
 
     price_plan: PlanName
     machine: Annotated[Literal["bought", "rented"], Shown("Machine")]
@@ -37,13 +37,13 @@ class MonthPoint:
 
 @dataclass(frozen=True)
 class RentOrBuy(Chart[MonthPoint]):
-    """Solid the owned line, which is the first, dashed the rented ones, a ring at each crossing."""
+    """The owned machine as a solid line, rented ones dashed, and a ring at each crossing."""
 
     height = 340
     summary = "Cost of a month vs. hours of use: one machine bought, and rented ones."
 
     def layers(self, alt: Any) -> list[Any]:
-        """The lines, and the rings where there are any."""
+        """The lines, and the rings if there are any."""
         dash = {"domain": list(_DASHES), "range": list(_DASHES.values())}
         base = self.marks(alt).encode(
             x=_hours(alt),
@@ -81,13 +81,13 @@ def _cost(alt: Any, currency: str) -> Any:
 
 def rent_or_buy(comparison: Comparison) -> Figure | None:
     """Cost of a month by hours of use, of the cheapest alternatives; None without any."""
-    alternatives, own = comparison.alternatives, comparison.owned
+    alternatives, bought = comparison.alternatives, comparison.owned
     if not alternatives:
         return None
     whole = HOURS_PER_CALENDAR_MONTH
     drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
     names = Counter(_name(rented.rent.price) for rented in alternatives)
-    points = [*_line(one_line(f"{own.hardware}, bought"), "bought", comparison.month)]
+    points = [*_line(one_line(f"{bought.hardware}, bought"), "bought", comparison.month)]
     for rented in drawn:
         price = rented.rent.price
         region = "" if names[_name(price)] == 1 else f", {price.region}"
@@ -97,15 +97,15 @@ def rent_or_buy(comparison: Comparison) -> Figure | None:
             cost = rented.month.at(hours)
             points.append(MonthPoint(name, "rented", "break-even", _tenth(hours), cost))
     return Figure(
-        id=f"rent-or-buy-{own.id}",
+        id=f"rent-or-buy-{bought.id}",
         title="Cost of a month vs. hours of use",
         description=_description(drawn, len(alternatives) - len(drawn)),
-        chart=RentOrBuy(ChartData(tuple(points), own.currency)),
+        chart=RentOrBuy(ChartData(tuple(points), bought.currency)),
     )
 
 
 def _name(price: Price) -> str:
-    """The short name of a plan: legends are narrow."""
+    """The short name of a plan, because legends are narrow."""
     return f"{price.hardware}, {price.plan}"
 
 
@@ -116,12 +116,12 @@ def _line(
         yield MonthPoint(plan, machine, "use", hours, month.at(hours))
 
 
-def _description(drawn: Sequence[Alternative], left: int) -> str:
+def _description(drawn: Sequence[Alternative], omitted: int) -> str:
     text = "The solid line is the machine bought, dashed lines are rented ones; "
     text += "rings mark where both cost the same"
     if all(rented.crossing.outcome != "below" for rented in drawn):
         text += ", and right of a ring buying is cheaper"
-    return f"{text}.{f' The {left} dearest are only in the table above.' if left else ''}"
+    return f"{text}.{f' The {omitted} dearest are only in the table above.' if omitted else ''}"
 
 
 def _tenth(hours: Decimal) -> Decimal:

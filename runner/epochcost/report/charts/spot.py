@@ -1,4 +1,4 @@
-"""Spot machines of the past: cost by start and policy."""
+"""Replays on spot machines: cost by start and policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epochcost.units import symbol
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """A job that began then, under a policy."""
+    """The cost of a job that started at this time, under a policy."""
 
     policy: Annotated[str, Shown("Policy")]
     start: Annotated[str, Shown("Start", "time")]
@@ -53,8 +53,8 @@ def cost_by_start(played: Replayed) -> Figure:
         id=f"spot-starts-{played.spec.id}",
         title="Cost by start",
         description=(
-            "The same job begun at even distances, as far as it ends within the trace. A policy "
-            "whose costs are all those of one above has no line."
+            "The same job, started at regular times, if it ends within the trace. A policy with "
+            "the same costs as an earlier one has no line."
         ),
         chart=ByStart(ChartData(rows, played.trace.currency)),
     )

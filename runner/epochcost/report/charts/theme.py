@@ -1,11 +1,11 @@
 """The look that all charts share: a Vega-Lite config, scales for series and kinds, and colours.
 
-Colours are one list per palette, published as CSS variables. Specs and SVGs name variables only, so
-that one drawing serves light, dark and print. The series were found by a search near Okabe and
-Ito's hues for eight colours whose nearest two are furthest apart, as seen with usual, protan,
-deutan and tritan vision: CIEDE2000 is at least 15 between any two, and each stands out from its
-background by 3:1 (WCAG 2.2, success criterion 1.4.11). Tests simulate these visions.
-`standalone_svg` gives colours and paper to a drawing that is shown outside of the site's pages.
+Colours are one list per palette, published as CSS variables. Specs and SVGs use only the variables,
+so one drawing serves light, dark and print. A search near Okabe and Ito's hues found eight series
+colours whose nearest two are farthest apart with usual, protan, deutan and tritan vision: CIEDE2000
+is at least 15 between any two, and the contrast to the background is at least 3:1 (WCAG 2.2,
+success criterion 1.4.11). Tests simulate these visions. `standalone_svg` adds colours and paper to
+a drawing outside the site's pages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal
 from epochcost.report.charts.data import ChartData
 
 WIDTH = 680
-# Of charts that stand two beside each other on wide screens.
+# Width of charts in pairs on wide screens.
 PAIRED_WIDTH = 470
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
 FONT = "Roboto, Helvetica, Arial, sans-serif"
@@ -58,7 +58,7 @@ CONFIG: Mapping[str, Any] = {
     },
     "axisY": {"labelLimit": 380},
     "legend": {
-        # A reader's font may be a sixth wider than the one that a static chart was laid out in.
+        # A reader's font may be a sixth wider than the font of the static layout.
         "columnPadding": 40,
         "columns": 2,
         "labelColor": "var(--ec-ink)",
@@ -108,7 +108,7 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
 def error_bars(
     alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any
 ) -> list[Any]:
-    """A rule from the lower end of each interval to the upper one; none of what has no ends."""
+    """A rule between the ends of each interval; nothing without ends."""
     if f"{field}_low" not in base.data["values"][0]:
         return []
     look = {"strokeWidth": 1.5, **look}
@@ -117,7 +117,7 @@ def error_bars(
 
 
 def without_validation() -> AbstractContextManager[None]:
-    """Within it Altair builds parts without validating each, which takes most of its time."""
+    """Disable Altair's validation of each part, which takes most of its time."""
     from altair.utils.schemapi import debug_mode  # noqa: PLC0415  a cached drawing needs no Altair
 
     return debug_mode(False)
@@ -126,7 +126,7 @@ def without_validation() -> AbstractContextManager[None]:
 def layered(layers: Sequence[Any]) -> dict[str, Any]:
     """Join charts as `alt.layer` does, which copies all rows several times.
 
-    Rows that all layers draw stand once.
+    Rows that all layers draw are stored once.
     """
     if len({id(layer.data) for layer in layers}) == 1:
         return {"layer": list(map(_unit, layers)), "data": _data(layers[0])}
@@ -134,7 +134,7 @@ def layered(layers: Sequence[Any]) -> dict[str, Any]:
 
 
 def _unit(layer: Any) -> dict[str, Any]:
-    """A layer without its data, of which Altair needs nothing: every field says its type."""
+    """A layer without its data, which Altair does not need because every field has a type."""
     import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
     bare = layer.copy(deep=False)
@@ -182,7 +182,7 @@ DARK = _variables(_DARK_INKS, DARK_SERIES)
 
 
 def series_colour(number: int) -> str:
-    """The CSS variable of the number-th series, from 0; the list repeats."""
+    """The CSS variable of a series, numbered from 0; the list repeats."""
     return f"var(--ec-series-{number % len(LIGHT_SERIES) + 1})"
 
 
@@ -205,7 +205,7 @@ _OPENING = re.compile(r"<svg [^>]*>")
 
 
 def standalone_svg(svg: str, colours: Mapping[str, str] = LIGHT) -> str:
-    """The SVG with the colours of a palette and its paper behind; raises KeyError on another."""
+    """The SVG with a palette's colours on its paper; raises KeyError for an unknown colour."""
     paper = f'<rect width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
     coloured = _VARIABLE.sub(lambda match: colours[match[1]], svg)
     return _OPENING.sub(lambda match: match[0] + paper, coloured, count=1)

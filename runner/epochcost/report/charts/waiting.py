@@ -12,9 +12,9 @@ from epochcost.report.charts.data import ChartData, Shown
 from epochcost.report.charts.figure import Chart, Figure
 from epochcost.report.escape import one_line
 
-# The table beside the chart says fewer.
+# Fewer rates are only in the table.
 _FEWEST = 3
-# By field: its words and dash.
+# By field: its label and dash.
 _PERCENTILES: dict[str, tuple[str, list[int]]] = {
     "first_p50": ("median", [1, 0]),
     "first_p90": ("90 % below", [6, 3]),
@@ -43,8 +43,8 @@ class WaitingChart(Chart[AskedRate]):
         domain = axes.log_domain([*self.data.values_of(*_PERCENTILES), *self.bounds])
         ticks, label = axes.time_ticks(domain), axes.SECONDS_LABEL
         y = axes.log_scaled(alt.Y, "seconds", domain, "time to the first token", ticks, label)
-        words, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
-        names = dict(zip(_PERCENTILES, words, strict=True))
+        labels, dashes = map(list, zip(*_PERCENTILES.values(), strict=True))
+        names = dict(zip(_PERCENTILES, labels, strict=True))
         values = self.data.fold(names, "percentile", "seconds")
         base = alt.Chart(alt.Data(values=values)).encode(
             x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
@@ -52,7 +52,7 @@ class WaitingChart(Chart[AskedRate]):
             color=theme.colour_by(alt, self.data, "way"),
         )
         bounds = alt.Chart(alt.Data(values=[{"seconds": bound} for bound in self.bounds]))
-        dash = alt.Scale(domain=words, range=dashes)
+        dash = alt.Scale(domain=labels, range=dashes)
         return [
             bounds.mark_rule(strokeDash=[4, 4], color="var(--ec-ink)").encode(y=y),
             base.mark_line(strokeWidth=2).encode(
@@ -65,7 +65,7 @@ class WaitingChart(Chart[AskedRate]):
 
 
 def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure | None:
-    """Every rate at which a decoder was asked behind an engine; None below three."""
+    """Every measured rate of a decoder behind an engine; None for fewer than three."""
     rates = tuple(rate for decoder in served for rate in _rates(decoder))
     if len(set(rates)) < _FEWEST:
         return None
@@ -75,9 +75,9 @@ def waiting_chart(served: Sequence[ServedDecoder], *, identifier: str) -> Figure
         id=identifier,
         title="Waiting for the first token",
         description=(
-            "From a request's arrival to its first token, by LoadGen's percentiles; a dashed "
-            "rule is a bound whose highest rate was searched for."
-            + ("" if alike else " Not all requests are equally long: the table says how long.")
+            "From a request's arrival to its first token, by LoadGen's percentiles. Dashed "
+            "horizontal lines are the bounds that the highest rate has to meet."
+            + ("" if alike else " Requests differ in length, as the table shows.")
         ),
         chart=WaitingChart(ChartData(rates), tuple(bounds)),
     )

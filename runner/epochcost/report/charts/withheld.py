@@ -1,4 +1,4 @@
-"""Predicted over true times of rates that were withheld, with intervals, by true time."""
+"""Predicted over true times of withheld rates, with intervals, by true time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APART_PIXELS = 8
 
 @dataclass(frozen=True, slots=True)
 class WithheldTime:
-    """An example on an accelerator without which it was predicted; ``interval`` is of 90 %."""
+    """An example on a withheld accelerator; ``interval`` is of 90 %."""
 
     accelerator: Annotated[str, Shown("Accelerator")]
     count: Annotated[int, Shown("Accelerators", "number")]
@@ -32,7 +32,7 @@ class WithheldTime:
 
 @dataclass(frozen=True)
 class WithheldChart(Chart[WithheldTime]):
-    """Points with error bars over logarithmic axes, and the line where predictions are true."""
+    """Points with error bars over logarithmic axes, and a line for exact predictions."""
 
     summary = "Predicted vs. true time of an example, by true time."
 
@@ -56,7 +56,7 @@ class WithheldChart(Chart[WithheldTime]):
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> Figure | None:
-    """Some rows of each accelerator that was withheld; None where there is none."""
+    """Some rows of each withheld accelerator; None without any."""
     if not rows:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)
@@ -64,9 +64,9 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> F
         id=identifier,
         title="Predicted vs. true time of an example",
         description=(
-            "On the dashed line a prediction is exact; bars are 90 % intervals. Of each "
-            "accelerator some rates are drawn, evenly from its fastest to its slowest, each "
-            "predicted without any rate of that accelerator."
+            "On the dashed line a prediction is exact; bars are 90 % intervals. Each accelerator "
+            "has some of its rates, evenly from its fastest to its slowest, predicted without any "
+            "rate of that accelerator."
         ),
         chart=WithheldChart(ChartData(tuple(points))),
     )

@@ -1,5 +1,5 @@
-"""The pages of the report: each module says which pages there are and what each one shows.
+"""The pages of the report: each module lists its pages and their contents.
 
-A page is a template of site_templates/pages and a context; it computes nothing itself. To add one:
-write its template, a module here with a function ``pages(report)``, and name it in `site.PAGES`.
+A page is a template of site_templates/pages and a context; templates compute nothing. To add one,
+write its template and a module here with a function ``pages(report)``, and name it in `site.PAGES`.
 """

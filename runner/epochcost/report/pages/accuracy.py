@@ -1,4 +1,4 @@
-"""The page on accuracy: what real trainings took to reach one, here and in papers."""
+"""The page on accuracy: time and cost of real trainings to an accuracy, here and in papers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ URI = "accuracy.md"
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A training in words."""
+    """A training as texts."""
 
     training: AccuracyTraining
     aim: str
@@ -102,7 +102,7 @@ def _row(training: AccuracyTraining) -> TrainingRow:
         training.record.aim.replace(">=", " ≥ ").replace("<=", " ≤ "),
         f"{len(repeats)} repeats"
         if training.whole
-        else f"{reached} of {len(repeats)} repeats got there",
+        else f"{reached} of {len(repeats)} repeats reached it",
         _spread(training.seconds, seconds),
         _spread(training.cost, lambda value: money(Decimal(repr(value)), currency))
         if training.cost

@@ -1,9 +1,9 @@
 """The page "Calculator": any job of any size, on all machines or on two, priced in the browser.
 
-Published here, as scripts, are the times of each workload and the bill programs of the plans that
-price it; the browser does the rest (`calculator.js` on `bill.js` and `odds.js`). Times are of one
-epoch, or of a batch of inferences, in seconds; money is left to the programs. Predicted times have
-the weights that their joint draws are made of, measured ones the seed of theirs.
+The site publishes, as scripts, the times of each workload and the bill programs of its plans. The
+browser computes the rest (`calculator.js` on `bill.js` and `odds.js`). Times are of one epoch, or
+of a batch of inferences, in seconds; programs compute money. Predicted times have the weights of
+their joint draws, measured ones the seed of theirs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.units import HOURS_PER_BILLED_MONTH
 
 Json = dict[str, Any]
-# In thousandths: the least draw, None without a bound, the shift, then the weights.
+# In thousandths: the least draw (None without a bound), the shift, then the weights.
 _Drawn = tuple[int | None, ...]
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
-# Questions to begin with: words, and what the address says (calculator.js) of a model.
+# Example questions: text, model, and query of the address (calculator.js).
 _EXAMPLES = (
     ("BERT fine-tuned three times a week", "bert-base-fine-tune-all", "runs=3&every=week"),
     ("p3 or g5 for ResNet-50", "resnet50", "a=p3.2xlarge&b=g5.xlarge"),
@@ -65,12 +65,13 @@ def pages(report: Report) -> Iterator[Page]:
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """A script of each workload's times, and one of all plans, by address.
 
-    Scripts, for a page opened from the disk can load one and fetch nothing.
+    They are scripts because a page opened from the disk cannot fetch data.
     """
     rows_by_key = _rows(report)
     plans = {row.price.id: row.price for rows in rows_by_key.values() for row in rows if row.price}
     programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
-    usual = {one: _usual(report, one) for one in sorted({one.hardware for one in plans.values()})}
+    machines = sorted({plan.hardware for plan in plans.values()})
+    usual = {machine: _usual(report, machine) for machine in machines}
     shared = {
         "plans": programs,
         "shapes": dict(SHAPES),
@@ -88,7 +89,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """Defaults of all timings on a machine, which these do not repeat."""
+    """Fields that all timings on a machine share, published once."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -100,7 +101,7 @@ def _script(name: str, value: Json) -> str:
 
 
 def _rows(report: Report) -> dict[str, list[Row]]:
-    """The rows with a cost today, by workload: those that may answer and those listed apart."""
+    """The rows with a cost today, by workload: possible answers and rows listed separately."""
     priced = [
         row
         for row in report.rows
@@ -113,14 +114,14 @@ def _rows(report: Report) -> dict[str, list[Row]]:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """On how many machines a reader sees the workload trained."""
+    """The number of machines on which readers see the training of a workload."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """The timings of each job, the epochs of a training, and what draws are made of, by seed.
+    """The timings of each job, the epochs of a training, and the inputs of draws by seed.
 
-    ``stacks`` are those of each job, the one whose answer is known best first.
+    ``stacks`` lists those of each job, the best known answer first.
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -140,7 +141,7 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(observed: Observation, drawn: dict[int, dict[_Drawn, int]]) -> Json:
-    """How to draw a time: its seed, and of a predicted one its row in ``drawn``, which grows."""
+    """The inputs of a time's draws: its seed and, if predicted, its (new) row in ``drawn``."""
     draws = observed.draws
     if draws is None:
         return {"seed": seed_of_observation(observed)}
@@ -169,7 +170,7 @@ def _timing(rows: Sequence[Row]) -> Json:
 
 
 def _seconds(observed: Observation) -> list[float]:
-    """The least, the mean and the most; a doubled digit would cost more than it tells."""
+    """The low end, the mean and the high end, rounded to keep the script small."""
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"
     return [float(f"{float(end):.9g}") for end in (time.low, time.mean, time.high)]
@@ -192,7 +193,7 @@ def _plan(price: Price) -> Json:
 
 
 def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
-    """The program, or nothing where the plan has no such bill."""
+    """The program, or None if the plan has no such bill."""
     try:
         program: Json = make(price).json
     except InputError:

@@ -16,7 +16,7 @@ from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report, View
 from epochcost.report.tables import Column, Table
 
-# All changes are a command away.
+# `epochcost diff` lists all changes.
 MOST_ROWS = 100
 _TITLES = {
     "predictions": "Predictions",
@@ -37,17 +37,17 @@ def pages(report: Report) -> Iterator[Page]:
             uri="changelog.md",
             title="Changelog",
             template="changelog.md.jinja",
-            description="What each version of the program brought.",
+            description="Changes of each version of the program.",
             context={"text": Markup(text)},  # noqa: S704  hand-written Markdown, as docs/ is
         )
 
 
 @dataclass(frozen=True)
 class ChangesView(View):
-    """The changes since the last publication; ``reason`` says why they are not known.
+    """The changes since the last publication; ``reason`` says why they are unknown.
 
     ``winners`` are sentences; ``sections`` are lists of sentences by title, empty ones left out.
-    ``left`` counts the costs that are not shown.
+    ``left`` counts the omitted costs.
     """
 
     changelog: bool
@@ -90,7 +90,7 @@ def _filled(view: ChangesView, changes: Difference) -> ChangesView:
 def changelog(report: Report) -> str:
     """The text below its first heading; empty without such a file.
 
-    Raises InputError for a link, which may lead to anything on the machine that builds.
+    Raises InputError for a link, which may lead anywhere on the building machine.
     """
     path = report.catalogue.models_folder.parent / "CHANGELOG.md"
     if path.is_symlink():

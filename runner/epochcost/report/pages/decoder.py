@@ -1,4 +1,4 @@
-"""The pages of decoders: what requests and a fine-tuning cost, and phases as they were timed."""
+"""The pages of decoders: costs of requests and of a fine-tuning, and measured phases."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ Offered = ServingOffer | ApiOffer
 
 @dataclass(frozen=True)
 class DecoderView(ModelView):
-    """A decoder's page; ``answer`` is None if nobody answers its requests.
+    """A decoder's page; ``answer`` is None if nothing answers its requests.
 
-    ``odds`` are those of the cheapest machine among machines, by name, ``turn`` the requests a
-    second from which a machine costs less than the cheapest API, and the machine. ``memory`` is the
-    least that memory takes of decoding, by the address of a phase's evidence. The browser computes
-    from ``script`` and ``shared``. ``sequences`` are the most requests that the engine takes
-    together, ``shortest`` the seconds of the shortest run behind it.
+    ``odds`` are those of the cheapest machine among machines, by name. ``turn`` is the rate of
+    requests above which a machine costs less than the cheapest API, and that machine. ``memory``
+    compares decoding with the least time of its reads, by the address of the phase's evidence. The
+    browser computes from ``script`` and ``shared``. ``sequences`` are the most
+    requests that the engine takes together, ``shortest`` the seconds of its shortest run.
     """
 
     decoder: Decoder
@@ -122,7 +122,7 @@ def page(report: Report, about: AboutModel, model: Model, decoder: Decoder) -> P
 
 
 def load_figure(report: Report, workload: Workload) -> Figure | None:
-    """Cost of a million tokens against the load; the first page loads it, too."""
+    """Cost of a million tokens against the load; also used by the home page."""
     answer = report.tokens.get(workload.id)
     if answer is None or not answer.ways:
         return None
@@ -138,7 +138,7 @@ def load_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def tuning_figure(report: Report, workload: Workload) -> Figure | None:
-    """Cost against time of a fine-tuning by LoRA; the first page loads it, too."""
+    """Cost against time of a fine-tuning by LoRA; also used by the home page."""
     machines = report.contests_of(workload).get("lora")
     name = f"{stem(workload)}-lora"
     figure = cost_against_time(machines, identifier=name, job="a fine-tuning by LoRA")
@@ -146,7 +146,7 @@ def tuning_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """APIs and machines in one currency; no machine that another beats in price and in speed."""
+    """APIs and machines in one currency, without machines that another beats in price and speed."""
     currency, least = _currency(answer.ways[0]), Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
         if reservation_of(offer) or offer.price.currency != currency:
@@ -173,20 +173,20 @@ def _way(requests: Requests, offer: Offered) -> Way:
 
 
 def _turn(answer: TokenAnswer) -> tuple[Decimal, ServingOffer] | None:
-    """The requests a second from which a machine costs less than the cheapest API, and it."""
+    """The requests a second above which a machine beats the cheapest API, and the machine."""
     api = answer.cheapest_api
     return answer.wins_from(api) if api else None
 
 
 def _machine_odds(answer: TokenAnswer) -> Odds[str] | None:
-    """Odds that the cheapest machine is that, among machines."""
+    """Odds of the cheapest machine among machines."""
     competing = [offer for offer in answer.machines if not reservation_of(offer)]
     draws = {name_of(offer): cost_draws(offer, answer.requests) for offer in competing}
     return odds(name_of(competing[0]), draws) if competing else None
 
 
 def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
-    """The machines that are no answer, by the reason."""
+    """The machines that cannot answer, by the reason."""
     refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
     return {
         reason: tuple(refusal.machine for refusal in refusals)

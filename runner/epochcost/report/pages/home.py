@@ -1,7 +1,7 @@
-"""The first page: of a model and a job the cheapest, the fastest and the best machine between.
+"""The home page: the cheapest, the fastest and a balanced machine for a model and a job.
 
-Below: what an hour of each accelerator costs, which prices moved, and how good predictions are. The
-browser shows another model or job from what is published here (`home.js`) and computes nothing.
+Below: hourly prices of accelerators, changed prices, and the accuracy of predictions. The browser
+shows other models and jobs from published data (`home.js`) and computes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from epochcost.report.wording import (
 from epochcost.units import software_words
 
 URI = "data/home.js"
-# Shown first where it is among the models: every machine learner knows it.
+# The first example, if it is among the models, because every practitioner knows it.
 _KNOWN = "resnet50"
 _MOST_MOVED = 6
 _JOBS: Mapping[Job, str] = {
@@ -37,13 +37,13 @@ _JOBS: Mapping[Job, str] = {
     "tokens": "serve a million tokens at full load",
     "lora": "fine-tune it by LoRA",
 }
-# Where readers enter numbers of their own; else in the calculator.
+# Pages on which readers enter their own numbers; else the calculator.
 _OWN: Mapping[Job, str] = {"tokens": "#your-traffic", "lora": "#fine-tuning"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The first page."""
+    """The home page."""
     contests = {
         workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
     }
@@ -81,7 +81,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The model known to all, else the workload that most machines can train or serve."""
+    """The best known model, else the workload that most machines can train or serve."""
     return max(
         contests,
         key=lambda workload: (
@@ -95,14 +95,14 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 def script(report: Report) -> str:
     """Cards of each model and job, as a script that a page from the disk can load."""
     data = {
-        f"{workload.key}/{job}": _shown(report, workload, job, contest)
+        f"{workload.key}/{job}": _entry(report, workload, job, contest)
         for workload in report.workloads
         for job, contest in report.contests_of(workload).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
 
 
-def _shown(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
+def _entry(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
     question = f"calculator.html?model={workload.key}&job={job}"

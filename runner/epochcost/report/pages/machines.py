@@ -25,9 +25,9 @@ from epochcost.specs.price import Price
 
 @dataclass(frozen=True)
 class JobHere:
-    """The cost of a job on a machine at its cheapest, and on the cheapest of all ``machines``.
+    """The lowest cost of a job on this machine (``here``), and on the cheapest of all (``best``).
 
-    ``odds`` are those of the cheapest.
+    ``odds`` are those of ``best`` among ``machines`` machines.
     """
 
     workload: Workload
@@ -40,12 +40,12 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The machine's cost over the least of all."""
+        """The machine's cost over the lowest of all."""
         return float(self.here.cost.mean / self.best.cost.mean) if self.best.cost.mean else 1.0
 
     @property
     def likely(self) -> str:
-        """Nine of ten joint draws of the factor, and how often it is below 1; empty of none."""
+        """The 90 % range of the factor and the odds of being cheaper; empty without odds."""
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
@@ -55,7 +55,7 @@ class JobHere:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The list, those with results first, then every machine's page."""
+    """The list, machines with results first, then every machine's page."""
     prices = list_prices(report.catalogue)
     results = Counter(observed.machine.hardware for observed in report.observations)
     listed = sorted(prices.values(), key=lambda machine: not results[machine.hardware.id])
@@ -90,7 +90,7 @@ def _page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
         template="machine.md.jinja",
-        description=f"What {hardware.name} costs an hour, and what you get for the money.",
+        description=f"What {hardware.name} costs an hour, and what each job costs there.",
         context={
             "hardware": hardware,
             "listed": listed[hardware.id],
@@ -121,7 +121,7 @@ def _page(
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
-    """Why none of its jobs is compared: its prices, or what is wrong with the nearest job."""
+    """The reason why no job is compared: the machine's prices, or a remark on a job."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
@@ -131,7 +131,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere]) -> str:
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
     """Every training and every million requests that the machine has a time for.
 
-    In the software whose answer is known best of those that have one.
+    In the best known software that has one.
     """
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
@@ -150,7 +150,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
 
 
 def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
-    """The machines that hosts measured as this one are declared as, where results stand."""
+    """The declared machines of hosts that were measured as this one, with their results."""
     folder = f"{RESULTS_URI}/{hardware.id}/"
     stored = (entry for entry in report.inputs.stored if entry.uri.startswith(folder))
     declared = dict.fromkeys(entry.result.hardware for entry in stored)
@@ -162,9 +162,9 @@ def _elsewhere(report: Report, hardware: Hardware) -> list[Hardware]:
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
-    """The latest environment of each host that was measured."""
+    """The latest environment of each measured host."""
     results = (entry.result for entry in report.inputs.stored)
-    own = (result for result in results if result.hardware == hardware.id)
-    ordered = sorted(own, key=lambda result: result.measurement.started_at)
+    matches = (result for result in results if result.hardware == hardware.id)
+    ordered = sorted(matches, key=lambda result: result.measurement.started_at)
     latest = {result.environment.fingerprint: result for result in ordered}
     return [result.environment for result in latest.values()]

@@ -1,4 +1,4 @@
-"""The parts that pages of workloads and of decoders share: the model, its sources and its gaps."""
+"""Shared parts of pages of workloads and of decoders: the model, its sources and its gaps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from epochcost.specs.published import Published
 
 @dataclass(frozen=True)
 class AboutModel(View):
-    """A workload and its model; None if only a published table knows it.
+    """A workload and its model; None if only a published table has it.
 
-    ``without`` holds the names of the machines that have no time of it, by the reason.
+    ``without`` lists the machines without a time, by the reason.
     """
 
     workload: Workload
@@ -33,7 +33,7 @@ class AboutModel(View):
 
 @dataclass(frozen=True)
 class ModelView(View):
-    """A page about a workload: the shared part, whose names its template knows too."""
+    """A page about a workload; its template can use the shared part's names directly."""
 
     about: AboutModel
 
@@ -63,7 +63,7 @@ def about_model(report: Report, workload: Workload) -> AboutModel:
 
 
 def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
-    """The machines that have no time of a model, by the reason; all machines if it has none."""
+    """The machines without a time of a model, by the reason; all machines if it has none."""
     if not workload.is_model:
         return {}
     timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}

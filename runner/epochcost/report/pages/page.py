@@ -1,4 +1,4 @@
-"""Pages before they are rendered, and the report that they are made from."""
+"""Pages before rendering, and the report that they are made from."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from epochcost.report.ranking import (
 from epochcost.specs.catalogue import Catalogue
 
 Job = Literal["train", "serve", "tokens", "lora"]
-# Each before the name of a model.
+# Each precedes the name of a model.
 JOB_WORDS: Mapping[Job, str] = {
     "train": "train",
     "serve": "answer a million requests of",
     "tokens": "serve, at full load, a million tokens of",
     "lora": "fine-tune by LoRA",
 }
-# A fine-tuning of a decoder's page: tokens of all examples of so many epochs.
+# A fine-tuning on a decoder's page: examples, their tokens and epochs.
 METHODS: tuple[Method, ...] = ("lora", "qlora", "full")
 EXAMPLES, EXAMPLE_TOKENS, TUNING_EPOCHS = 10_000, 512, 3
 _TUNED_TOKENS = Decimal(EXAMPLES * EXAMPLE_TOKENS * TUNING_EPOCHS)
-# Requests of a decoder's page; short ones where no machine answers those.
+# Requests on a decoder's page; short ones if no machine answers the first.
 _REQUESTS, _SHORT = Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100)
 
 
 @dataclass(frozen=True)
 class View:
-    """The values that a template shows, by their names; a page with many has a class of its own."""
+    """The values that a template shows, by name; pages with many values subclass it."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class View:
 
 @dataclass(frozen=True)
 class Page:
-    """A page to be: its address (``.md``), title, template, and what the template is given.
+    """A page before rendering: its address (``.md``), title, template and values.
 
     ``figures`` are all figures that the template may show, by the name it uses.
     """
@@ -83,24 +83,24 @@ class Page:
 
     @property
     def root(self) -> str:
-        """The relative way from the page to the site's root."""
+        """The relative address of the site's root."""
         return "../" * self.uri.count("/")
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values that the template is given, by name."""
+        """The values for the template, by name."""
         return self.context.values if isinstance(self.context, View) else self.context
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Measurements with tables of their own: variants, loads, and decoders in phases or served."""
+    """Measurements in separate tables: variants, loads, and decoders in phases or served."""
 
     inputs: Inputs
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
-        """Every measured trial that is not the plain one of its work."""
+        """Every measured variant of a trial."""
         return observe_variants(self.inputs)
 
     @cached_property
@@ -110,7 +110,7 @@ class Trials:
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        """Machines and precisions whose phases were timed, by id of the model."""
+        """Machines and precisions with timed phases, by id of the model."""
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
@@ -121,7 +121,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Report:
-    """The inputs and what follows from them, each computed once."""
+    """The inputs and everything that is computed from them, each once."""
 
     inputs: Inputs
     publication: Publication = field(default_factory=Publication)
@@ -138,25 +138,25 @@ class Report:
 
     @cached_property
     def trust(self) -> Trust | None:
-        """How far predictions are off; None if nobody computed that, or nobody can read it."""
+        """Errors of predictions; None if the file is missing or invalid."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
 
     @cached_property
     def predictions(self) -> Predictions:
-        """Every predicted time, and why others have none."""
+        """Every predicted time, and the reasons for missing ones."""
         return predict_times(self.inputs, self.catalogue.models.values())
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """Every timed workload, and what is predicted of machines where nobody timed it."""
+        """Every timed workload, and predictions for machines without a time."""
         timed = observe(self.inputs)
         return (*timed, *self.predictions.missing_from(timed))
 
     @cached_property
     def changes(self) -> Difference | str:
-        """The changes since the last publication, or why they are not known."""
+        """The changes since the last publication, or the reason why they are unknown."""
         now = Revision(WORKING_TREE, self.inputs, self.rows, self.estimated, self.lines)
         return self.publication.changes(now)
 
@@ -189,7 +189,7 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Who answers the usual requests to each decoder, by its id; none of those without any."""
+        """The answer to the usual requests to each decoder, by its id; none without an answer."""
         answers: dict[str, TokenAnswer] = {}
         for model in self.catalogue.models.values():
             for requests in (_REQUESTS, _SHORT) if model.decoder else ():
@@ -200,7 +200,7 @@ class Report:
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """The usual fine-tuning of each decoder by method, by its id; none that fits nowhere."""
+        """The usual fine-tuning of each decoder by method, by its id; none that fits no machine."""
         market, answers = TuningMarket(self.inputs), {}
         for model in self.catalogue.models.values():
             if model.decoder is not None:
@@ -209,7 +209,7 @@ class Report:
 
     @cached_property
     def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
-        """The machines by job of each decoder, by its id."""
+        """The ranked machines of each decoder, by its id and by job."""
         contests: dict[str, dict[Job, Contest]] = {}
         for name, answer in self.tokens.items():
             if (machines := tokens_contest(answer)) is not None:
@@ -234,7 +234,7 @@ class Report:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Every figure, as the published table has it."""
+        """Every line of the published table."""
         return published_lines(
             self.catalogue, self.rows, self.trials.variants, self.trials.loads, self.estimated
         )
@@ -248,14 +248,14 @@ def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, Finetu
 
 @dataclass(frozen=True)
 class WorkloadRows:
-    """The priced rows of a workload, cheapest first, and what is estimated of it."""
+    """The priced rows of a workload, cheapest first, and its estimates."""
 
     rows: tuple[Row, ...]
     estimated: tuple[EstimatedRow, ...]
 
     @cached_property
     def contests(self) -> Mapping[Job, Contest]:
-        """The machines by job; training is one epoch if no source counts its epochs."""
+        """The machines by job; training is one epoch if no source states the epochs."""
         training = (
             contest(self.rows, "full")
             or contest(self.rows, "epoch")
@@ -284,5 +284,5 @@ def machine_uri(hardware: str) -> str:
 
 
 def html(uri: str) -> str:
-    """The address of the page that a source becomes."""
+    """The address of a source's page."""
     return uri.removesuffix("md") + "html"

@@ -52,7 +52,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
-    """The prices by provider, in the order of their names; names that differ in signs are one."""
+    """The prices by provider, in alphabetical order; names that differ in punctuation are one."""
     current = {price.id for price in current_prices(price for _, price in priced)}
     by_provider: dict[str, list[PricedMachine]] = defaultdict(list)
     for hardware, price in priced:

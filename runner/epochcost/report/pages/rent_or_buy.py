@@ -1,4 +1,4 @@
-"""The page "Rent or buy": each owned machine against the rented ones that can do its work."""
+"""The page "Rent or buy": each owned machine against rented ones that can do its work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epochcost.report.pages.page import Page, Report
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
+    """The page."""
     bought = [price for price in report.catalogue.prices.values() if price.owned]
     compared = [
         compare(price, rents_alike(report.catalogue, price))
@@ -18,16 +18,16 @@ def pages(report: Report) -> Iterator[Page]:
         if price.owned and not price.owned.per_vcpu
     ]
     comparisons = [comparison for comparison in compared if comparison.alternatives]
-    shown = [comparison.owned for comparison in comparisons]
+    compared_prices = [comparison.owned for comparison in comparisons]
     yield Page(
         uri="rent-or-buy.md",
         title="Rent or buy",
         template="rent_or_buy.md.jinja",
-        description="After how many hours of use a month buying a machine beats renting one.",
+        description="The hours of use a month above which buying a machine beats renting one.",
         context={
             "comparisons": comparisons,
             "machines": report.catalogue.hardware,
-            "alone": [price for price in bought if price not in shown],
+            "alone": [price for price in bought if price not in compared_prices],
         },
         figures={comparison.owned.id: rent_or_buy(comparison) for comparison in comparisons},
     )

@@ -1,4 +1,4 @@
-"""The pages of published sources: their tables, and our recomputation beside what they print."""
+"""The pages of published sources: their tables, and our recomputation of their figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """One table of a source with its figures checked; ``measured`` counts our own figures of it."""
+    """One table of a source with its figures checked; ``measured`` counts our own results."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
@@ -36,7 +36,7 @@ class SourceTable:
 
     @property
     def method(self) -> str:
-        """How the figures are computed."""
+        """The method that computes the figures."""
         return method(self.spec)
 
     @property
@@ -66,8 +66,8 @@ class SourceTable:
                 yield row.timing, [by_label.get(column.label) for column in self.columns]
 
     @property
-    def others(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that stand in no column, with their row where they have one."""
+    def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
+        """The figures outside the columns, each with its row if it has one."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [
@@ -99,11 +99,11 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """How the figures of each kind came out, those that the source prints first."""
+    """Counts of agreements by kind of figure, printed figures first."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
-        shown: Counter(check.agreement for check in checks if check.claim.shown == shown)
-        for shown in ("printed", "drawn", "derived")
+        origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
+        for origin in ("printed", "drawn", "derived")
     }
 
 
@@ -167,7 +167,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """A line per row; inputs that no row has are no column."""
+    """A line per row; inputs that no row has get no column."""
     used = [
         (column, of)
         for column, of in _COLUMNS
@@ -187,7 +187,7 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
 
 
 def row_words(timing: Timing, hardware: Hardware) -> str:
-    """A row for people: what the source calls it, on how many of which machine."""
+    """A row for readers: the source's name, and the number and kind of machines."""
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
     return f"{named}{hardware.name}{count}"
@@ -207,7 +207,7 @@ def _time_words(timing: Timing) -> str:
 
 
 def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    """The digits as the source prints them, zeros at the end too."""
+    """The digits as the source prints them, trailing zeros included."""
     if value is None:
         return None
     return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"

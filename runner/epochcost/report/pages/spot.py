@@ -1,4 +1,4 @@
-"""The page on spot machines: declared replays, and spot plans whose interruptions are unknown."""
+"""The page on spot machines: declared replays, and spot plans with unknown interruptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOURS = 24
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """A policy's figures in words."""
+    """A policy's figures as texts."""
 
     name: str
     cost: str
@@ -35,7 +35,7 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class Story:
-    """A replay in words; ``saves`` is what spot saves, ``until`` when it does not."""
+    """A replay as texts; ``saves`` is the saving of spot, ``until`` its limit."""
 
     played: Replayed
     model: str
@@ -47,7 +47,7 @@ class Story:
 
 @dataclass(frozen=True)
 class UnknownRate:
-    """A spot plan without a rate of interruptions; ``day`` are costs of a day of work by rate."""
+    """A spot plan without a rate of interruptions; ``day`` has costs of a day of work by rate."""
 
     price: Price
     machine: Hardware
@@ -56,7 +56,7 @@ class UnknownRate:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """The one page."""
+    """The page."""
     played, failures = [], []
     for spec in report.catalogue.replays.values():
         try:
@@ -67,7 +67,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri="spot.md",
         title="Spot machines",
         template="spot.md.jinja",
-        description="What machines that may be taken back cost once they are.",
+        description="The cost of machines that can be interrupted, interruptions included.",
         context={
             "stories": [_story(report, replayed) for replayed in played],
             "failures": failures,
@@ -113,9 +113,9 @@ def _until(played: Replayed) -> str:
     rate = played.break_even_per_hour()
     if rate is None:
         return ""
-    seen = played.market.interruptions_per_hour(played.home)
-    return f"It would save nothing if machines were taken back {rate:.2g} times an hour: " + (
-        f"here it was {seen:.2g} times." if seen else "here it never happened."
+    observed = played.market.interruptions_per_hour(played.home)
+    return f"Spot would save nothing with {rate:.2g} interruptions an hour; " + (
+        f"this trace has {observed:.2g}." if observed else "this trace has none."
     )
 
 

@@ -1,4 +1,4 @@
-"""The page on trust: how far predictions are off where the truth is known, and what that costs."""
+"""The page on trust: errors of predictions with a known truth, and the cost of following them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epochcost.report.charts.withheld import predicted_against_true
 from epochcost.report.pages.page import Page, Report
 
 URI = "predictions.md"
-# Of generations with so many rows, so large a share of intervals should contain the truth.
+# Generations with this many rows should have this share of intervals with the truth.
 _ENOUGH, _AIM = 30, 0.82
 
 
@@ -21,7 +21,7 @@ def pages(report: Report) -> Iterator[Page]:
         uri=URI,
         title="How good the predictions are",
         template="trust.md.jinja",
-        description="How far predicted times are off where the truth is known.",
+        description="Errors of predicted times, where the truth is known.",
         context={
             "trust": trust,
             "machine": trust and headline(trust),

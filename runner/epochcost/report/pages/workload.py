@@ -28,8 +28,8 @@ from epochcost.report.wording import full_training_words
 class WorkloadView(ModelView):
     """A workload's page.
 
-    ``requests`` are the machines at batch 1 and ``one_by_one`` the same by name. ``training`` and
-    ``serving`` rank machines; ``trained`` and ``served`` are all rows that nobody predicted.
+    ``requests`` are the machines at batch 1, ``one_by_one`` the same by name. ``training`` and
+    ``serving`` rank machines; ``trained`` and ``served`` are all rows that are not predicted.
     ``ratio_unknown`` are batch sizes that were not compared with PyTorch.
     """
 
@@ -59,7 +59,7 @@ def pages(report: Report) -> Iterator[Page]:
         report.workloads, key=lambda workload: (not workload.is_model, workload.name.casefold())
     )
     models = report.catalogue.models
-    decoders = [one for one in listed if one.is_model and models[one.id].decoder]
+    decoders = [each for each in listed if each.is_model and models[each.id].decoder]
     yield Page(
         uri="models/index.md",
         title="Models",
@@ -87,7 +87,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _page(report: Report, about: AboutModel) -> Page:
     workload = about.workload
-    # A row for each price shares its observation, whose hash would read all of it.
+    # Rows share an observation, which is expensive to hash.
     rows = report.workloads[workload].rows
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     name = stem(workload)
@@ -147,7 +147,7 @@ def _view(
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """Cost against time, by machine, or of tokens against load; other pages load it, too."""
+    """Cost against time, by machine, or of tokens against load; also used by other pages."""
     machines = report.contests_of(workload).get(job)
     if machines is None:
         return None
@@ -162,7 +162,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """The cost over the cheapest's, of training or, without one, of a million inferences."""
+    """Costs relative to the cheapest, of training or, without one, of a million inferences."""
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if machines is None:
@@ -178,7 +178,7 @@ def _job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     if goal == "full":
         rows = report.workloads[workload].rows
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
-    return next(words for name, words in GOAL_WORDS.items() if name == goal)
+    return next(text for name, text in GOAL_WORDS.items() if name == goal)
 
 
 def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
@@ -186,7 +186,7 @@ def _measured_training(observed: Sequence[Observation]) -> list[Observation]:
 
 
 def _without_ratio(observed: Sequence[Observation]) -> list[int]:
-    """The batch sizes whose step was not compared with PyTorch, nor one within a factor of two."""
+    """The batch sizes whose step has no comparison with PyTorch within a factor of two."""
     trained = _measured_training(observed)
     return sorted(
         {trial.batch_size for trial in trained if not (trial.step_ratio and trial.step_ratio.near)}
@@ -194,7 +194,7 @@ def _without_ratio(observed: Sequence[Observation]) -> list[int]:
 
 
 def _worst_ratio(observed: Sequence[Observation]) -> Observation | None:
-    """The observation whose step loses most against PyTorch, if one loses."""
+    """The observation whose step is slowest relative to PyTorch, if one is slower."""
 
     def ratio(trial: Observation) -> Decimal:
         return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
