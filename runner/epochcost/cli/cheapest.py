@@ -220,7 +220,7 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield "predicted, not measured there"
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):
         yield (
-            "too few samples for a lower bound: measure longer on that machine, with `epochcost run "
+            "too few samples for a lower bound: measure longer there, with `epochcost run "
             f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
         )
     if price.interruptions_unknown:
