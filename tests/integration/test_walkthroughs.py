@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.results.checks import CHECKS
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,13 @@ def test_the_operator_of_the_page_is_the_one_in_the_code() -> None:
     assert case.replace('"Tanh"', "op").strip(",\n") in (
         library / "tests/gradient_cases/activation.py"
     ).read_text("utf-8")
+
+
+def test_the_page_on_reviews_lists_every_check() -> None:
+    """Names and mistakes of the page's table are those of the code, in its order."""
+    page = (ROOT / "docs/how-to/review-a-result.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([a-z]+) \| (.+) \|$", page, re.M)[1:]
+    assert rows == [(check.name, check.catches) for check in CHECKS]
 
 
 @pytest.mark.slow
