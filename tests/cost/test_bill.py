@@ -104,7 +104,7 @@ def test_spot_without_interruptions_costs_its_list_price(
 
 
 def test_a_share_has_no_start_no_run_and_no_credit() -> None:
-    """What belongs to the whole job is not in an epoch's share of it."""
+    """Charges of the whole job are not in an epoch's share of it."""
     price = plan(
         amount=Decimal(2),
         billing="whole-hour",
@@ -174,7 +174,7 @@ def test_impossible_rates(rate: str) -> None:
 
 
 def test_overflow_is_said() -> None:
-    """What does not fit 60 digits is refused and never rounded away."""
+    """A number that does not fit 60 digits is refused and never rounded away."""
     step = Billing.model_construct(increment_seconds=Decimal("1e-60"), minimum_seconds=Decimal(0))
     with pytest.raises(InputError, match="fit 60 digits"):
         quote(rented(billing=step), Usage(Decimal(10**9)))

@@ -68,7 +68,7 @@ def test_renting_below_the_price_of_electricity_is_never_beaten() -> None:
 
 
 def test_a_machine_sold_for_its_price_is_always_cheaper() -> None:
-    """With nothing lost and an hour below the rented one, buying is cheaper at any use."""
+    """Without loss of value and with a cheaper hour, buying is cheaper at any use."""
     assert break_even(owned("100"), Rent(rented())) == BreakEven("always")
 
 
@@ -178,7 +178,7 @@ CATALOGUE = Catalogue(
 
 
 def test_the_same_accelerators_make_a_substitute() -> None:
-    """By name and number, in the same currency; neither fewer of them nor the plan itself."""
+    """Accelerators match by name and number, in the same currency, without the plan itself."""
     (found,) = rents_alike(CATALOGUE, OWN)
     assert (found.price.id, found.speed, found.why) == ("of-same", 1, "the same kind of machine")
 

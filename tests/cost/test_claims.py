@@ -50,7 +50,7 @@ def row(identifier: str = "row", **fields: Any) -> dict[str, Any]:
 def claim(
     printed: str, unit: str = "US cents", label: str = "one epoch", **fields: Any
 ) -> dict[str, Any]:
-    """One figure of a source; Kroutikov's cost of an epoch."""
+    """A figure of a source; by default Kroutikov's cost of an epoch."""
     return {"label": label, "printed": printed, "unit": unit, **fields}
 
 

@@ -94,14 +94,14 @@ def test_the_power_of_a_machine_by_its_spec() -> None:
 
 @pytest.mark.parametrize("machine", [_machine(None), _machine(500, None), _machine(500, 300, None)])
 def test_unknown_power_is_a_state(machine: Hardware) -> None:
-    """Where a part says nothing there is a reason and no zero."""
+    """A part without a power gives a reason and no zero."""
     found = declared_power(machine)
     assert isinstance(found, UnknownEnergy)
     assert "not known" in found.reason
 
 
 def test_the_power_of_an_owned_machine() -> None:
-    """By its plan, times the vCPUs where it is of one; without their number unknown."""
+    """The plan's power, times the vCPUs if it is per vCPU; without their number unknown."""
     plan = owned(per_vcpu=True).owned
     assert plan is not None
     eight = owned_power(plan, 8)

@@ -60,7 +60,7 @@ def test_a_job_is_billed_whole_and_a_step_is_its_share() -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_accelerated_work_is_unpriced_by_a_plan_of_vcpus(*, shared: bool) -> None:
-    """Where a price knows no GPU, nothing that ran on one has an amount."""
+    """A price without GPUs gives no cost of work on a GPU."""
     price = owned(per_vcpu=True)
     cost = MachineTime(EPOCH, 8, accelerated=True, shared=shared).cost(price)
     assert isinstance(cost, Unpriced)
@@ -97,7 +97,7 @@ def test_a_rounding_of_equal_samples_is_mended() -> None:
 
 
 def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:
-    """What a few scattered samples leave open below is never shown as an amount."""
+    """A low end that a few scattered samples leave open is never shown as an amount."""
     ends = ("1e-16", "20", "578.1"), ("19", "20", "21"), ("20", "20", "20"), ("0", "0", "0")
     found = [Estimate(*map(Decimal, one), "USD", "p", assumed=False) for one in ends]
     assert [one.between for one in found] == ["at most $578.10", "$19.00 to $21.00", "", ""]

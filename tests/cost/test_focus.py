@@ -137,7 +137,7 @@ def test_usage_above_costs_the_list_price(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_term_costs_its_purchases(scenario: Scenario) -> None:
-    """What is billed for a term that is used throughout is what was paid, line by line."""
+    """The bill of a fully used term equals the payments, line by line."""
     terms = scenario.price.commitment
     assert terms is not None
     year = scenario.bill(HOURS_OF_YEAR)

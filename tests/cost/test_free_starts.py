@@ -58,7 +58,7 @@ def test_the_first_hour_of_a_start_is_free() -> None:
     ],
 )
 def test_simulated_runs_cost_as_much(terms: Interruptions, hours: str) -> None:
-    """Of 20,000 played jobs the mean of what is not free is the bill, to 2 %."""
+    """The mean cost of 20,000 simulated jobs without free starts is the bill, to 2 %."""
     price, used = spot(terms, start="45"), Decimal(hours) * HOUR
     with exact_arithmetic():
         job = spot_job(price, used)

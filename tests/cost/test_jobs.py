@@ -18,7 +18,7 @@ from epochcost.cost.jobs import (
 
 
 def test_failures_and_machines_of_trainings() -> None:
-    """One in five fails: a quarter more is paid. A thousand runs of an hour fill two machines."""
+    """If 1 in 5 fails, a quarter more is paid; a thousand runs of an hour fill two machines."""
     assert failures_paid(Decimal(8), Decimal("0.2")) == 2
     inputs = {"total": 8, "elapsed": 3600, "failed": "0.2", "times": 1000}
     job = answers(training_program(), {name: Decimal(value) for name, value in inputs.items()})

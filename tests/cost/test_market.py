@@ -49,7 +49,7 @@ def test_amounts_by_hand() -> None:
 
 
 def test_rates_by_hand() -> None:
-    """One interruption in five hours of having a machine; waiting counts for nothing."""
+    """An interruption in five hours with a machine; waiting does not count."""
     assert market(6, **TWO).interruptions_per_hour(0) == 1 / 5
     assert market(6, **TWO).interruptions_per_hour() == 1 / (5 + 5)
     assert market(6, **TWO).mean_price(0) == pytest.approx((2 * 1 + 3 * 0.5) / 5)

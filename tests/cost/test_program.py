@@ -31,7 +31,7 @@ def close(left: Decimal, right: Decimal) -> bool:
 
 
 def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
-    """What a published program says of a usage."""
+    """A published program's bill of a usage."""
     program = share_program(price) if shared else bill_program(price)
     emitted = json.loads(json.dumps(program.json, allow_nan=False))
     asked = {
@@ -96,7 +96,7 @@ interruptions = st.builds(
 def test_interrupted_bills_agree(
     pauses: Interruptions, start: Start, rule: object, lifetime: Decimal | None, seconds: Decimal
 ) -> None:
-    """What is expected of interruptions, of saves and of rounding comes out as in the engine."""
+    """Expected interruptions, checkpoints and rounding equal the engine's."""
     price = plans.plan(
         plan="spot",
         amount=Decimal("0.9"),

@@ -63,7 +63,7 @@ def market(zones: dict[str, Prices]) -> Market:
 
 
 def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Outcome:
-    """One start."""
+    """Replay a single start."""
     return replay(market(zones or ZONES), job, policy, np.array([hour * HOUR]))
 
 
@@ -107,13 +107,13 @@ def test_a_deadline_by_hand() -> None:
 
 
 def test_a_wait_that_would_be_too_long_by_hand() -> None:
-    """With a alone the job does not wait from 2 h to 3 h, for it could not before 2.3 h."""
+    """With zone a alone the job goes on demand at 2 h: waiting until 3 h would be too late."""
     got = play(fall_back_on_demand, replace(JOB, deadline_seconds=5.5 * HOUR), a=ZONES["a"])
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
 
 
 def test_a_trace_that_ends_too_early() -> None:
-    """What happens after it is not known, so there is no cost; on demand the price is."""
+    """The time after the trace is unknown, so there is no cost; the price on demand is known."""
     assert not play(stay, hour=8).finished.any()
     assert not play(stay, a=(None, 1, None, None), b=(None,) * 4).finished.any()
     rescued = play(
@@ -180,7 +180,7 @@ def without_a(*hours: int) -> Market:
 
 
 def test_policies_by_hand() -> None:
-    """From 0, 8 and 16 h: b alone costs 12, 8 and 8 dollars; moving when it pays 4, 8 and 8."""
+    """Starts at 0, 8 and 16 h: zone b costs 12, 8 and 8 dollars; moving when it pays 4, 8 and 8."""
     staying, _, paying = compare_policies(market(CROSSING), SIMPLE, 3)
     assert (staying.policy, staying.zone) == ("staying", "b")
     assert staying.cost.mean == pytest.approx(28 / 3)
@@ -191,7 +191,7 @@ def test_policies_by_hand() -> None:
 
 
 def test_starts_without_an_end_are_left_out_for_all() -> None:
-    """From 14 h a has no machine any more; b, which ends every start, is the zone to stay in."""
+    """Zone a has no machine after 14 h; b, which ends every start, is the zone for staying."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
     with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)

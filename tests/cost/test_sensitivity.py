@@ -1,4 +1,4 @@
-"""What moves a cost, and where another choice is as cheap: cases by hand, checked by billing."""
+"""Inputs that move a cost, and the values at which another choice is as cheap, by hand."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def job(
     interval: int | None,
     lifetime: Decimal | None = None,
 ) -> SpotJob:
-    """So many hours of work at so many interruptions per hour."""
+    """A job of these hours of work at this rate of interruptions per hour."""
     first, later = map(Decimal, starts)
     between = None if interval is None else Decimal(interval)
     rate = Decimal(per_hour) / HOUR
@@ -153,7 +153,7 @@ def test_the_lines_of_a_bill() -> None:
 
 
 def test_notice_saves_work() -> None:
-    """With a notice long enough to save in, nothing is worked twice."""
+    """A notice long enough for a checkpoint leaves no work to repeat."""
     terms = {"rate_per_hour": 1, "checkpoint_seconds": 60, "restart_seconds": 120}
     warned = quote(spot(**terms, notice_seconds=60), Usage(10 * HOUR))
     unwarned = quote(spot(**terms, notice_seconds=59), Usage(10 * HOUR))
@@ -199,7 +199,7 @@ def test_nine_of_ten_runs_lie_between_the_ends(name: str) -> None:
 
 
 def test_a_long_job_has_a_narrower_range() -> None:
-    """Of a hundred times the work, which is simulated in part, a tenth of the relative range."""
+    """A hundred times the work, simulated in part, has a tenth of the relative range."""
     terms = {"rate_per_hour": Decimal("0.5"), "checkpoint_seconds": Decimal(30)}
     price = plan(plan="spot", amount=Decimal(1), billing="prorated", interruptions=terms)
 
@@ -274,7 +274,7 @@ HOUR = Decimal(3600)
 
 
 def test_daly_by_hand() -> None:
-    """For 2 s and 100 s the root of 2 s / 2 M is a tenth: 20 (1 + 1/30 + 1/900) - 2."""
+    """2 s and 100 s: the root of 2 s / 2 M is a tenth, so 20 (1 + 1/30 + 1/900) - 2."""
     got = daly_interval_seconds(Decimal(2), Decimal(100))
     assert got.quantize(Decimal("1e-12")) == Decimal("18.688888888889")
 

@@ -1,4 +1,4 @@
-"""What no terms of a plan may do: reward waste, or make a commitment dearer than its list."""
+"""Properties of all plans: waste is never rewarded, a commitment never above its list price."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_more_machines_or_runs_never_cost_less(
 def test_a_commitment_used_fully_is_never_dearer_than_its_list(
     terms: Commitment, rule: object, seconds: Decimal, above: int
 ) -> None:
-    """As many machines as it covers, and any above, cost at most the price on demand of all."""
+    """The covered machines, and any beyond them, cost at most the price on demand of all."""
     assert terms.on_demand_hourly is not None
     fully = terms.model_copy(update={"utilisation": Decimal(1)})
     price = plans.plan(plan="savings-plan", commitment=fully, billing=rule)

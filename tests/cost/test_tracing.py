@@ -89,7 +89,7 @@ def test_a_formula_may_not_ask_for_what_only_a_number_knows() -> None:
 
 
 def test_a_formula_that_occurs_often_is_published_once() -> None:
-    """By name, though it was written twice."""
+    """A formula written twice is one named value."""
     x = symbol("x")
     again = exponential(x / 3)
     program = published(ceiling(x) * again + again + exponential(symbol("x") / 3))

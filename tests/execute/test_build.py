@@ -1,4 +1,4 @@
-"""From trials to jobs: the files that a worker is given fit each other."""
+"""Trials become jobs: the files for a worker fit each other."""
 
 from __future__ import annotations
 

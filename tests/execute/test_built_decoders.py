@@ -60,7 +60,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
 
 
 def planned(catalogue: Catalogue) -> Plan:
-    """What a run on the CPU would do."""
+    """The plan of a run on the CPU."""
     return plan_run(catalogue, RunRequest(providers=("cpu",)))
 
 

@@ -132,7 +132,7 @@ def test_a_file_is_fetched_once(publisher: Publisher, tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_in_place_is_fetched_anew(publisher: Publisher, tmp_path: Path) -> None:
-    """By its hash, or by its length if its spec has no hash."""
+    """Damage is recognised by the hash, or by the length if the spec has no hash."""
     for file in (publisher.file(), publisher.file(sha256=None)):
         (placed,) = fetched(tmp_path, file)
         placed.path.write_bytes(ROWS[:-1])

@@ -1,4 +1,4 @@
-"""What a spec can declare really runs: built, fed and trained for some steps, the loss falls."""
+"""Each declaration of a spec runs: built, fed and trained for some steps, the loss falls."""
 
 from __future__ import annotations
 

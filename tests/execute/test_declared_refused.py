@@ -1,4 +1,4 @@
-"""What a spec declares and the graph does not bear out is refused in one line."""
+"""A declaration that contradicts the graph is refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a token of a decoder asks for, against sums by hand."""
+"""The demand of a decoder's token, against sums by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_largest_is_counted_without_its_weights(catalogue: Catalogue) -> Non
 
 
 def test_a_token_of_a_mixture_reads_the_chosen_experts(catalogue: Catalogue) -> None:
-    """Of 46.7 billion weights 12.9 as its authors say; several sequences choose several experts."""
+    """12.9 of 46.7 billion weights, as its authors state; several sequences choose more experts."""
     size = size_of(catalogue, "mixtral-8x7b")
     experts = 32 * 8 * 3 * 4096 * 14336
     assert size.idle_bytes == 4 * experts * 6 // 8

@@ -74,7 +74,7 @@ def index_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="made", scope="module")
 def made_fixture(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One environment, really made, in a cache that the whole module uses."""
+    """A real environment in a cache for the whole module."""
     with pytest.MonkeyPatch.context() as patch:
         use_index(patch, index, tmp_path_factory.mktemp("cache"))
         yield install_engine(FAKE, ignore)
@@ -97,7 +97,7 @@ def copying_fixture(
 
 
 def test_an_environment_is_proved_and_kept(made: Path) -> None:
-    """It runs what it is called, and the second time it is there at once."""
+    """It runs the engine of its name, and the second time it exists already."""
     assert python_of(made).is_relative_to(made)
     assert [path.name for path in environments_folder().iterdir()] == [made.name]
     heard: list[str] = []
@@ -133,7 +133,7 @@ def test_what_pip_cannot_find_leaves_nothing(
 
 
 def test_an_environment_of_another_engine_is_not_kept(copying: Path) -> None:
-    """What was made is asked what it is; one that is not the engine is thrown away."""
+    """A new environment that runs another engine is removed."""
     with pytest.raises(CapabilityError, match=r"expected .*0\.0\.1, got .*0\.0\.2"):
         install_engine(OLDER, ignore)
     assert list(copying.iterdir()) == []
@@ -164,7 +164,7 @@ def test_two_that_make_the_same_end_with_one(copying: Path) -> None:
 
 
 def test_the_remains_of_a_killed_maker_are_removed(copying: Path) -> None:
-    """What no process holds goes; what another one is making stays."""
+    """Folders without a live process are removed; those of other makers stay."""
     dead, alive = copying / ".making-dead", copying / ".making-alive"
     dead.mkdir(parents=True)
     (dead / "some").write_text("bytes")
@@ -201,7 +201,7 @@ def needed(names: set[str]) -> set[str]:
 
 
 def test_an_environment_has_all_that_a_worker_imports() -> None:
-    """What a worker comes to import and no list names would fail in every environment."""
+    """An import of the worker that no list names would fail in every environment."""
     done = subprocess.run(
         [sys.executable, "-c", _LIST_IMPORTS], capture_output=True, text=True, check=True
     )
@@ -213,7 +213,7 @@ def test_an_environment_has_all_that_a_worker_imports() -> None:
 
 
 def place(engine: str) -> Path:
-    """What a made environment shows of itself, around this interpreter."""
+    """The folder of an environment, made around this interpreter."""
     folder = environment_folder(engine)
     python_of(folder).parent.mkdir(parents=True)
     python_of(folder).symlink_to(sys.executable)

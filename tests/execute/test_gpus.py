@@ -34,7 +34,7 @@ def show(patch: pytest.MonkeyPatch, *shown: Gpu) -> None:
 
 
 def test_each_gpu_is_named_with_its_number() -> None:
-    """What the driver does not tell is said to be unknown, or left out."""
+    """Unknown names are called so, and unknown memory is left out."""
     unknown = Gpu(name=None, memory_bytes=None, driver=None)
     assert gpu_descriptions((*PAIR, unknown)) == [
         "GPU 0: NVIDIA H100, 80.0 GiB",
@@ -45,7 +45,7 @@ def test_each_gpu_is_named_with_its_number() -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
-    """With exit code 3 and those that are there."""
+    """The exit code is 3, and the message lists the GPUs."""
     require_device(1)
     require_device(None)
     with pytest.raises(
@@ -58,7 +58,7 @@ def test_a_gpu_that_is_not_there_is_refused_in_one_line() -> None:
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_a_gpu_is_not_to_be_had_without_cuda(tmp_path: Path) -> None:
-    """What is missing is said instead of a number of GPUs."""
+    """The message names the missing parts instead of a number of GPUs."""
     with pytest.raises(CapabilityError, match="provider cuda: expected a usable GPU"):
         plan_run(load_catalogue(write_tiny_project(tmp_path)), RunRequest(device=0))
 
@@ -95,7 +95,7 @@ NEWEST = "onnxruntime-gpu==1.31.1"
 def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where the driver shows an old GPU, and before it is rented where the machine's spec says so.
+    """The capability is the driver's, or the spec's before the machine is rented.
 
     The CPU of the same machine is still measured.
     """

@@ -68,7 +68,7 @@ def late_readers(graph: onnx.GraphProto, before: str, after: str) -> Iterator[st
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_runtime_reads_before_it_overwrites(name: str, tmp_path: Path) -> None:
-    """In the graph that ONNX Runtime runs, fusions and layouts applied, no reader comes late."""
+    """After ONNX Runtime's fusions and layouts no reader follows the overwriting node."""
     made = step(name)
     ends = {value.input: value.output for value in made.carried}
     free = in_place_updates(made.model, ends)

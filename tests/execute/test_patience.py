@@ -42,12 +42,12 @@ class Machine:
         self.now += seconds
 
     def patience(self, seconds: float) -> Patience:
-        """As much patience on this machine of two CPUs."""
+        """Patience of these seconds on this machine of two CPUs."""
         return Patience(seconds, 2, look=self.look, clock=lambda: self.now, sleep=self.sleep)
 
 
 def test_a_run_waits_until_others_have_ended() -> None:
-    """It says what it waits for and for how long at most, and goes on as soon as it is calm."""
+    """The run reports the reason and the longest wait, and continues when the machine is calm."""
     machine, told = Machine(BUSY, BUSY, CALM), list[tuple[str, float]]()
     patience = machine.patience(60)
     patience.wait_for_calm(lambda *why: told.append(why))
@@ -123,7 +123,7 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
 
 
 def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
-    """Where every mean is known as well as its trial asks, patience is not used up."""
+    """If every mean is as precise as its trial demands, no patience is used."""
     found = []
     for one in run_trials(assignment, lambda _: None):
         assert isinstance(one, Finished)

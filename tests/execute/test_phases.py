@@ -56,7 +56,7 @@ def planned(catalogue: Catalogue) -> tuple[Trial, ...]:
 
 
 def test_each_phase_is_a_trial(catalogue: Catalogue) -> None:
-    """One prompt and two contexts, of one and of two sequences, in two precisions."""
+    """A prompt and two contexts, of one and of two sequences, in two precisions."""
     trials = planned(catalogue)
     assert len({trial.id for trial in trials}) == len(trials) == 12
     titles = {trial.title for trial in trials}

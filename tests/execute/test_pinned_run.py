@@ -37,7 +37,7 @@ def project_with(root: Path, keys: str) -> Path:
 @pins
 @pytest.mark.skipif(usable_cpus() < 2, reason="one CPU is all of this machine")
 def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
-    """One of the CPUs, one thread, watched where it ran; and beside it the plain trial."""
+    """The pinned trial has a CPU and a thread and is watched there; the default trial is not pinned."""
     project = project_with(tmp_path, f"vcpus = [1, {usable_cpus()}]")
     catalogue = load_catalogue(project)
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
@@ -62,7 +62,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
 def test_a_system_that_cannot_pin_leaves_the_trial_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the reason in the plan; nothing is run on all CPUs in its place."""
+    """The plan has the reason; no trial runs on all CPUs instead."""
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     catalogue = load_catalogue(project_with(tmp_path, "vcpus = [4095]"))
     plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
@@ -73,7 +73,7 @@ def test_a_system_that_cannot_pin_leaves_the_trial_out(
 def test_the_plan_shows_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What sets a trial apart stands in its title, and ``--vcpus`` asks for other counts."""
+    """Settings are in a trial's title, and ``--vcpus`` replaces the counts."""
     project = project_with(tmp_path, 'precisions = ["fp16"]')
     monkeypatch.chdir(project)
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu", "--vcpus", "4095"])
@@ -94,7 +94,7 @@ def test_counts_that_are_none_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In one line, with what was got."""
+    """The refusal is one line with the given value."""
     monkeypatch.chdir(write_tiny_project(tmp_path))
     monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--vcpus", counts])
     with pytest.raises(SystemExit) as ended:

@@ -174,7 +174,7 @@ def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
 def test_a_training_step_is_compared_by_its_loss(
     training_in: Callable[..., Job], tmp_path: Path
 ) -> None:
-    """As for TF32 on a GPU: on the CPU the option changes nothing, and the first losses agree."""
+    """TF32 changes nothing on the CPU, so the first losses agree."""
     found = measure(training_in(perceptron(), "tf32"), tmp_path, lambda _: None).agreement
     assert found is not None
     (loss,) = found.outputs

@@ -65,7 +65,7 @@ def catalogue(tmp_path: Path) -> Catalogue:
 
 
 def project(folder: Path, study: str) -> Catalogue:
-    """One decoder and one study."""
+    """A project with a decoder and a study."""
     root = write_tiny_project(folder / "project")
     (root / "specs/models/tiny.toml").write_text(DECODER_SPEC)
     (root / "specs/studies/brief.toml").write_text(study)
@@ -115,7 +115,7 @@ def test_a_trial_is_of_the_engine(trial: Trial) -> None:
 
 
 def test_requests_in_half_precision_are_left_out_with_the_reason(tmp_path: Path) -> None:
-    """Nothing would prove what an engine computed in."""
+    """An engine's precision could not be proved."""
     found = project(tmp_path, STUDY.replace('"int4"', '"fp16"'))
     plan = plan_run(found, RunRequest(providers=("cpu",)))
     (reason,) = {one.reason for one in plan.left_out if "fp16" in one.what}

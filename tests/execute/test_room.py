@@ -42,7 +42,7 @@ def test_the_largest_batch_that_fits_is_run(
 
 
 def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
-    """One reason for its model; the rest of the plan stands."""
+    """The model has a single reason; the rest of the plan is unchanged."""
     project = write_tiny_project(tmp_path)
     (project / "models/tiny.onnx").write_bytes(b"no graph at all")
     plan = plan_run(load_catalogue(project), CPU)
@@ -55,7 +55,7 @@ def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
 def test_a_comparison_with_fp32_needs_room_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside its own numbers a trial in fp16 has those of fp32."""
+    """A trial in fp16 also needs the memory of its fp32 reference."""
     project = write_tiny_project(tmp_path)
     study = project / "specs/studies/brief.toml"
     asked = 'modes = ["inference"]\nprecisions = ["fp32", "fp16"]\n[sampling]'

@@ -214,7 +214,7 @@ def test_fp32_is_compared_with_once(
 
 
 def test_resuming_does_the_missing_rounds(assignment: Assignment) -> None:
-    """What is stored stands unchanged at the begin of what follows; then nothing is left to do."""
+    """Stored rounds come first, unchanged; then nothing is left to do."""
     once = replace(assignment, plan=Plan(assignment.plan.trials[:1]))
     (first,) = run_trials(in_rounds(once, 2), ignore)
     events: list[Event] = []

@@ -58,7 +58,7 @@ def test_letters_that_the_locale_lacks_are_no_obstacle(tmp_path: Path) -> None:
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path, temporary_root: Path) -> None:
-    """Nothing is written through a link that somebody put there."""
+    """No file is written through a foreign link."""
     with scratch_folder(tmp_path) as folder:
         name = folder.name
     (tmp_path / "elsewhere").mkdir()

@@ -1,4 +1,4 @@
-"""From a study's scenarios to stored results, on a real model of the tiny project."""
+"""A study's scenarios become stored results, on a real model of the tiny project."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_processes_count_what_one_counts(
 def test_a_second_look_starts_nothing(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept is not counted again; what failed is."""
+    """Cached sizes are not counted again; failed ones are."""
     first = model_sizes(catalogue, catalogue.models)
     counted: list[str] = []
 

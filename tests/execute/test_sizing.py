@@ -74,7 +74,7 @@ def footprint(size: ModelSize, mode: Any, batch_size: int) -> Footprint:
 
 @pytest.mark.parametrize(("model_id", "batch_size", "ratio"), EXACT_OVER_FORWARD)
 def test_the_step_itself_is_counted_exactly(model_id: str, batch_size: int, ratio: float) -> None:
-    """What runs here beside what the literature counts."""
+    """The operations of this step, besides the usual count of the literature."""
     step = footprint(counted(model_id, training=[batch_size]), "training", batch_size)
     assert step.step_flops is not None
     assert step.step_flops / step.forward_flops == pytest.approx(ratio, abs=5e-4)

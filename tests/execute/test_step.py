@@ -56,7 +56,7 @@ def training_job(name: str, folder: Path) -> Job:
 
 
 def carried_after(job: Job, steps: int) -> Mapping[str, NDArray[Any]]:
-    """What the steps of a job carry on, one thread taking them."""
+    """The carried values after the steps of a job, with one thread."""
     session = open_session(job.graph, "cpu", job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     step = Stepper(session, "cpu", "training", inputs, job.carried)

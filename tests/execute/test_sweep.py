@@ -123,7 +123,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
 
 
 def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
-    """What an earlier run kept is taken over: whole results, and the first of two rounds."""
+    """A resumed sweep uses stored results, and the first of two rounds."""
     begun = Sweep(assignment.plan.sweeps[0].trial, 4, "an epoch")
     run_trials(replace(assignment, plan=Plan((), sweeps=(begun,))), lambda _: None)
     events: list[Event] = []
@@ -153,7 +153,7 @@ def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None
 
 
 def test_forms_of_the_end_of_memory() -> None:
-    """By its kind, or by its words where another process said them."""
+    """Exhausted memory is recognised by its error type, or by the text of another process."""
     assert is_out_of_memory(OutOfMemory("killed by SIGKILL"))
     assert is_out_of_memory(TrialFailed("worker: got Cannot allocate memory: free some"))
     assert not is_out_of_memory(TrialFailed("worker: killed by SIGSEGV"))

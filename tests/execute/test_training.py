@@ -127,7 +127,7 @@ def test_a_divergence_keeps_the_state_before(
 
 
 def test_a_full_disk_keeps_the_state_before(tmp_path: Path) -> None:
-    """What does not fit is no state: the one before is read, and the training goes on from it."""
+    """A state that does not fit is dropped: the training continues from the earlier state."""
     prepared = prepared_digits(tmp_path, save_seconds=0.0)
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIG_IGN
     before = signal.signal(signal.SIGXFSZ, handler)

@@ -42,7 +42,7 @@ def test_positions_of_a_long_context_keep_their_angles() -> None:
 
 
 def test_codes_of_four_bits_have_half_scales() -> None:
-    """As a GPU's kernel reads them: drawn in the type of the input, so that none is cast."""
+    """Scales are drawn in the input's type, as a GPU's kernel reads them, without a cast."""
     half = Runner(tiny_decoder(), half=True, few_bits=True)
     graph = half.bound(1, 4, 4, 4)
     scales = [one for one in graph.graph.input if one.name.endswith(".scales")]

@@ -1,4 +1,4 @@
-"""What a graph asks of a machine, by hand for small graphs and against published counts."""
+"""Work of a graph: small graphs by hand, and published counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_does_not_depend_on_data_moves_nothing():
 
 
 def test_a_graph_without_products_is_refused():
-    """Nothing is predicted for what computes nothing that is counted."""
+    """A graph without counted operations has no profile."""
     with pytest.raises(ModelError, match="expected a model with products"):
         profile_of_bound(model(helper.make_node("Relu", ["x"], ["y"]), weights={}))
 

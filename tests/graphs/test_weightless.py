@@ -46,7 +46,7 @@ def test_weights_are_drawn_as_wide_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [[1.0, 2, 3, 4, 5, 6], []])
 def test_initializers_among_the_inputs_are_drawn(tmp_path: Path, values: list[float]) -> None:
-    """As IR version 3 lists them, one without elements too: each is an input once."""
+    """Initializers that IR version 3 also lists as inputs, empty ones too, are inputs once."""
     width = len(values) // 3
     model = model_of_text(
         f"g (float[n,3] x, float[3,{width}] w) => (float[n,3] y) <float[3] b = {{1, 2, 3}}> "
@@ -62,7 +62,7 @@ def test_initializers_among_the_inputs_are_drawn(tmp_path: Path, values: list[fl
 
 
 def test_weights_in_constant_nodes_are_drawn(tmp_path: Path) -> None:
-    """Where the loader takes constants for parameters, they are the file's weights here too."""
+    """Constants that the loader takes for parameters are weights here too."""
     text = (
         "g (float[n,2] x) => (float[n,2] y) { w = Constant <value = float[2] {3,4}> () "
         "y = Mul(x, w) }"
@@ -86,7 +86,7 @@ def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, numb
 
 
 def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
-    """In one line, before anything is drawn."""
+    """The refusal is one line, before anything is drawn."""
     model = model_of_text(NORMALISED)
     model.graph.initializer[0].dims[0] = 3
     onnx.save(model, tmp_path / "model.onnx")
@@ -96,7 +96,7 @@ def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("four_bits", [False, True])
 def test_a_file_without_floats_is_refused(tmp_path: Path, four_bits: bool) -> None:
-    """One of codes, which nobody can draw, and one that has no weights as it is."""
+    """A file of codes, which cannot be drawn, and a file without weights are refused."""
     path = tmp_path / "model.onnx"
     save_built(built_decoder(four_bits=True), path)
     if not four_bits:

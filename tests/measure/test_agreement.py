@@ -26,7 +26,7 @@ EXACT = np.maximum(X[0] @ W, 0)
 def compared_fixture(
     job_of: Callable[..., Job], product: onnx.ModelProto
 ) -> Callable[[NDArray[np.float32]], object]:
-    """What is stored where the first step of y = relu(x w) gave other outputs."""
+    """The agreement if the first step of y = relu(x w) gave other outputs."""
     job = job_of(product, {"x": X}, {"w": W}, mode="inference", outputs=("y",), precision="fp16")
     reference = Reference(graph=job.graph, batches=job.batches, examples=2)
     return lambda got: agreement(job.model_copy(update={"reference": reference}), {"y": got})
@@ -52,7 +52,7 @@ def test_equal_outputs_differ_by_nothing(
 def test_differences_are_by_element_by_norm_and_by_row(
     compared: Callable[[NDArray[np.float32]], object],
 ) -> None:
-    """One element of the first row grows past the largest: half of the rows changed."""
+    """An element of the first row becomes the largest: half of the rows changed."""
     got = EXACT.copy()
     got[0, 0] += 8
     (output,) = compared(got).outputs  # type: ignore[attr-defined]

@@ -20,13 +20,13 @@ from epochcost.specs.study import Precision
 
 
 def node(operator: str, *input_types: str) -> ExecutedNode:
-    """One executed node that read those types."""
+    """An executed node with inputs of these types."""
     return ExecutedNode(operator, "0", operator, "CUDAExecutionProvider", 10**6, input_types)
 
 
 @pytest.mark.parametrize(("precision", "word"), [("fp16", "float16"), ("bf16", "bfloat16")])
 def test_heavy_nodes_in_half_are_a_proof(precision: Precision, word: str) -> None:
-    """What is light may be cast and computed in fp32."""
+    """Light nodes may be cast and computed in fp32."""
     nodes = (node("Cast", "float"), node("Gemm", word, word), node("ReduceL2", "float"))
     prove_arithmetic(nodes, precision, "cuda")
 
@@ -39,7 +39,7 @@ def test_one_heavy_node_in_fp32_is_refused_by_name() -> None:
 
 
 def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
-    """By name, casts apart; what the graph itself has in fp32 is not asked."""
+    """Declared nodes count by name, except casts; nodes that the graph has in fp32 do not."""
     nodes = (node("Gemm", "float16", "float16"), node("Cast", "float"), node("Relu", "float"))
     prove_arithmetic(nodes, "fp16", "cuda", declared=("Gemm", "Cast"))
     with pytest.raises(CapabilityError, match="the CUDA provider has no fp16 kernel for Relu: it"):
@@ -47,7 +47,7 @@ def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
 
 
 def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
-    """Those that read half numbers, by name; none in fp32."""
+    """The nodes that read half numbers, by name; none in fp32."""
     info, half = helper.make_tensor_value_info, TensorProto.FLOAT16
     nodes = [
         helper.make_node("Cast", ["x"], ["h"], name="first", to=half),
@@ -76,7 +76,7 @@ def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:
 
 
 def test_a_missing_kernel_is_one_line() -> None:
-    """Of ONNX Runtime's message the operator is kept."""
+    """The line keeps the operator of ONNX Runtime's message."""
     refusal = "graph: ONNX Runtime refused the graph: NOT_IMPLEMENTED : Could not find an "
     said = JobError(refusal + "implementation for Relu(14) node with name 'r'")
     with (

@@ -1,4 +1,4 @@
-"""What the machine at hand does at most, by the kernels that trials run on."""
+"""Peak rates of this machine, by the kernels that trials use."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def asked_fixture(monkeypatch: pytest.MonkeyPatch) -> list[CeilingWork]:
 def test_a_host_is_measured_once(
     catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
-    """What is kept of it is taken, by a resumed run too, unless it is asked for again."""
+    """Stored ceilings are used, by a resumed run too, unless measuring again is requested."""
     local = catalogue.hardware["local"]
     here = partial(ceilings_here, local, tmp_path / "results", "cpu")
     first, new = here(again=False)
@@ -122,7 +122,7 @@ def test_a_host_is_measured_once(
 def test_a_gpu_is_measured_in_every_precision(
     catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
 ) -> None:
-    """By number, in a file of its own beside that of the CPU."""
+    """The GPU of a number has its own file besides the CPU's."""
     local, results = catalogue.hardware["local"], tmp_path / "results"
     found, new = ceilings_here(local, results, "cuda", again=False, device=1)
     assert new
@@ -160,7 +160,7 @@ def test_a_gpu_is_measured_in_every_precision(
 def test_what_cannot_be_true_is_a_fault(
     catalogue: Catalogue, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
-    """By the file, in one line; a ceiling that is too high would belittle every figure below."""
+    """The fault is one line; a ceiling that is too high would make results look slow."""
     path = write_sidecar(tmp_path / "results", make_ceilings(**({"environment": HOST} | change)))
     (fault,) = sidecar_faults(catalogue, tmp_path / "results", NOW)
     assert fault.path == path
@@ -177,7 +177,7 @@ def test_what_cannot_be_true_is_a_fault(
 def test_a_gpu_is_held_to_the_peaks_of_its_device(
     tmp_path: Path, made_up: Ceiling, said: str
 ) -> None:
-    """Those of the L4 by 1.2, without the room that convolutions need."""
+    """The bound is 1.2 times the L4's peak, without the allowance for convolutions."""
     known, root = load_catalogue(REPOSITORY), tmp_path / "results"
     l4 = Gpu(name="NVIDIA L4", memory_bytes=24 * 2**30, driver="570")
     machine = {"cpu": "AMD EPYC 7R13", "memory_bytes": 16 * 2**30, "logical_cpus": 4}
@@ -198,7 +198,7 @@ def test_a_gpu_is_held_to_the_peaks_of_its_device(
 def test_another_machines_ceilings_are_refused_unless_they_say_so(
     catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    """As of results: a contradiction to the declared machine stands in the file or is a fault."""
+    """A difference from the declared machine must be in the file, as for results."""
     box = catalogue.hardware["local"].model_copy(
         update={"id": "box", "detected": False, "vcpus": 8}
     )

@@ -116,7 +116,7 @@ def test_answers_of_another_kind_are_a_reason(answers: Answers, words: str) -> N
 
 
 def test_a_service_that_drips_is_given_up() -> None:
-    """One byte at a time keeps a socket's own limit from ever ending; the whole wait has one."""
+    """An answer of a byte at a time evades the socket's limit; the whole wait has a limit."""
     ended = threading.Event()
 
     class Dripping(BaseHTTPRequestHandler):

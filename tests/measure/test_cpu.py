@@ -18,7 +18,7 @@ def write(root: Path, files: dict[str, object]) -> Path:
 
 
 def test_governors_that_differ_are_all_named(tmp_path: Path) -> None:
-    """One CPU that saves power slows down those that wait for it."""
+    """A single CPU in power saving slows those that wait for it."""
     names = {"cpu0": "powersave", "cpu1": "performance"}
     files = {f"cpu/{cpu}/cpufreq/scaling_governor": governor for cpu, governor in names.items()}
     assert governors(write(tmp_path, files)) == "performance, powersave"

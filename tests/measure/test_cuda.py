@@ -1,6 +1,6 @@
-"""What only a GPU can show; `pytest -m cuda` runs it all on a machine that has one.
+"""Tests that need a GPU; `pytest -m cuda` runs them on a machine with a GPU.
 
-The logic beneath is tested without a GPU in test_stepping, test_session, test_worker,
+The same logic is tested without a GPU in test_stepping, test_session, test_worker,
 test_placement and test_visible. Here the real library, driver and device answer.
 """
 
@@ -68,7 +68,7 @@ def stepped(job: Job, steps: int) -> dict[str, Array]:
 @pytest.mark.cuda
 @with_gpu
 def test_a_training_step_runs_on_the_gpu(tmp_path: Path) -> None:
-    """Nothing but shape arithmetic is left to the CPU, and a parent's watch sees the device."""
+    """Only shape arithmetic runs on the CPU, and a parent's watch sees the device."""
     job = digits_job(tmp_path)
     with Watch("cuda") as watch:
         measured = watch.completed(run_trial(job, tmp_path, watch.follow(lambda _: None)))
@@ -81,7 +81,7 @@ def test_a_training_step_runs_on_the_gpu(tmp_path: Path) -> None:
 @pytest.mark.cuda
 @with_gpu
 def test_gradients_agree_with_those_of_the_cpu(tmp_path: Path) -> None:
-    """One step of the same graph on both; sums in another order differ in the last digits."""
+    """A step of the same graph on both; sums in another order differ in the last digits."""
     job = digits_job(tmp_path)
     ours = stepped(job, 1)
     cpu = job.model_copy(update={"provider": "cpu", "session": SessionSettings()})
@@ -152,7 +152,7 @@ def test_a_limit_that_cannot_be_kept_is_a_failure_with_bytes(tmp_path: Path) -> 
 @pytest.mark.cuda
 @with_gpu
 def test_the_last_gpu_can_be_chosen_and_the_next_is_refused(tmp_path: Path) -> None:
-    """What runs there is watched there."""
+    """A trial on that GPU is watched there."""
     last = len(shown_gpus()) - 1
     require_device(last)
     with pytest.raises(CapabilityError, match="--device"):

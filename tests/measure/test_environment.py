@@ -80,7 +80,7 @@ def checkout(folder: Path) -> Path:
 
 
 def test_a_clean_checkout_is_its_commit(tmp_path: Path) -> None:
-    """What changes beside the package is no change of the code."""
+    """Changes outside the package do not modify the code."""
     package = checkout(tmp_path)
     (tmp_path / "notes.txt").write_text("beside the package")
     found = code_revision(package)

@@ -53,7 +53,7 @@ def test_what_a_device_does_not_tell_is_none() -> None:
 
 
 def test_a_lost_device_does_not_hide_the_others() -> None:
-    """One of two has fallen off the bus."""
+    """The other GPU is listed after the first has fallen off the bus."""
     found, _ = list_gpus(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
     assert [gpu.name for gpu in found] == ["Tesla T4"]
 
@@ -67,7 +67,7 @@ def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
 
 
 def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the variable's order; the machine has all of them still."""
+    """GPUs are in the variable's order; the machine still has all of them."""
     library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
@@ -95,7 +95,7 @@ def watch_of(device: Device, *processes: int) -> DeviceWatch:
 
 @pytest.mark.parametrize(("owner", "ours"), [(7, False), (42, True)])
 def test_a_device_is_in_use_where_a_process_of_the_trial_runs_on_it(owner: int, ours: bool) -> None:
-    """What another program holds is not ours."""
+    """Memory of other programs does not count."""
     running = [process(owner, 490 * MIB)]
     device = Device({"nvmlDeviceGetComputeRunningProcesses": [running, running]})
     watch = watch_of(device, 42)

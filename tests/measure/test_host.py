@@ -25,7 +25,7 @@ BEFORE = HostCounters(
 
 
 class CpuTimes(NamedTuple):
-    """One CPU's seconds, as psutil gives them."""
+    """A CPU's seconds, in psutil's form."""
 
     user: float
     idle: float
@@ -76,7 +76,7 @@ def test_what_is_not_counted_is_unknown() -> None:
 def test_both_versions_count_the_time_that_a_quota_takes(
     tmp_path: Path, name: str, membership: str, text: str, seconds: float | None
 ) -> None:
-    """In microseconds or in nanoseconds; a group without a quota counts none."""
+    """The kernel counts microseconds or nanoseconds; a group without a quota counts none."""
     (tmp_path / "membership").write_text(membership)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
@@ -121,7 +121,7 @@ def test_a_system_that_hides_its_processes_is_unknown(monkeypatch: pytest.Monkey
 
 
 def test_some_cpus_are_watched_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of CPUs 0 and 2, which are online, only the second counts; CPU 1 is off and unknown."""
+    """CPUs 0 and 2 are online and only the second counts; CPU 1 is offline and unknown."""
     monkeypatch.setattr(
         psutil, "cpu_times", lambda **_: [CpuTimes(8.0, 1.0, 0.5), CpuTimes(1.0, 9.0, 0.0)]
     )

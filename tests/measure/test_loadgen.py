@@ -10,7 +10,7 @@ from epochcost.measure.loadgen import MOST_TRIES, PRECISION, highest_rate
 
 @given(limit=st.floats(2, 1000), start=st.floats(1, 2000))
 def test_the_limit_is_found_to_five_percent(limit: float, start: float) -> None:
-    """From above and from below, in a bounded number of tries; the answer was seen to keep."""
+    """The search comes from above and below, in few tries, and returns a rate that was kept."""
     tried: list[float] = []
 
     def keeps(rate: float) -> bool:

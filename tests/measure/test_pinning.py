@@ -56,7 +56,7 @@ def test_siblings_are_taken_together_on_one_node_first(count: int, chosen: tuple
 
 
 def test_whole_cores_come_before_halves() -> None:
-    """Where CPU 8 is not allowed, its sibling 0 is no first choice for two."""
+    """If CPU 8 is not allowed, its sibling 0 is no first choice for two CPUs."""
     assert choose_cpus(2, set(range(16)) - {8}, two_sockets()) == (1, 9)
 
 
@@ -74,7 +74,7 @@ def test_the_kernels_files_are_read(tmp_path: Path) -> None:
 
 
 def test_the_record_says_what_was_left_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One vCPU of a core leaves its sibling alone, and names it."""
+    """A trial on a vCPU of a core leaves its sibling idle, and names it."""
     monkeypatch.setattr(pinning, "read_topology", lambda *_: two_sockets())
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)

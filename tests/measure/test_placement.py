@@ -21,7 +21,7 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 def node(operator: str, provider: str, size_bytes: int = 16) -> ExecutedNode:
-    """One executed node."""
+    """An executed node."""
     return ExecutedNode(f"{operator}_{provider}", "0", operator, provider, size_bytes)
 
 

@@ -31,7 +31,7 @@ def test_the_installed_runtime_is_proved() -> None:
 
 
 def test_a_module_of_another_version_than_its_package_is_refused() -> None:
-    """One package installed over another leaves such a mixture."""
+    """A package installed over another leaves such a mixture."""
     with pytest.raises(CapabilityError, match=f"onnxruntime 0.1 belongs to, got {runtime_name()}"):
         software(module(str(onnxruntime.__file__), "0.1"))
 

@@ -88,7 +88,7 @@ def test_few_samples_are_never_called_precise() -> None:
 
 
 def test_a_precise_mean_at_the_deadline_is_called_precise() -> None:
-    """Where the deadline falls between two looks, a last look decides the reason."""
+    """If the deadline falls between two looks, a last look decides the reason."""
     machine = Machine([0.5] * 10 + [1.5] * 10 + [1.0])
     samples = machine.sample(deadline=1033.5, minimum_samples=10, relative_half_width=0.4)
     assert samples.stop_reason == "precise"

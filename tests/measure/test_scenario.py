@@ -47,7 +47,7 @@ def ignore(_: Progress) -> None:
 
 
 def said(run: LoadGenRun, label: str) -> str:
-    """What LoadGen's summary says after a label."""
+    """The text after a label in LoadGen's summary."""
     (found,) = re.findall(rf"^ *{re.escape(label)} *: *(.+?) *$", run.summary, re.MULTILINE)
     return str(found)
 
@@ -126,7 +126,7 @@ def test_loadgens_log_is_kept(serving_job: MakeServingJob, tmp_path: Path) -> No
 def test_a_bound_that_cannot_be_kept_is_a_state(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """One try at a low rate shows it; nothing is reported and nothing fails."""
+    """A try at a low rate shows it; no run is reported and nothing fails."""
     served = measured(serving_job, tmp_path, HOPELESS).served
     assert served is not None
     assert served.reported is None

@@ -19,7 +19,7 @@ from serving_jobs import EXAMPLES, WEIGHT, MakeServingJob, product_of
 def test_every_batch_size_answers_its_own_examples(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """One, a padded three and a full four: row by row the product of the example and the weight."""
+    """A single example, a padded batch of three and four are products by row."""
     job = serving_job()
     assert isinstance(job.serving, ServingFiles)
     model = ServedModel(job, job.serving.graphs, tmp_path)
@@ -36,7 +36,7 @@ def test_every_batch_size_answers_its_own_examples(
 def test_carried_state_starts_anew_at_every_request(
     serving_job: MakeServingJob, tmp_path: Path
 ) -> None:
-    """What one request leaves behind is nothing to the next."""
+    """A request's state does not reach the next request."""
     graphs = {size: counting_of(size) for size in (1, 2)}
     carried = (CarriedValue(input="state", output="next"),)
     job = serving_job(graphs=graphs, carried=carried)
@@ -104,7 +104,7 @@ def test_the_delay_lets_later_arrivals_join() -> None:
 
 
 def test_the_oldest_waits_no_longer_than_the_delay() -> None:
-    """By a clock that has passed the delay, one item goes alone."""
+    """When the clock has passed the delay, a single item is a batch."""
     times = iter([0.0])
     queue: BatchQueue[int] = BatchQueue(2, delay_seconds=1, clock=lambda: next(times, 1.5))
     queue.put([1])

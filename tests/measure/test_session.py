@@ -52,7 +52,7 @@ def test_asking_for_cuda_without_a_gpu_names_what_is_missing() -> None:
 
 @without_cuda
 def test_a_cuda_session_never_falls_back_silently(product: onnx.ModelProto) -> None:
-    """What ONNX Runtime would run on the CPU with a warning is an error here."""
+    """A graph that ONNX Runtime would run on the CPU with a warning is an error."""
     with pytest.raises(CapabilityError, match=r"expected a session on CUDA.*fell back to CPU"):
         open_session(product.SerializeToString(), "cuda")
 
@@ -83,7 +83,7 @@ def test_settings_reach_the_session(product: onnx.ModelProto) -> None:
 
 
 def asked_of_cuda(monkeypatch: pytest.MonkeyPatch, settings: SessionSettings) -> dict[str, str]:
-    """What ONNX Runtime would be told about the CUDA provider."""
+    """The options for the CUDA provider."""
     asked = []
 
     def refuse(*_: object, providers: list[tuple[str, dict[str, str]]]) -> None:
@@ -129,7 +129,7 @@ def test_gpus_are_counted_in_the_order_of_the_bus(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_input_is_put_where_the_session_reads_it(product: onnx.ModelProto) -> None:
-    """What is read in host memory is bound there; older ONNX Runtimes do not tell."""
+    """An input read in host memory is bound there; older ONNX Runtimes do not say."""
     session = open_session(product.SerializeToString(), "cpu")
     assert input_devices(session, "cuda") == {"x": "cpu", "w": "cpu"}
 

@@ -40,7 +40,7 @@ def test_values_are_carried_from_step_to_step(counting: Job, steps: int) -> None
 
 
 def test_a_carried_value_starts_filled(counting: Job) -> None:
-    """What has no value of its own starts as the job says, what has one as the value says."""
+    """A value without initial numbers starts at the job's fill, others at their numbers."""
     carried = tuple(value.model_copy(update={"fill": 3.0}) for value in counting.carried)
     values = stepper_of(counting.model_copy(update={"carried": carried})).carried_values()
     np.testing.assert_array_equal(values["w"], np.ones(4))

@@ -209,7 +209,7 @@ def test_exhausted_memory_is_a_failed_trial(
 
 
 def test_a_stale_measurement_is_not_taken_for_a_new_one(counting: Job, tmp_path: Path) -> None:
-    """What an earlier worker left in the folder does not survive a failure."""
+    """An earlier worker's measurement in the folder is removed before a failure."""
     run_trial(counting, tmp_path, ignore)
     with pytest.raises(TrialFailed):
         run_trial(counting.model_copy(update={"scalars": {}}), tmp_path, ignore)
@@ -311,7 +311,7 @@ def test_a_worker_never_outlives_its_parent(
 
 
 def test_a_worker_whose_job_cannot_be_made_ends_at_once(tmp_path: Path) -> None:
-    """It is not asked to, and not waited for: it may still be loading its libraries."""
+    """The worker is killed without a wait, since it may still load its libraries."""
     with start_worker(tmp_path) as worker:
         assert worker.process.poll() is None
     assert worker.process.returncode == -signal.SIGKILL

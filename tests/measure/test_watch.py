@@ -30,7 +30,7 @@ def at(phase: Phase) -> Progress:
 
 
 def test_the_sampling_phase_alone_is_watched() -> None:
-    """From the first sample to the last; the times stay as they are."""
+    """The watch covers the first to the last sample; the times are unchanged."""
     heard = list[Progress]()
     with Watch("cpu") as watch:
         listen = watch.follow(heard.append)

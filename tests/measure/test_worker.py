@@ -1,4 +1,4 @@
-"""What a worker times, told by a clock of its own; what it proves before a CUDA graph."""
+"""Times of a worker under a test clock, and its proofs before a CUDA graph."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_form_that_fits(model: onnx.ModelProto) -> None:
 def test_a_key_that_the_graph_contradicts(
     key: str, wrong: int, words: str, four_bits: bool
 ) -> None:
-    """By its name, with what the graph has."""
+    """The message names the key and the graph's value."""
     assert said(built_decoder(four_bits=four_bits), **{key: wrong}) == f"decoder.{key}: {words}"
 
 
@@ -103,7 +103,7 @@ def of_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
     ],
 )
 def test_a_graph_of_another_form(model: onnx.ModelProto, words: str) -> None:
-    """One line with the name, and where it is said how such a file is exported."""
+    """The message names the tensor and the page on exporting such a file."""
     line = said(model)
     assert line.startswith("graph: should")
     assert words in line

@@ -138,7 +138,7 @@ def test_other_hardware_leaves_the_study_out() -> None:
 
 
 def test_selection_narrows_models_and_providers() -> None:
-    """What was not asked for is neither planned nor reported as left out."""
+    """Unselected work is neither planned nor reported as left out."""
     chosen = RunRequest(models=("cnn",), providers=("cpu",))
     plan = plan_study(BOTH, study(modes=["inference"]), CPU_ONLY, graphs=GRAPHS, request=chosen)
     assert titles(plan) == ["cnn inference cpu batch 1"]
@@ -240,7 +240,7 @@ def test_what_loadgen_cannot_do_is_left_out(changes: dict[str, Any], reason: str
 
 
 def test_a_sweep_is_planned_from_the_smallest_size() -> None:
-    """One line, however many sizes it will be; no batch is larger than an epoch or than any."""
+    """A sweep is a single entry; no batch is larger than an epoch or the overall limit."""
     swept = study(
         models=["mlp"], training_batch_sizes="auto", inference_batch_sizes="auto", rounds=3
     )

@@ -79,7 +79,7 @@ def test_resuming_visits_exactly_what_is_missing(asked: list[int], done: list[in
 
 
 def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:
-    """What is left of each round comes in the order in which it would have come."""
+    """The remaining visits of each round keep their original order."""
     stored = {TRIALS[0].id: 1, TRIALS[3].id: 2}
     left = [visit for visit in schedule(2, stored) if visit.trial != TRIALS[3]]
     assert left == [

@@ -94,7 +94,7 @@ def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> 
 
 @given(st.integers(0, 12), st.floats(1.1, 3))
 def test_a_lasting_fall_ends_a_sweep(knee: int, slower: float) -> None:
-    """Beyond its caches a machine is slower: two sizes show it, and no third is tried."""
+    """Two slower sizes end a sweep, and no third is tried."""
     best = 2**knee
 
     def meet(size: int) -> Point:
@@ -119,7 +119,7 @@ def test_noise_is_no_fall(noise: list[float]) -> None:
 
 
 def test_a_step_beyond_all_budgets_is_not_tried() -> None:
-    """Of 20 s of budget; a step of 64 s would follow."""
+    """With a budget of 20 s a step of 64 s is not tried."""
     points, end = explored(sweep_from(), machine(10**9, overhead=0, example=1))
     assert end.cause == "time"
     assert points[-1].batch_size == 32

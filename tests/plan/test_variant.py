@@ -75,7 +75,7 @@ def test_what_no_machine_does(
 
 
 def test_a_gpu_that_is_not_shown_is_named() -> None:
-    """Where CUDA shows none, the trial itself tells."""
+    """If CUDA shows no GPU, the trial reports it."""
     second = trial("fp32", "training", "cuda", device=1)
     assert unsupported_reason(second, 1) == "needs GPU 1; CUDA shows 1 here, counted from 0"
     assert unsupported_reason(second, 2) is None

@@ -1,4 +1,4 @@
-"""What a study plans of each kind of work."""
+"""The plan of each kind of work from a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine does at most: rates from raw times, one file for a host, damaged ones by name."""
+"""Peak rates of a machine: rates from raw times, one file for a host, faults of damaged files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_files_of_earlier_versions_are_read(
 def test_damaged_ceilings_are_reported(
     tmp_path: Path, environment: Environment, change: dict[str, Any], said: str
 ) -> None:
-    """By their file and what is wrong with it."""
+    """The fault names the file and the reason."""
     path = write_sidecar(tmp_path, make_ceilings(environment))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     loaded = load_sidecars(tmp_path, Ceilings)

@@ -68,7 +68,7 @@ def test_no_room_keeps_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_full_file_system_is_a_capability_error() -> None:
-    """What the kernel's own full device answers is told apart from a missing right."""
+    """The error of the kernel's full device differs from that of a missing right."""
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
         pytest.raises(OSError, match="No space") as caught,
@@ -86,7 +86,7 @@ def test_a_folder_without_write_right_is_named(tmp_path: Path) -> None:
 
 
 def _message_without_root(folder: Path) -> str:
-    """What ``require_writable`` says to a process that is not root, who may write everywhere."""
+    """The message of ``require_writable`` in a process without root's rights."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

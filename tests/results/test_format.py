@@ -146,7 +146,7 @@ def test_impossible_times_are_refused(make_result: MakeResult, sample: float) ->
 def test_impossible_facts_are_refused(
     make_result: MakeResult, part: str, key: str, value: object
 ) -> None:
-    """What cannot be of a machine or a measurement is a fault of its key; unknown is null."""
+    """An impossible value is a fault of its key; unknown values are null."""
     stored = json.loads(serialise_result(make_result()))
     stored[part][key] = value
     with pytest.raises(DamagedResultError, match=rf"{part}\.{key}"):

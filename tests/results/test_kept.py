@@ -31,7 +31,7 @@ def test_a_value_is_computed_once(tmp_path: Path) -> None:
 
 
 def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One changed byte in a module of a folder that computes is enough."""
+    """A changed byte in a module of a computing folder changes the key."""
     module = tmp_path / "package" / "module.py"
     module.parent.mkdir()
     module.write_text("A = 1\n")

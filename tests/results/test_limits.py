@@ -60,7 +60,7 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
 def test_a_damaged_limit_is_reported(
     tmp_path: Path, limit: BatchLimit, key: str, value: Any, said: str
 ) -> None:
-    """By its file and what is wrong with it; the others stand."""
+    """The fault names the file and the reason; other limits are read."""
     path = write_sidecar(tmp_path, limit)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     loaded = load_sidecars(tmp_path, BatchLimit)

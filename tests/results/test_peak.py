@@ -1,4 +1,4 @@
-"""What a machine can do at most: its spec and the tables say so, whatever a file says of itself."""
+"""Upper bounds of a machine's FLOP/s, from its spec and the tables, whatever a result says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def on(result: Result, **host: Any) -> Result:
 
 
 def test_any_cpu_is_bounded(catalogue: Catalogue) -> None:
-    """By 64 operations a cycle at 6.5 GHz."""
+    """The bound is 64 operations a cycle at 6.5 GHz."""
     assert peak_flops(catalogue, make_result()) == pytest.approx(2 * 64 * 6.5e9)
 
 
@@ -47,7 +47,7 @@ def _gpu_result(name: str | None) -> Result:
 
 
 def test_a_gpu_without_a_spec_is_bounded(catalogue: Catalogue) -> None:
-    """By the catalogue's chip of its name, else by the fastest that there is."""
+    """The bound is the catalogue's chip of its name, else the fastest chip."""
     room = 1.2 * 4
     t4 = peak_flops(catalogue, _gpu_result("Tesla T4"))
     assert t4 == pytest.approx(65.13e12 * room)

@@ -52,7 +52,7 @@ def hardware(**changes: Any) -> Hardware:
     ],
 )
 def test_machines_that_fit_their_spec_pass(spec: Hardware, machine: Environment) -> None:
-    """What is declared agrees with what is found; what is not declared is not judged."""
+    """Declared facts agree with the machine's; undeclared facts are not compared."""
     require_plausible(spec, machine)
 
 
@@ -110,7 +110,7 @@ EC2 = Instance(provider="AWS EC2", type="p2.xlarge")
     ],
 )
 def test_every_known_fact_may_agree(changes: dict[str, Any], facts: dict[str, Any]) -> None:
-    """What a kernel keeps for itself, hidden threads and other spellings contradict nothing."""
+    """Reserved memory, hidden threads and other spellings are no contradiction."""
     assert contradictions(hardware(**changes), with_facts(**facts)) == ()
 
 

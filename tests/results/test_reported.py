@@ -42,7 +42,7 @@ def devices(catalogue: Catalogue, path: Path, **terms: Any) -> tuple[int | None,
 def test_gpus_are_those_of_the_reporter_the_file_or_the_machine(
     catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    """In this order; machines are as many as hold them."""
+    """The GPUs come from these sources in this order, the machines from the GPUs."""
     plain = write_export(tmp_path, VLLM)
     named = write_export(tmp_path, VLLM, "concurrency_32_req_rate_inf_gpus_16_ctx_8_gen_8.json")
     aggregate = write_export(tmp_path, AGGREGATE, "agg.json")
@@ -118,7 +118,7 @@ def test_a_damaged_record_is_a_fault(
 
 
 def test_a_price_that_is_gone_is_a_fault(catalogue: Catalogue, tmp_path: Path) -> None:
-    """So is a price of another machine."""
+    """A price of another machine is a fault, too."""
     (record,) = reported(catalogue, write_export(tmp_path, VLLM))
     other = Terms(price="local-11-01")
     write_sidecar(tmp_path, record.model_copy(update={"terms": other}))

@@ -20,7 +20,7 @@ DEMANDED = 0.02
 
 @pytest.fixture(name="turn")
 def turn_fixture(make_result: MakeResult) -> Callable[..., Measurement]:
-    """One round's measurement, as a worker brings it home, with these changes."""
+    """A round's measurement as from a worker, with these changes."""
 
     def make(hour: int = 12, samples: Any = (0.1,) * 12, **changes: Any) -> Measurement:
         told = {"started_at": dt.datetime(2026, 11, 21, hour, tzinfo=dt.UTC), **changes}

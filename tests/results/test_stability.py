@@ -58,7 +58,7 @@ def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
 def test_each_condition_is_named(
     judged: Callable[..., Any], conditions: dict[str, Any], cause: Cause, seen: str
 ) -> None:
-    """With what was seen, and what to do."""
+    """The warning has the observation and the remedy."""
     (found,) = judged(**conditions)
     assert found.cause == cause
     assert seen in found.phrase
@@ -75,7 +75,7 @@ def test_each_condition_is_named(
 def test_samples_that_are_few_or_short_are_named(
     judged: Callable[..., Any], samples: Any, cause: Cause, seen: str
 ) -> None:
-    """One warning each, with its figure."""
+    """Each is a single warning with its figure."""
     (found,) = judged(samples)
     assert found.cause == cause
     assert seen in found.phrase
@@ -124,7 +124,7 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
 
 @pytest.mark.parametrize("means", [(1.0, 1.0, 1.2), (1.2, 1.0, 1.0), (1.0, 1.0, 1.0, 1.2, 1.0)])
 def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any) -> None:
-    """One warning, by the slowest and the fastest, wherever they stand."""
+    """A single warning compares the slowest and the fastest round, in any order."""
     (found,) = in_rounds(*means)
     assert found.cause == "rounds"
     assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.phrase)

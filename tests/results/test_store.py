@@ -38,7 +38,7 @@ def test_another_host_is_kept_apart(tmp_path: Path, make_result: MakeResult) -> 
 def test_damaged_files_are_named_and_the_others_load(
     tmp_path: Path, make_result: MakeResult
 ) -> None:
-    """One bad file neither hides the good ones nor goes unnoticed."""
+    """A bad file is reported and does not hide the good files."""
     write(tmp_path, make_result())
     bad = tmp_path / "local" / "bad.json"
     bad.write_text("{")
@@ -60,7 +60,7 @@ def test_a_result_in_the_wrong_folder_is_a_fault(tmp_path: Path, make_result: Ma
 def test_links_out_of_the_folder_and_odd_files_are_refused(
     tmp_path: Path, make_result: MakeResult
 ) -> None:
-    """Nothing outside the folder is read, and no file that is not a plain one of sane size."""
+    """Files outside the folder, irregular files and huge files are not read."""
     outside = write(tmp_path / "outside", make_result())
     local = tmp_path / "results" / "local"
     local.mkdir(parents=True)

@@ -23,7 +23,7 @@ from submitted import NOW, checked, sound, stored, the_fault
 
 
 def test_a_sound_result(project: Path) -> None:
-    """What was measured passes, with its statistics computed anew and its machine's first mark."""
+    """A measured result passes, with recomputed statistics and a remark on its new machine."""
     path = stored(project, sound(project))
     (one,) = checked(project, path).submissions
     assert one.summary is not None
@@ -52,7 +52,7 @@ def test_a_file_beside_the_results(project: Path) -> None:
 
 
 def test_a_host_that_nobody_knows(project: Path) -> None:
-    """Beside results of the same machine, that of another host is for a person to look at."""
+    """A new host of a known machine gets a remark for a reviewer."""
     stored(project, sound(project))
     other = sound(project, batch_size=64, samples=[one * 1.1 for one in STEPS])
     host = other.environment.model_copy(update={"memory_bytes": 2**34})
@@ -112,7 +112,7 @@ def test_words_that_a_terminal_would_obey(project: Path) -> None:
 
 
 def test_one_bad_file_is_one_line(project: Path) -> None:
-    """Of files that no sum and no date can hold, each is a line; all others are read."""
+    """Each file with values beyond all sums and dates is a line; all others are read."""
     stored(project, sound(project))
     reading = {"meter": "RAPL", "of": "cpu", "joules": 1e300, "seconds": 0.6}
     for size, (key, value) in enumerate(

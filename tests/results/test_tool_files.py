@@ -16,7 +16,7 @@ from tool_exports import AGGREGATE, AIPERF, GUIDELLM, VLLM, guidellm_run, write_
 
 
 def only_run(folder: Path, document: object) -> ToolRun:
-    """The one run of a document."""
+    """The single run of a document."""
     (run,) = read_tool_file(write_export(folder, document))
     return run
 
@@ -68,7 +68,7 @@ def test_percentiles_of_too_few_requests_are_withheld(
 
 
 def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
-    """As ``bench serve --append-result`` writes them."""
+    """Runs are read as ``bench serve --append-result`` writes them."""
     path = tmp_path / "appended.json"
     path.write_text(json.dumps(VLLM) + "\n" + json.dumps(VLLM | {"max_concurrency": 64}))
     assert [run.at_once for run in read_tool_file(path)] == [32, 64]
@@ -160,7 +160,7 @@ CUT = json.dumps(VLLM)
     ],
 )
 def test_another_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
-    """With the file's name and what was expected of it."""
+    """The line names the file and what was expected."""
     path = tmp_path / "export.json"
     path.write_text(text)
     with pytest.raises(ResultError) as raised:

@@ -32,7 +32,7 @@ POINTS = tuple(
 
 
 def repeat(seed: int = 0, **changes: Any) -> Repeat:
-    """One that reached its aim at its last evaluation."""
+    """A repeat that reached its aim at its last evaluation."""
     told = {
         "seed": seed,
         "ending": "reached",
@@ -152,7 +152,7 @@ def test_a_file_of_an_earlier_version_loads_without_its_stability(
 
 
 def test_a_spread_is_a_mean_and_its_interval() -> None:
-    """By Student's t; one repeat has neither deviation nor interval."""
+    """The interval is Student's t; a single repeat has neither deviation nor interval."""
     found = spread([1.0, 2.0, 3.0])
     assert (found.mean, found.deviation) == (2, 1)
     assert found.half_width == pytest.approx(4.303 / 3**0.5, rel=1e-3)

@@ -53,7 +53,7 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
     ],
 )
 def test_a_form_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """By the key, with what was demanded."""
+    """The fault names the key and the demand."""
     with pytest.raises(SpecError, match=words):
         load_catalogue(with_spec(tmp_path, DECODER_SPEC.replace(old, new)))
 

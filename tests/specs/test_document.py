@@ -120,7 +120,7 @@ def unprivileged() -> Iterator[Path]:
 def test_unreadable_files_and_folders(
     project: Project, unprivileged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user may not read is named; the rest is checked."""
+    """Files without the right to read are named; all others are checked."""
     nobody = os.geteuid()
     os.seteuid(os.getuid())
     other = type(project)(unprivileged)

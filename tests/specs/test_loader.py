@@ -128,13 +128,13 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "old", "new", "line"), BROKEN, ids=[row[3] for row in BROKEN])
 def test_fault_line(project: Project, name: str, old: str, new: str, line: str) -> None:
-    """One thing broken gives exactly one line, at its place and in our words."""
+    """A single mistake gives exactly one line, with its place and our message."""
     project.edit(name, old, new)
     assert project.faults() == [f"{name}:{line}"]
 
 
 def test_many_faults_beside_other_specs_are_cut(project: Project) -> None:
-    """Of references that lead nowhere a hundred are named: each is compared with all ids."""
+    """A hundred references to unknown specs are named, since each is compared with all ids."""
     project.edit(STUDY, '["mlp"]', str([f"m{i}" for i in range(5000)]))
     found = project.faults()
     assert len(found) == 101
@@ -225,7 +225,7 @@ def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
 
 
 def test_paths_without_specs_are_one_clear_error(project: Project) -> None:
-    """Nothing at a path, or nothing to check there, is said and not passed over."""
+    """A missing path, or a path without specs, is an error."""
     with pytest.raises(InputError, match=r"^nowhere: expected a file or folder of specs, got"):
         project.faults("nowhere")
     project.write("specs/README.md", "About the specs.")
@@ -303,7 +303,7 @@ def test_misplaced(project: Project, name: str, line: str) -> None:
 
 
 def test_kind_whose_folder_is_a_link(project: Project) -> None:
-    """What cannot be seen is one fault, and not a fault of everything that names it."""
+    """A folder that cannot be read is one fault; references into it are none."""
     (project.root / "specs/hardware").rename(project.root / "elsewhere")
     (project.root / "specs/hardware").symlink_to("../elsewhere")
     demand = "hardware: should be a folder, got a file or a link"

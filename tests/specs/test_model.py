@@ -97,7 +97,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("old", "new", "line"), BROKEN, ids=[row[2] for row in BROKEN])
 def test_fault_line(project: Project, old: str, new: str, line: str) -> None:
-    """One thing broken gives exactly one line."""
+    """A single mistake gives exactly one line."""
     project.edit(MODEL, old, new)
     assert project.faults() == [f"{MODEL}:{line}"]
 

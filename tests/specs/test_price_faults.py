@@ -98,7 +98,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("more", "amount", "line"), FAULTS, ids=[row[2] for row in FAULTS])
 def test_fault_line(project: Project, more: str, amount: str, line: str) -> None:
-    """One thing wrong gives exactly one line, where it stands and in our words."""
+    """A single mistake gives exactly one line, with its place and our message."""
     if amount.startswith("plan"):
         project.edit(PRICE, "amount = 0.90\n", "")
         project.edit(PRICE, 'plan = "on-demand"', amount)

@@ -1,4 +1,4 @@
-"""One figure of a plan by its key path: read, replaced, judged again."""
+"""Figures of a plan by key path: read, replaced, validated again."""
 
 from __future__ import annotations
 

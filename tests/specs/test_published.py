@@ -32,13 +32,13 @@ def faults(row: dict[str, Any], *claims: dict[str, Any]) -> list[str]:
 
 
 def claim(printed: str = "1.5", **fields: Any) -> Any:
-    """One figure."""
+    """A claim with a figure."""
     return {"label": "figure", "printed": printed, "unit": "USD", **fields}
 
 
 @pytest.mark.parametrize("printed", ["7", "0.35", "12,571", "3,201,722", "1,000.5"])
 def test_printed_digits(printed: str) -> None:
-    """With or without a point and separators of thousands."""
+    """Digits are parsed with and without a point and separators of thousands."""
     assert faults(ROW, claim(printed=printed)) == []
 
 

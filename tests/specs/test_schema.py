@@ -23,7 +23,7 @@ def _keys(path: str, table: Schema) -> Iterator[tuple[str, Schema]]:
 
 @pytest.mark.parametrize("name", schema_files())
 def test_committed_schemas_are_in_step(name: str) -> None:
-    """What is published with the site is what the models say today."""
+    """The published schemas equal those of the current models."""
     committed = ROOT / "docs/schemas" / name
     assert committed.read_text("utf-8") == schema_files()[name], REMEDY
 

@@ -37,7 +37,7 @@ def with_rows(root: Path, *rows: str) -> Path:
 
 
 def test_a_row_is_a_price(tmp_path: Path) -> None:
-    """By an id of provider and name, with the price of cached tokens and of long prompts."""
+    """A row has an id of provider and name, and prices of cached tokens and of long prompts."""
     root = with_rows(tmp_path, _HEADER, _SOUND, "Them,closed,,1,,2,,,,2026-07-02,made up\n")
     apis = load_catalogue(root).apis
     assert sorted(apis) == ["them-closed", "they-org-tiny-1b"]

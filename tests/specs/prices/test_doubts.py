@@ -141,7 +141,7 @@ def test_factors_follow_from_prices(
     narrower: str,
     price: str,
 ) -> None:
-    """With a narrower factor, a price of ours that is right would be doubted."""
+    """A narrower factor would doubt a correct committed price."""
     monkeypatch.setattr(f"epochcost.specs.prices.doubts.{factor}", Decimal(narrower))
     assert price in rented_doubts(catalogue.prices.values(), catalogue.hardware)
 
@@ -161,7 +161,7 @@ def test_a_hundredth_is_doubted(catalogue: Catalogue) -> None:
 
 
 def test_a_commitment_above_on_demand_is_doubted(catalogue: Catalogue) -> None:
-    """So is one of three years above one of a year, and spot above on demand."""
+    """Three years above one year, and spot above on demand, are doubted, too."""
     name = "a2-highgpu-1g-committed-use-3y-2024-06"
     price = catalogue.price(name)
     assert price.commitment is not None
@@ -175,7 +175,7 @@ def test_a_commitment_above_on_demand_is_doubted(catalogue: Catalogue) -> None:
 
 
 def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
-    """Where nothing else says which is wrong."""
+    """The newer price is doubted if both contradict equally many prices."""
     old = "g2.2xlarge-on-demand-2016-11"
     assert changed(catalogue, old, amount=Decimal("6.5")).keys() == {old}
     names = ("g2.2xlarge-on-demand-2016-11", "g2.2xlarge-on-demand-2026-07")

@@ -54,7 +54,7 @@ class Project:
         self.root = root
 
     def write(self, kind: str, name: str, text: str) -> None:
-        """One spec."""
+        """Write a spec."""
         path = self.root / "specs" / kind / f"{name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -87,7 +87,7 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """One machine of EC2 with one price, of January in us-east-1."""
+    """A machine of EC2 with a price of January in us-east-1."""
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.machine("box.xlarge")
@@ -143,7 +143,7 @@ def test_two_in_one_month(project: Project) -> None:
 
 
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
-    """Of two amounts for one machine, plan, region and day neither is taken; both are named."""
+    """Two amounts for the same machine, plan, region and day are refused, and both are named."""
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))
     assert result.prices == ()
     assert [str(fault) for fault in result.faults] == [
@@ -175,7 +175,7 @@ def test_contradiction_of_the_same_day(project: Project) -> None:
     "text", ["", "0", "0.00", "-1", "NaN", "inf", "1,234.50", "$3", "1_000", "٣", "1e99", "free"]
 )
 def test_unsound_amounts(project: Project, text: str) -> None:
-    """What is no plain decimal above zero is a fault with its place, and never a price."""
+    """An amount that is no plain decimal above zero is a fault with its place."""
     with pytest.raises(ValueError, match="expected a price per hour above 0"):
         amount_of(text)
     result = sort(project, replace(ROW, amount=text))
@@ -229,7 +229,7 @@ def test_first_spot_price(project: Project) -> None:
 
 
 def test_table_without_regions(project: Project) -> None:
-    """Where prices have regions and the table does not, --region says which it is."""
+    """If prices have regions and the table has none, --region names the table's region."""
     row = replace(ROW, region=None)
     with pytest.raises(InputError, match="give --region"):
         sort(project, row)

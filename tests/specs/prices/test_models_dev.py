@@ -34,7 +34,7 @@ def table_fixture(tmp_path: Path) -> Path:
 
 
 def test_only_changed_prices_change(table: Path) -> None:
-    """With tiers and cached input; digits of binary fractions are no change."""
+    """Tiers and cached input are compared; digits of binary fractions are no change."""
     renewal = renewed(table, table.parent, "c0ffee", _DAY)
     assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
     row = (

@@ -18,19 +18,19 @@ SKYPILOT = (
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a test puts its table: in the current directory."""
+    """A table's path in the current directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path / "table.csv"
 
 
 def prices(path: Path, contents: str | bytes) -> list[ListedPrice | Fault]:
-    """What is read from a file of these contents."""
+    """The prices read from a file with these contents."""
     path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
     return list(read_prices(path))
 
 
 def refusal(path: Path, contents: str | bytes) -> str:
-    """The one line that refuses a file of these contents."""
+    """The line that refuses a file with these contents."""
     with pytest.raises(InputError) as refused:
         prices(path, contents)
     assert "\n" not in str(refused.value)
