@@ -37,7 +37,7 @@ def project_with(root: Path, keys: str) -> Path:
 @pins
 @pytest.mark.skipif(usable_cpus() < 2, reason="one CPU is all of this machine")
 def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
-    """The pinned trial has a CPU and a thread and is watched there; the default trial is not pinned."""
+    """The pinned trial has one CPU and one thread; the default trial is not pinned."""
     project = project_with(tmp_path, f"vcpus = [1, {usable_cpus()}]")
     catalogue = load_catalogue(project)
     trials = plan_run(catalogue, RunRequest(providers=("cpu",))).trials
