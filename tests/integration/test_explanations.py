@@ -11,6 +11,7 @@ from statistics import NormalDist
 import pytest
 
 from epochcost.predict.joint import NINE_OF_TEN
+from epochcost.report.wording import SHAPES, mark_words
 from epochcost.specs.prices import api_doubts, doubts
 from epochcost.specs.terms import SUSTAINED_USE
 from epochcost.units import plain
@@ -95,3 +96,12 @@ def test_the_picture_of_an_interval_follows_from_its_numbers() -> None:
     spread = math.log(high / low) / 2 / NINE_OF_TEN
     odds = NormalDist(math.log(ratio), spread).cdf(0)
     assert cheaper == round(100 * (1 - odds))
+
+
+def test_the_marks_are_those_of_the_site() -> None:
+    """The first column of the table of marks, in the order of the charts' legend."""
+    page = (EXPLANATION / "figures.md").read_text("utf-8")
+    section = page.partition("\n## Marks\n")[2].partition("\n## ")[0]
+    marks = re.findall(r"^\| (\S .+?) \|", section, re.M)
+    assert marks[0] == "● measured"
+    assert marks == [f"{shape} {mark_words(mark)}" for mark, shape in SHAPES.items()]
