@@ -1,6 +1,6 @@
 /* Runs before the theme. A page opened from the disk cannot fetch: the theme's instant navigation and
    its search would fail, so both are removed. Elsewhere the search index, larger than any page, is
-   loaded when a reader is about to search. */
+   loaded when a reader is about to search. Printing leaves folds as they are; the theme would open them. */
 (function () {
   "use strict";
 
@@ -29,6 +29,14 @@
       field.addEventListener("focus", function () { send.call(this); }.bind(this), { once: true });
     };
   }
+
+  /* Title, address and day for head and foot of each printed page (epochcost.css). */
+  addEventListener("beforeprint", function (event) {
+    var style = document.documentElement.style, day = new Date().toLocaleDateString("en-GB", { dateStyle: "long" });
+    event.stopImmediatePropagation();
+    style.setProperty("--ec-title", JSON.stringify(document.title));
+    style.setProperty("--ec-address", JSON.stringify(location.href + " · printed " + day));
+  });
 
   if (location.protocol === "file:") { fromDisk(); } else { searchLater(); }
 })();

@@ -76,6 +76,7 @@
         if (!entry.isIntersecting) { return; }
         seen.unobserve(entry.target);
         view(entry.target).catch(function (error) {
+          entry.target.dataset.state = "still";
           console.error("epochcost: the chart stays static:", error);
         });
       });

@@ -1,5 +1,5 @@
-/* Folds: links open the folds around their target, and printing opens all. Without this script folds
-   still open by hand and by the browser's search. */
+/* Folds: links open the folds around their target. Without this script folds still open by hand and by
+   the browser's search. Paper shows the open ones. */
 (function () {
   "use strict";
 
@@ -24,15 +24,6 @@
     if (closed) { target.scrollIntoView(); }
   }
 
-  var opened = [];
-
-  addEventListener("beforeprint", function () {
-    opened = Array.from(document.querySelectorAll("details.ec-fold:not([open])"));
-    opened.forEach(function (fold) { fold.open = true; });
-  });
-  addEventListener("afterprint", function () {
-    opened.forEach(function (fold) { fold.open = false; });
-  });
   addEventListener("hashchange", reveal);
 
   /* Material's observable emits at every page of instant navigation. */

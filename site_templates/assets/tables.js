@@ -78,7 +78,11 @@
     if (rows.length > size) {
       previous = button("Previous", function () { turn(page - 1); });
       next = button("Next", function () { turn(page + 1); });
-      all = button("Show all", function () { size = rows.length; turn(0); });
+      all = button("Show all", function () {
+        size = rows.length;
+        table.classList.remove("ec-brief"); // paper shows ten rows of a brief table
+        turn(0);
+      });
       table.after(bar(table, previous, next, all));
     }
     table.dataset.state = "ready";

@@ -10,7 +10,7 @@ from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 
 
 def test_a_link_into_a_fold_opens_it(site: Site) -> None:
-    """Any link to a place inside opens it; print opens all folds, and closes them again."""
+    """Any link to a place inside opens it; on paper it stays as the reader left it."""
     page = site.tab()
     page.goto(site.address + "data.html")
     fold = page.locator("details.ec-fold").last
@@ -22,23 +22,32 @@ def test_a_link_into_a_fold_opens_it(site: Site) -> None:
     )
     wait_until(page, "document.querySelector('#inside').closest('details').open")
     fold.locator("summary").click()
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("details.ec-fold:not([open])").count() == 0
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert fold.get_attribute("open") is None
-    page.emulate_media(media="print")
-    assert page.locator("details.ec-fold td").last.is_visible()
+    for is_open in (False, True):
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert fold.is_visible() == is_open
+        page.emulate_media(media="screen")
+        fold.evaluate("fold => { fold.open = true; }")
 
 
-def test_paper_shows_charts_that_nobody_opened(site: Site) -> None:
-    """As pictures, which are fetched only for print."""
+def test_paper_names_the_page_its_address_and_the_day(site: Site) -> None:
+    """The head and the foot of printed pages take them from the style of the page."""
+    page = site.tab()
+    page.goto(site.address + "models/net.html")
+    page.pdf()
+    style = "name => document.documentElement.style.getPropertyValue(name)"
+    assert page.evaluate(style, "--ec-title").endswith('epochcost"')
+    assert f"{site.address}models/net.html" in page.evaluate(style, "--ec-address")
+
+
+def test_paper_shows_charts_that_were_not_drawn(site: Site) -> None:
+    """Charts in open folds are pictures, which are fetched only for print."""
     page = site.tab()
     page.goto(site.address + "models/net.html")
     picture = page.locator("details.ec-fold .ec-paper").first
     assert not picture.is_visible()
     opened = "one => { one.closest('details').open = true; return getComputedStyle(one).display }"
     assert picture.evaluate(opened) == "none"
-    picture.evaluate("one => { one.closest('details').open = false; }")
     address = picture.evaluate("one => one.src")
     with page.expect_request_finished(lambda asked: asked.url == address):
         page.pdf()

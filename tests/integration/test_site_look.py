@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from browsed_site import LIGHT, PHONE, Look, Site, wait_until
+from site_survey import MOST_SHEETS, paper_faults, sheets
 
 _KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
 _SCREEN = 800
@@ -92,3 +93,12 @@ def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
         loaded = sum(len(gzip.compress(path.read_bytes())) for path in paths if path.is_file())
         assert loaded <= _MOST_BYTES, uri
         assert "search/search_index.json" not in files, uri
+
+
+def test_a_model_takes_few_sheets_of_paper(site: Site) -> None:
+    """At most four of A4, no wider than the sheet, and without a number on two lines."""
+    page = site.tab()
+    for uri in ("models/net.html", "machines/local.html", "index.html"):
+        page.goto(site.address + uri)
+        assert sheets(page) <= MOST_SHEETS, uri
+        assert list(paper_faults(page)) == [], uri
