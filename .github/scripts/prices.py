@@ -12,12 +12,17 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """A file of a repository that lists prices of one provider in Go, by region and machine."""
+    """A file of a repository that lists prices of one provider by region and machine.
+
+    In Go; with the ending ``.yml`` in YAML.
+    """
 
     repository: str
     path: str
@@ -37,6 +42,11 @@ SOURCES = (
         "pkg/providers/pricing/zz_generated.pricing.go",
         *("Apache-2.0", "azure", "eastus"),
     ),
+    Source(
+        "Cyclenerd/google-cloud-pricing-cost-calculator",
+        "pricing.yml",
+        *("Apache-2.0", "gcp", "us-central1"),
+    ),
 )
 # Prices of tokens: a folder of TOML files, which `epochcost prices renew-apis` reads.
 APIS, APIS_LICENCE = "anomalyco/models.dev", "MIT"
@@ -44,7 +54,12 @@ WRITTEN = ("specs/prices", "specs/api-tables")
 REGION = r'"(?P<region>[a-z0-9-]+)"(?:\] = map\[string\]float64|:\s*)\{'
 PRICE = r'"(?P<machine>[^"]+)":\s*(?P<price>[0-9.]+)'
 LISTED = re.compile(f"{REGION}|{PRICE}")
-DAY = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
+DAY = re.compile(r"generated at (\d{4}-\d\d-\d\d)T|^  timestamp: (\d+)$", re.MULTILINE)
+# Machines, regions and prices of the YAML file by their indentation; its months have 730 hours, and
+# a commitment that is not offered has the price of a month on demand.
+INDENTED = re.compile(r"^(?P<indent> *)(?P<key>[\w-]+):(?: (?P<value>[0-9.]+))?$", re.MULTILINE)
+MACHINE, PLACE, AMOUNT, HOURS = 4, 8, 10, 730
+COLUMNS = ("InstanceType", "Price", "Region", "SpotPrice", "CommittedPrice1y", "CommittedPrice3y")
 
 
 def main() -> None:
@@ -74,9 +89,11 @@ def take_over(source: Source) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "list.csv"
         with table.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("InstanceType", "Price", "Region"), *rows(text)])
+            listed = yaml_rows(text) if source.path.endswith(".yml") else rows(text)
+            csv.writer(file).writerows([COLUMNS, *listed])
         place = f"{source.repository}@{commit}, {source.path}"
-        options = ("--provider", source.provider, "--region", source.region, "--as-of", day[1])
+        dated = day[1] or str(datetime.fromtimestamp(int(day[2]), UTC).date())
+        options = ("--provider", source.provider, "--region", source.region, "--as-of", dated)
         told = (*options, "--source", place, "--skip-faulty")
         print(output(epochcost(), "prices", "import", *told, str(table)))
 
@@ -101,7 +118,36 @@ def renew_apis() -> None:
         print(output(epochcost(), "prices", "renew-apis", *stated, str(checkout)))
 
 
-def rows(text: str) -> list[tuple[str, str, str]]:
+def yaml_rows(text: str) -> list[tuple[str, ...]]:
+    """Machine, region and prices of an hour, as the YAML file has them."""
+    listed: dict[tuple[str, str], dict[str, Decimal]] = {}
+    machine = region = ""
+    section = re.split(r"\n  (?=[a-z])", text.partition("\n  instance:\n")[2])[0]
+    for line in INDENTED.finditer(section):
+        indent, key, value = len(line["indent"]), line["key"], line["value"]
+        if indent == MACHINE:
+            machine = key
+        elif indent == PLACE:
+            region = key
+        elif indent == AMOUNT and value:
+            listed.setdefault((machine, region), {})[key] = Decimal(value)
+    return [
+        (machine, str(prices["hour"]), region, str(prices.get("hour_spot", "")), *committed(prices))
+        for (machine, region), prices in listed.items()
+        if "hour" in prices
+    ]
+
+
+def committed(prices: dict[str, Decimal]) -> list[str]:
+    """The prices of an hour under commitments of one and three years; empty where not offered."""
+    months = [prices.get(key) for key in ("month_1y", "month_3y")]
+    return [
+        f"{month / HOURS:.9f}".rstrip("0") if month and month < prices["month"] else ""
+        for month in months
+    ]
+
+
+def rows(text: str) -> list[tuple[str, ...]]:
     """Machine, price of an hour and region, as the Go file has them."""
     found, region = [], ""
     for one in LISTED.finditer(text):
@@ -109,7 +155,8 @@ def rows(text: str) -> list[tuple[str, str, str]]:
             region = one["region"]
         else:
             # Go prints six digits, of which the last say nothing.
-            found.append((one["machine"], one["price"].rstrip("0").rstrip("."), region))
+            price = one["price"].rstrip("0").rstrip(".")
+            found.append((one["machine"], price, region, "", "", ""))
     return found
 
 

@@ -56,7 +56,7 @@ _TIME_UNITS = (
 # A century: longer durations are typing errors, and later products stay far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
 # Large clouds change their price lists a few times a year: an older price may be out of date.
-_FRESH_DAYS, _YEAR_DAYS = 60, 365
+FRESH, _YEAR_DAYS = dt.timedelta(days=60), 365
 
 
 def parse_duration_seconds(text: str) -> Decimal:
@@ -216,9 +216,9 @@ def today() -> dt.date:
 
 def price_age(day: dt.date) -> str:
     """The age of a price of this day, such as ``61 days old``; empty up to 60 days."""
-    days = (today() - day).days
-    if days <= _FRESH_DAYS:
+    if today() - day <= FRESH:
         return ""
+    days = (today() - day).days
     return f"{days} days old" if days < 2 * _YEAR_DAYS else f"{days // _YEAR_DAYS} years old"
 
 

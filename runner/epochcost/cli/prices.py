@@ -14,14 +14,13 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
+from epochcost.specs.prices.imported_specs import NewSpec, new_specs
 from epochcost.specs.prices.importing import (
     ImportRequest,
     ImportResult,
-    NewSpec,
-    new_specs,
     sort_rows,
 )
-from epochcost.specs.prices.models_dev import renewed
+from epochcost.specs.prices.models_dev import Stated, renewed
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import money, plain
@@ -56,9 +55,14 @@ def import_prices(
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="List invalid rows and import the others.")
     ] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Also write prices that are doubted.")
+    ] = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each price that is new or changed.
+    """Write a spec for each price that is new or changed; date old unchanged ones anew.
+
+    Prices that cannot be right, compared with others, are listed and not written.
 
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
       "REPOSITORY@COMMIT, vms.csv" --dry-run
@@ -74,16 +78,24 @@ def import_prices(
     catalogue = own_catalogue()
     rows = chain.from_iterable(read_prices(path) for path in files)
     result = sort_rows(rows, catalogue, request)
-    specs = new_specs(result, catalogue, request)
-    _show(result, specs, wide=wide)
+    drafts = new_specs(result, catalogue, request)
+    _show(result, drafts, wide=wide)
     _refuse_faults(result, skipped=skip_faulty)
+    specs = [draft for draft in drafts if accept or not draft.doubt]
+    for draft in drafts:
+        if draft.doubt:
+            typer.echo(f"{'accepted' if accept else 'doubted'}: {draft.path.stem}: {draft.doubt}")
+    if len(specs) < len(drafts):
+        typer.echo(f"{len(drafts) - len(specs):,} doubted and not written: --accept writes them.")
+    renewed = sum(spec.renewed for spec in specs)
+    counted = f"{len(specs) - renewed:,} new{f', {renewed:,} dated anew' if renewed else ''}"
     if not specs:
         typer.echo("No price is new.")
     elif dry_run:
-        typer.echo(f"Dry run: {len(specs):,} new, nothing written.")
+        typer.echo(f"Dry run: {counted}, nothing written.")
     else:
         _write(specs)
-        typer.echo(f"{len(specs):,} new: review the new files, then run `epochcost check`.")
+        typer.echo(f"{counted}: review the files, then run `epochcost check`.")
 
 
 @app.command("renew-apis")
@@ -92,8 +104,13 @@ def renew_apis(
     commit: Annotated[str, typer.Option(help="The commit of the checkout.")],
     as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the commit.")],
     table: Annotated[str, typer.Option(help="The table, by its id.")] = "models-dev",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Also write prices that are doubted.")
+    ] = False,
 ) -> None:
     """Renew the prices of tokens in a table of specs/api-tables.
+
+    Prices that cannot be right, compared with others, are listed and not written.
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """
@@ -104,7 +121,10 @@ def renew_apis(
         demand = "--table: expected an id of specs/api-tables"
         raise InputError(f"{demand}, got {describe(table)}{choices}")
     path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
-    renewal = renewed(path, folder, commit, as_of.date())
+    apis = () if accept else catalogue.apis.values()
+    renewal = renewed(path, folder, Stated(commit, as_of.date()), apis)
+    for name, reason in renewal.doubted.items():
+        typer.echo(f"doubted: {name}: {reason}: its row stays unchanged, --accept writes it")
     for name in renewal.gone:
         typer.echo(f"{name}: the checkout has no price any more; its row stays unchanged")
     path.write_text(renewal.text, "utf-8", newline="\n")
@@ -112,7 +132,7 @@ def renew_apis(
 
 
 def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None:
-    files = {spec.price.key: spec.path.name for spec in specs}
+    files = {spec.price.key: spec for spec in specs}
     rows = [
         (
             price.key.hardware,
@@ -121,8 +141,8 @@ def _show(result: ImportResult, specs: Sequence[NewSpec], *, wide: bool) -> None
             str(price.key.as_of),
             "none" if price.previous is None else _amount(price.previous, price.model.currency),
             _amount(price.amount, price.model.currency),
-            "new" if price.new else "unchanged",
-            files.get(price.key, price.previous_id or ""),
+            files[price.key].state if price.key in files else "unchanged",
+            files[price.key].path.name if price.key in files else price.previous_id or "",
         )
         for price in result.prices
     ]
@@ -153,13 +173,19 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
 
 def _write(specs: Sequence[NewSpec]) -> None:
     """Write all specs, or none if one cannot be written."""
+    before = {spec.path: spec.path.read_text("utf-8") for spec in specs if spec.renewed}
     written: list[Path] = []
     try:
         for spec in specs:
-            with spec.path.open("x", encoding="utf-8", newline="\n") as file:
+            with spec.path.open(
+                "w" if spec.renewed else "x", encoding="utf-8", newline="\n"
+            ) as file:
                 written.append(spec.path)
                 file.write(spec.text)
     except BaseException:
         for path in written:
-            path.unlink(missing_ok=True)
+            if path in before:
+                path.write_text(before[path], "utf-8", newline="\n")
+            else:
+                path.unlink(missing_ok=True)
         raise

@@ -12,10 +12,9 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, supersedes
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
-from epochcost.units import SECONDS_PER_HOUR
+from epochcost.units import FRESH, SECONDS_PER_HOUR
 
 _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
-_OLDEST = dt.timedelta(days=60)
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
         # A core of a TPU is not a GPU.
         gpus = all(chip.compute_capability for chip in machine.hardware.accelerators)
-        if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
+        if gpus and machine.as_of and newest - machine.as_of <= FRESH:
             by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
     common = sorted(by_chip.values(), key=len, reverse=True)[:_MOST_CHIPS]
     return by_gpu_hour([group[0] for group in common])[::-1]

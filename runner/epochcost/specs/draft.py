@@ -140,15 +140,16 @@ def successor(text: str, changed: Mapping[str, str | Decimal | dt.date]) -> str:
     """The TOML text of a price spec with some values replaced.
 
     Comments and the order of keys stay, except comments on replaced values, which may no longer be
-    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. Raises
-    KeyError for a key that the earlier spec does not have.
+    true. ``valid_until`` and entries of ``unconfirmed`` for replaced keys are removed, too. The
+    key of a table is ``table.key``. Raises KeyError for a key that the earlier spec does not have.
     """
     document = tomlkit.parse(text)
-    for key, value in changed.items():
-        item = document[key]
-        if item.unwrap() != value:
-            document[key] = _item(value)
-            document[key].trivia.comment_ws = document[key].trivia.comment = ""
+    for path, value in changed.items():
+        outer, _, key = path.rpartition(".")
+        table: Any = document[outer] if outer else document
+        if table[key].unwrap() != value:
+            table[key] = _item(value)
+            table[key].trivia.comment_ws = table[key].trivia.comment = ""
     document.pop("valid_until", None)
     doubts = document.pop("unconfirmed", None)
     remaining = [name for name in doubts or () if name.partition(".")[0] not in changed]

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from epochcost.report.escape import file_stem
 from epochcost.report.pages.page import Page, Report
-from epochcost.specs.catalogue import current_prices
+from epochcost.specs.api import ApiPrice
+from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
+from epochcost.units import FRESH, today
 
 PricedMachine = tuple[Hardware, Price]
+# Steps that renew the prices of a source; the workflow is .github/workflows/prices.yml.
+_WEEKLY = "the weekly workflow, once the source has a newer list"
+_BY_HAND = "a spec with a newer source, by hand"
+RENEWALS: Mapping[str, str] = MappingProxyType(
+    {
+        "aws/karpenter-provider-aws": _WEEKLY,
+        "Azure/karpenter-provider-azure": _WEEKLY,
+        "Cyclenerd/google-cloud-pricing-cost-calculator": _WEEKLY,
+        "anomalyco/models.dev": _WEEKLY,
+        "skypilot-org/skypilot-catalog": "`epochcost prices import` of a newer vms.csv",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,17 @@ class Provider:
     name: str
     current: tuple[PricedMachine, ...]
     earlier: tuple[PricedMachine, ...]
+
+
+@dataclass(frozen=True)
+class OldPrices:
+    """Prices of a source that are older than 60 days, and the step that renews them."""
+
+    source: str
+    renewal: str
+    names: tuple[str, ...]
+    oldest: dt.date
+    newest: dt.date
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -42,6 +69,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "providers": providers,
             "current": [price for provider in providers for _, price in provider.current],
+            "old": [*_old_prices(catalogue, providers)],
             "unpriced": [
                 machine
                 for machine in catalogue.hardware.values()
@@ -49,6 +77,27 @@ def pages(report: Report) -> Iterator[Page]:
             ],
         },
     )
+
+
+def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
+    """Current prices older than 60 days by their source, the source with the most first."""
+    named = [
+        (price, hardware.name)
+        for provider in providers
+        for hardware, price in provider.current
+        if price.owned is None
+    ]
+    offered = [(api, api.provider) for api in catalogue.apis.values() if api.valid_until is None]
+    by_source: dict[str, list[tuple[Price | ApiPrice, str]]] = defaultdict(list)
+    for price, name in (*named, *offered):
+        if today() - price.as_of > FRESH:
+            by_source[re.split("[@,;]", price.source)[0]].append((price, name))
+    for source, prices in sorted(by_source.items(), key=lambda item: (-len(item[1]), item[0])):
+        counts = Counter(name for _, name in prices)
+        names = (f"{name} ({count})" if count > 1 else name for name, count in counts.items())
+        days = [price.as_of for price, _ in prices]
+        renewal = RENEWALS.get(source, _BY_HAND)
+        yield OldPrices(source, renewal, tuple(sorted(names)), min(days), max(days))
 
 
 def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:

@@ -53,13 +53,14 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
         yield Fault(path, 1, 1, f"should have columns of {join_choices(COLUMNS)}, got {got}")
         return
     for line, cells in rows[1:]:
-        for part in _judged(header, cells, models):
+        for part in judged_row(header, cells, models):
             yield Fault(path, line, 1, part) if isinstance(part, str) else ApiRow(line, part)
 
 
-def _judged(
+def judged_row(
     header: Sequence[str], cells: Sequence[str], models: Collection[str] | None
 ) -> Iterator[ApiPrice | str]:
+    """The price of a row, or its faults."""
     if len(cells) != len(header):
         yield f"should have {len(header)} cells, as the header has, got {len(cells)}"
         return

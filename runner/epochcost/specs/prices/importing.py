@@ -1,33 +1,22 @@
-"""Import of price tables: compares rows with the catalogue and drafts specs of new prices.
-
-A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
-results have the paths and texts of the files; the command line writes them. A stored price never
-changes: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
-current price.
-"""
+"""Import of price tables: compares rows with the catalogue; ``imported_specs`` drafts the specs."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
-
-import tomli
 
 from epochcost.errors import Fault, InputError, UsageError
 from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
-from epochcost.specs.draft import successor
-from epochcost.specs.findings import validate
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.prices.tables import ListedPlan, ListedPrice, shown_sku
@@ -48,10 +37,8 @@ _AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
 # Tables written by programs have binary fractions (0.38000000000000006); price lists print at most
 # these digits.
 _PRINTED = Context(prec=12)
-_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
-_NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
-# Leaves room for a day in an id of 80 letters.
-_LONGEST_STEM = 69
+# Two amounts that differ by less are one.
+_ROUNDING = Decimal("1e-4")
 
 
 @dataclass(frozen=True)
@@ -77,10 +64,14 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """Identity of a price on a date, unique in the tables; ``region`` "" means all regions."""
+    """Identity of a price on a date, unique in the tables; ``region`` "" means all regions.
+
+    ``months`` is the term of a commitment, else 0.
+    """
 
     hardware: str
     plan: ListedPlan
+    months: int
     region: str
     as_of: dt.date
 
@@ -103,7 +94,7 @@ class MatchedPrice:
     @property
     def new(self) -> bool:
         """Whether the catalogue has another amount for the day, or none."""
-        return self.previous != self.amount
+        return self.previous is None or not same_amount(self.previous, self.amount)
 
 
 @dataclass(frozen=True)
@@ -115,15 +106,6 @@ class ImportResult:
     faults: tuple[Fault, ...]
 
 
-@dataclass(frozen=True)
-class NewSpec:
-    """A valid price spec to be written."""
-
-    path: Path
-    text: str
-    price: MatchedPrice
-
-
 class _Machines:
     """The catalogue's machines by their names in tables, and their rented prices."""
 
@@ -131,9 +113,11 @@ class _Machines:
         self._catalogue, self._request = catalogue, request
         self._provider = _full_name(request.provider, catalogue) if request.provider else None
         self._named: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.prices: dict[tuple[str, str], list[Price]] = defaultdict(list)
+        self.prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
         for price in catalogue.prices.values():
-            self.prices[price.hardware, price.plan].append(price)
+            months = int(price.commitment.term_months) if price.commitment else 0
+            if not price.assumed:
+                self.prices[price.hardware, price.plan, months].append(price)
             if price.sku:
                 self._named[price.provider, _plain_name(price.sku)].add(price.hardware)
         for machine in catalogue.hardware.values():
@@ -170,10 +154,11 @@ class _Machines:
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
         """The newest price of the same plan and place, else the nearest."""
+        plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
             price
-            for plan in ("on-demand", "spot")
-            for price in self.prices[machine.id, plan]
+            for plan in plans
+            for price in self.prices[machine.id, *plan]
             if price.provider == machine.provider and price.currency == _CURRENCY
         ]
         region = row.region or self._request.region
@@ -194,7 +179,7 @@ class _Machines:
                 -price.as_of.toordinal(),
             ),
         )
-        if model.amount is None or model.components:
+        if _amount(model) is None:
             return "a price with components: change them by hand"
         return model, place or ""
 
@@ -249,7 +234,8 @@ def _matched(row: ListedPrice, model: Price, region: str, request: ImportRequest
         )
     if as_of > request.today:
         raise ValueError(f"expected a day in the past, got {as_of}")
-    return MatchedPrice(Key(model.hardware, row.plan, region, as_of), amount, row, model)
+    key = Key(model.hardware, row.plan, row.months, region, as_of)
+    return MatchedPrice(key, amount, row, model)
 
 
 def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
@@ -277,81 +263,40 @@ def _compared(
     """Rows with the current price of their day, from the catalogue and from earlier rows."""
     matches: list[MatchedPrice] = []
     faults: list[Fault] = []
-    for (hardware, plan, region), series in groupby(rows, lambda row: row.key[:3]):
+    for (hardware, plan, months, region), series in groupby(rows, lambda row: row.key[:4]):
         dated = [
-            (price.as_of, price.amount, price.id)
-            for price in machines.prices[hardware, plan]
-            if price.amount is not None and (price.region or "") in {region, ""}
+            (price.as_of, amount, price.id)
+            for price in machines.prices[hardware, plan, months]
+            if (amount := _amount(price)) is not None and (price.region or "") in {region, ""}
         ]
         for row in series:
             day = row.key.as_of
             earlier = (entry for entry in dated if entry[0] <= day)
             in_force = max(earlier, default=min(dated, default=None))
             since, amount, identifier = in_force or (None, None, None)
-            if amount != row.amount and since == day:
+            changed = amount is None or not same_amount(amount, row.amount)
+            if changed and since == day:
                 demand = f"expected the {amount} of {identifier} of the same day"
                 faults.append(_fault(row.row, f"{demand}, got {row.amount}"))
                 continue
-            if amount != row.amount:
+            if changed:
                 dated.append((day, row.amount, "this import"))
             matches.append(replace(row, previous=amount, previous_id=identifier))
     return tuple(matches), faults
 
 
-def new_specs(
-    result: ImportResult, catalogue: Catalogue, request: ImportRequest
-) -> tuple[NewSpec, ...]:
-    """The specs to write for all new prices.
-
-    Raises UsageError if the source is missing, and InputError if a spec would be unsound.
-    """
-    used_ids = set(catalogue.prices)
-    specs = []
-    for price in result.prices:
-        if price.new:
-            identifier = _identifier(price, used_ids)
-            used_ids.add(identifier)
-            specs.append(_new_spec(price, identifier, catalogue, request))
-    return tuple(specs)
+def _amount(price: Price) -> Decimal | None:
+    """The amount that stands for the whole price of an hour; None for a price in parts."""
+    if price.components:
+        return None
+    if price.commitment is not None and not price.commitment.upfront:
+        return price.commitment.hourly
+    return price.amount
 
 
-def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
-    """The model's id with the new month; with plan and region if they differ."""
-    key, model = price.key, price.model
-    stem = _DATE.sub("", model.id)
-    other_place = (model.region or "") != key.region
-    if model.plan != key.plan or other_place:
-        place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
-        stem = f"{key.hardware}-{key.plan}{place}"[:_LONGEST_STEM]
-    monthly = f"{stem}-{key.as_of:%Y-%m}"
-    return f"{stem}-{key.as_of}" if monthly in used_ids else monthly
-
-
-def _new_spec(
-    price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
-) -> NewSpec:
-    source = price.row.source or request.source
-    if source is None:
-        raise UsageError(
-            f"{display_path(price.row.path)}: --source is required, as the table names no source: "
-            "a repository with its commit and path, or an address"
-        )
-    model_path = catalogue.files[f"prices/{price.model.id}"]
-    path = model_path.with_name(f"{identifier}.toml")
-    changed: dict[str, str | Decimal | dt.date] = {
-        "id": identifier,
-        "plan": price.key.plan,
-        "amount": price.amount,
-        "source": source,
-        "as_of": price.key.as_of,
-    }
-    if price.key.region:
-        changed["region"] = price.key.region
-    text = successor(model_path.read_text(encoding="utf-8"), changed)
-    judged = validate(Price, tomli.loads(text, parse_float=Decimal))
-    if isinstance(judged, tuple):
-        raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
-    return NewSpec(path, text, price)
+def same_amount(amount: Decimal, other: Decimal) -> bool:
+    """Whether two amounts differ by their rounding only: lists print five digits or more."""
+    return abs(amount - other) <= amount * _ROUNDING
 
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone

@@ -8,17 +8,20 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import tomli
 
 from epochcost.errors import InputError
+from epochcost.specs.api import ApiPrice
 from epochcost.specs.document import display_path
-from epochcost.specs.prices.api_table import api_id
+from epochcost.specs.prices.api_doubts import ApiMarket, change_doubts
+from epochcost.specs.prices.api_table import api_id, judged_row
 from epochcost.specs.prices.tables import csv_rows
 
 _REPOSITORY = "anomalyco/models.dev"
@@ -26,38 +29,71 @@ _REPOSITORY = "anomalyco/models.dev"
 
 @dataclass(frozen=True)
 class Renewal:
-    """The text of a table, and the ids of rows that changed or lost their file."""
+    """The text of a table, and the ids of the rows that changed, or whose file is gone.
+
+    ``doubted`` has the reasons of changes that cannot be right, whose rows stay as they are.
+    """
 
     text: str
     changed: tuple[str, ...]
     gone: tuple[str, ...]
+    doubted: Mapping[str, str]
 
 
-def renewed(table: Path, folder: Path, commit: str, day: dt.date) -> Renewal:
+class Stated(NamedTuple):
+    """The commit of a checkout, and its day."""
+
+    commit: str
+    day: dt.date
+
+
+def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """A table with the prices of a checkout; rows with unchanged prices stay as they are.
 
-    Raises InputError if the folder has no providers, or one of its files cannot be read.
+    ``apis`` are prices that cast doubt on changes; without any, all changes are taken. Raises
+    InputError if the folder has no providers, or a file of it cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
     (_, header), *lines = csv_rows(table)
     rows = [dict(zip(header, cells, strict=False)) for _, cells in lines]
-    changed, gone = [], []
-    for row in rows:
+    changed, gone, doubted = [], [], {}
+    market = ApiMarket(apis)
+    for at, row in enumerate(rows):
         place = row["source"].partition(", ")[2]
         prices = _prices(folder / place)
         name = api_id(row["provider"], row["name"])
         if prices is None:
             gone.append(name)
         elif any(row[key] != prices.get(key, "") for key in header if key.endswith(_PRICED)):
-            row |= {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
-            row |= {"as_of": str(day), "source": f"{_REPOSITORY}@{commit[:10]}, {place}"}
-            changed.append(name)
+            new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
+            source = f"{_REPOSITORY}@{stated.commit[:10]}, {place}"
+            new |= {"as_of": str(stated.day), "source": source}
+            if reasons := _reasons(market, header, row, new):
+                doubted[name] = reasons
+            else:
+                rows[at] = new
+                changed.append(name)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, header, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return Renewal(text.getvalue(), tuple(changed), tuple(gone))
+    return Renewal(text.getvalue(), tuple(changed), tuple(gone), MappingProxyType(doubted))
+
+
+def _reasons(
+    market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
+) -> str:
+    """Why the new price of a row cannot be right; empty without prices to compare with."""
+    if not market.apis:
+        return ""
+    before, after = (
+        next(judged_row(header, [cells[key] for key in header], None)) for cells in (row, new)
+    )
+    if isinstance(after, str):
+        return after
+    changes = change_doubts(before, after) if isinstance(before, ApiPrice) else ()
+    return "; ".join((*changes, *market.reasons(after)))
 
 
 # Some files have binary fractions (0.049999999999999996); prices have at most these digits.

@@ -12,14 +12,23 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from epochcost.errors import Fault, InputError
 from epochcost.specs.document import display_path
 from epochcost.specs.wording import describe, join_choices, printable
 
-ListedPlan = Literal["on-demand", "spot"]
+ListedPlan = Literal["on-demand", "spot", "committed-use"]
 _DEMANDED = ("InstanceType", "Price")
+# Other prices per hour that a row may have, each with its plan and the months of its term.
+_OTHER_PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
+    {
+        "SpotPrice": ("spot", 0),
+        "CommittedPrice1y": ("committed-use", 12),
+        "CommittedPrice3y": ("committed-use", 36),
+    }
+)
 # Texts of the region that mean all regions.
 _ANYWHERE = ("", "all", "global")
 
@@ -28,7 +37,8 @@ _ANYWHERE = ("", "all", "global")
 class ListedPrice:
     """A row's price of one plan of a machine type; None: not in the table.
 
-    ``accelerators`` is their number as in the table, "0" for a row without accelerators.
+    ``accelerators`` is their number as the table writes it, "0" for a row that names none;
+    ``months`` is the term of a commitment, 0 for other plans.
     """
 
     path: Path
@@ -42,6 +52,7 @@ class ListedPrice:
     accelerators: str | None = None
     as_of: dt.date | None = None
     source: str | None = None
+    months: int = 0
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
@@ -66,7 +77,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """The price on demand of a row, and its spot price if the row has one."""
+    """The price on demand of a row, and those of other plans if it has them."""
     try:
         as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
     except ValueError:
@@ -74,10 +85,9 @@ def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPri
         yield Fault(display_path(path), line, 1, message)
         return
     region, file = row.get("Region", ""), row.get("CatalogPath")
-    plans: dict[ListedPlan, str] = {"on-demand": row["Price"]}
-    if row.get("SpotPrice"):
-        plans["spot"] = row["SpotPrice"]
-    for plan, amount in plans.items():
+    others = [(*plan, row[key]) for key, plan in _OTHER_PLANS.items() if row.get(key)]
+    plans: list[tuple[ListedPlan, int, str]] = [("on-demand", 0, row["Price"]), *others]
+    for plan, months, amount in plans:
         yield ListedPrice(
             path,
             line,
@@ -90,6 +100,7 @@ def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPri
             accelerators=(row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None,
             as_of=as_of,
             source=f"skypilot-org/skypilot-catalog@{row['Commit']}, {file}" if file else None,
+            months=months,
         )
 
 

@@ -1,0 +1,150 @@
+"""Specs of imported prices, each with the doubt that other prices cast on it.
+
+A new price's spec is a copy of an earlier spec, comments included, with the changed values. Pure:
+results have the paths and texts of the files; the command line writes them. A stored amount never
+changes: another amount becomes a new spec with its date, and the newest ``as_of`` of a plan is the
+current price. An old price that a table lists unchanged gets the date and source of the table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+import tomli
+
+from epochcost.errors import InputError, UsageError
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import display_path
+from epochcost.specs.draft import successor
+from epochcost.specs.findings import validate
+from epochcost.specs.price import Price
+from epochcost.specs.prices.doubts import rented_doubts
+from epochcost.specs.prices.importing import ImportRequest, ImportResult, MatchedPrice
+from epochcost.units import FRESH
+
+_DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
+_NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
+# Leaves room for a day in an id of 80 letters.
+_LONGEST_STEM = 69
+
+
+@dataclass(frozen=True)
+class NewSpec:
+    """A valid price spec to be written.
+
+    ``doubt`` is the reason why the price cannot be right, empty without one. A ``renewed`` spec
+    exists, and gets another date and source.
+    """
+
+    path: Path
+    text: str
+    price: MatchedPrice
+    spec: Price
+    doubt: str = ""
+    renewed: bool = False
+
+    @property
+    def state(self) -> str:
+        """What the import makes of the row, in a word or two."""
+        return "doubted" if self.doubt else "dated anew" if self.renewed else "new"
+
+
+def new_specs(
+    result: ImportResult, catalogue: Catalogue, request: ImportRequest
+) -> tuple[NewSpec, ...]:
+    """The specs to write: all new prices, and old ones that the tables list unchanged.
+
+    Raises UsageError if the source is missing, and InputError if a spec would be unsound.
+    """
+    used_ids = set(catalogue.prices)
+    specs = []
+    for price in result.prices:
+        if price.new:
+            identifier = _identifier(price, used_ids)
+            used_ids.add(identifier)
+            specs.append(_new_spec(price, identifier, catalogue, request))
+        elif _is_to_renew(price, catalogue, request):
+            specs.append(_renewed_spec(price, catalogue, request))
+    sound = (price for price in catalogue.prices.values() if not price.doubt)
+    imported = {spec.spec.id: spec.spec for spec in specs}
+    doubts = rented_doubts(
+        {price.id: price for price in (*sound, *imported.values())}.values(),
+        catalogue.hardware,
+        imported,
+    )
+    return tuple(replace(spec, doubt=doubts.get(spec.spec.id, "")) for spec in specs)
+
+
+def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
+    """Whether a row confirms a price that is not fresh; no row confirms one of its future."""
+    stored = catalogue.prices.get(price.previous_id or "")
+    old = stored is not None and request.today - stored.as_of > FRESH
+    return old and stored is not None and stored.as_of < price.key.as_of
+
+
+def _renewed_spec(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> NewSpec:
+    path = catalogue.files[f"prices/{price.previous_id}"]
+    changed: dict[str, str | Decimal | dt.date] = {
+        "source": _source(price, request),
+        "as_of": price.key.as_of,
+    }
+    return _valid_spec(path, changed, path, price, renewed=True)
+
+
+def _identifier(price: MatchedPrice, used_ids: Collection[str]) -> str:
+    """The model's id with the new month; with plan and region if they differ."""
+    key, model = price.key, price.model
+    stem = _DATE.sub("", model.id)
+    other_place = (model.region or "") != key.region
+    if model.plan != key.plan or other_place:
+        place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
+        term = f"-{key.months}m" if key.months else ""
+        stem = f"{key.hardware}-{key.plan}{term}{place}"[:_LONGEST_STEM]
+    monthly = f"{stem}-{key.as_of:%Y-%m}"
+    return f"{stem}-{key.as_of}" if monthly in used_ids else monthly
+
+
+def _new_spec(
+    price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
+) -> NewSpec:
+    model_path = catalogue.files[f"prices/{price.model.id}"]
+    changed: dict[str, str | Decimal | dt.date] = {
+        "id": identifier,
+        "plan": price.key.plan,
+        "commitment.hourly" if price.key.months else "amount": price.amount,
+        "source": _source(price, request),
+        "as_of": price.key.as_of,
+    }
+    if price.key.region:
+        changed["region"] = price.key.region
+    return _valid_spec(model_path, changed, model_path.with_name(f"{identifier}.toml"), price)
+
+
+def _source(price: MatchedPrice, request: ImportRequest) -> str:
+    source = price.row.source or request.source
+    if source is None:
+        raise UsageError(
+            f"{display_path(price.row.path)}: --source is required, as the table names no source: "
+            "a repository with its commit and path, or an address"
+        )
+    return source
+
+
+def _valid_spec(
+    model: Path,
+    changed: Mapping[str, str | Decimal | dt.date],
+    path: Path,
+    price: MatchedPrice,
+    *,
+    renewed: bool = False,
+) -> NewSpec:
+    text = successor(model.read_text(encoding="utf-8"), changed)
+    judged = validate(Price, tomli.loads(text, parse_float=Decimal))
+    if isinstance(judged, tuple):
+        raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
+    return NewSpec(path, text, price, judged, renewed=renewed)
