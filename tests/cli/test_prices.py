@@ -36,7 +36,7 @@ def prices(project: Path) -> set[str]:
 
 
 def test_new_unchanged_and_unmatched(project: Path) -> None:
-    """A table has the outcome of each row; only new specs are written."""
+    """A table has the outcome of each row; new specs are written, old prices are dated anew."""
     before = {path: path.read_bytes() for path in (project / "specs").rglob("*.toml")}
     done = run(
         project, "p2.xlarge,0.80,us-east-1\np3.2xlarge,3.06,us-east-1\nz9.nano,1,us-east-1\n"
@@ -47,11 +47,28 @@ def test_new_unchanged_and_unmatched(project: Path) -> None:
     new = "p2.xlarge-on-demand-2026-11.toml"
     assert ["p2.xlarge", *day, "$0.90", "$0.80", "new", new] in lines
     same = "p3.2xlarge-on-demand-2026-07"
-    assert ["p3.2xlarge", *day, "$3.06", "$3.06", "unchanged", same] in lines
+    dated = [*day, "$3.06", "$3.06", "dated", "anew", f"{same}.toml"]
+    assert ["p3.2xlarge", *dated] in lines
     assert "unmatched, 1: no machine in specs/hardware: z9.nano\n" in done.stdout
-    assert all(path.read_bytes() == text for path, text in before.items())
+    changed = [path.stem for path, text in before.items() if path.read_bytes() != text]
+    assert changed == [same]
     written = (project / "specs/prices" / new).read_text(encoding="utf-8")
     assert 'billing = "per-second" # since 2 October 2017, at least 60 s, Linux' in written
+
+
+def test_a_doubted_price_needs_accept(project: Path) -> None:
+    """The line of a hundredth says why; it is written with --accept only, and check lists it."""
+    before = prices(project)
+    table = "p5.48xlarge,0.5504,us-east-1\np2.xlarge,0.80,us-east-1\n"
+    done = run(project, table)
+    reason = "p5.48xlarge-on-demand-2026-11: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88"
+    assert done.returncode == 0
+    assert f"\ndoubted: {reason}" in done.stdout
+    assert "1 doubted and not written: --accept writes them.\n1 new: review" in done.stdout
+    assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
+    done = run(project, table, *OPTIONS, "--accept")
+    assert f"\naccepted: {reason}" in done.stdout
+    assert "p5.48xlarge-on-demand-2026-11.toml" in prices(project)
 
 
 def test_dry_run(project: Path) -> None:

@@ -34,6 +34,8 @@ elif "models.dev/commits?" in words[1]:
     print("c0ffee 2026-11-22")
 elif "/commits?" in words[1]:
     print("c0ffee")
+elif "pricing.yml" in words[1]:
+    print((state / "gcp.yml").read_text())
 else:
     print((state / ("aws.go" if "aws" in words[1] else "azure.go")).read_text())
 """
@@ -54,6 +56,32 @@ _AZURE = """// generated at 2026-11-21T01:02:03Z
 	}
 """
 
+_GCP = """---
+about:
+  timestamp: 1795062165
+compute:
+  instance:
+    g2-standard-4:
+      cost:
+        us-central1:
+          hour: 0.706832255
+          hour_spot: 0.45
+          month: 515.98754615
+          month_1y: 515.98754615
+          month_3y: 232.19438719
+        us-east4:
+          hour: 9.9
+          month: 7227
+      cpu: 4
+      l4: 1
+  license:
+    g2-standard-4:
+      cost:
+        us-central1:
+          hour: 7.7
+          month: 5621
+"""
+
 
 @pytest.fixture(name="state")
 def state_fixture(tmp_path: Path) -> Path:
@@ -65,6 +93,7 @@ def state_fixture(tmp_path: Path) -> Path:
     model.write_text("[cost]\ninput = 0.05\noutput = 0.08\n", "utf-8")
     (tmp_path / "aws.go").write_text(_AWS, "utf-8")
     (tmp_path / "azure.go").write_text(_AZURE, "utf-8")
+    (tmp_path / "gcp.yml").write_text(_GCP, "utf-8")
     gh = tmp_path / "bin/gh"
     gh.parent.mkdir()
     gh.write_text(_GH.format(python=sys.executable, state=str(tmp_path)), "utf-8")
@@ -112,12 +141,20 @@ def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
     """A dated spec with source for each; the request lists their costs."""
     _propose(clone, state)
     names = git(clone, "show", "--name-only", "--format=", "prices-12").split()
-    assert len(names) == 2
-    texts = [(clone / name).read_text("utf-8") for name in sorted(names)]
-    assert "amount = 0.512\n" in texts[0]
-    assert "as_of = 2026-11-20" in texts[0]
-    assert "aws/karpenter-provider-aws@c0ffee" in texts[0]
-    assert "amount = 1.10\n" in texts[1]
+    dated = {name for name in names if not name.endswith("-2026-11.toml")}
+    assert len(names) > len(dated)
+    assert {Path(name).stem for name in dated} == {
+        "g6.12xlarge-on-demand-2026-07",
+        "g2-standard-4-committed-use-3y-2024-06",
+        "g2-standard-4-on-demand-2024-06",
+    }
+    texts = [(clone / name).read_text("utf-8") for name in sorted({*names} - dated)]
+    assert "amount = 0.45\n" in texts[0]
+    assert "as_of = 2026-11-19" in texts[0]
+    assert "amount = 0.512\n" in texts[1]
+    assert "as_of = 2026-11-20" in texts[1]
+    assert "aws/karpenter-provider-aws@c0ffee" in texts[1]
+    assert "amount = 1.10\n" in texts[2]
     assert "prices-12" in git(state / "remote.git", "branch", "--list")
     calls = [json.loads(line) for line in (state / "calls.txt").read_text("utf-8").splitlines()]
     (request,) = [words for words in calls if words[:2] == ["pr", "create"]]

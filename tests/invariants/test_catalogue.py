@@ -62,7 +62,7 @@ def test_assumptions_are_explained(catalogue: Catalogue) -> None:
 
 def test_price_grows_with_the_machine(catalogue: Catalogue) -> None:
     """Prices in a family are proportional to vCPUs, which reveals slipped digits."""
-    for family in ("spot-2017-07", "on-demand-2024-06"):
+    for family in ("spot-2017-07", "on-demand-2024-06", "on-demand-2026-08", "spot-2026-08"):
         prices = [catalogue.price(f"n1-highcpu-{size}-{family}") for size in (8, 16, 32, 64)]
         assert len({hourly(price) / (8 * 2**n) for n, price in enumerate(prices)}) == 1
 

@@ -84,6 +84,14 @@ def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
     assert "example.org/prices" in page
 
 
+def test_old_prices_say_what_renews_them(site: Site) -> None:
+    """The page of prices names those older than 60 days by their source, in one fold."""
+    fold = site.pages["prices.md"].partition("Older than 60 days")[2].partition("</details>")[0]
+    assert "example.org/prices" in fold
+    assert "a spec with a newer source, by hand" in fold
+    assert "owned" not in fold
+
+
 def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
     """Every chart's data is also available otherwise."""
     pages = "\n".join(site.pages.values())

@@ -9,80 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.errors import Fault, InputError, UsageError
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
-from epochcost.specs.prices.importing import (
-    ImportRequest,
-    ImportResult,
-    amount_of,
-    new_specs,
-    sort_rows,
-)
-from epochcost.specs.prices.tables import ListedPrice
-
-HARDWARE = """\
-id = "{name}"
-name = "A machine"
-provider = "{provider}"
-vcpus = 4
-source = "made up for a test"
-{gpus}
-"""
-GPUS = "\n[[accelerators]]\nname = 'T4'\ncount = {count}\n"
-PRICE = """\
-id = "{name}-{plan}-{day:%Y-%m}"
-hardware = "{name}"
-plan = "{plan}" # a comment
-provider = "{provider}"
-sku = "{sku}"
-{region}
-{amount}
-source = "made up for a test"
-as_of = {day}
-{rest}
-"""
-JANUARY, JULY = dt.date(2026, 1, 31), dt.date(2026, 7, 20)
-REQUEST = ImportRequest(today=dt.date(2026, 11, 21), provider="aws", source="a list", as_of=JULY)
-ROW = ListedPrice(Path("table.csv"), 2, "box.xlarge", "on-demand", "1.5", region="us-east-1")
-
-
-class Project:
-    """A folder of specs that a test fills."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def write(self, kind: str, name: str, text: str) -> None:
-        """Write a spec."""
-        path = self.root / "specs" / kind / f"{name}.toml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def machine(self, name: str, provider: str = "AWS EC2", gpus: int = 0) -> None:
-        """A machine with so many GPUs."""
-        text = HARDWARE.format(
-            name=name, provider=provider, gpus=GPUS.format(count=gpus) if gpus else ""
-        )
-        self.write("hardware", name, text)
-
-    def price(
-        self,
-        name: str = "box.xlarge",
-        day: dt.date = JANUARY,
-        amount: str = "amount = 1.25",
-        region: str | None = "us-east-1",
-        **others: str,
-    ) -> None:
-        """A price of a machine."""
-        fields = {"plan": "on-demand", "provider": "AWS EC2", "sku": name, "rest": "", **others}
-        place = "" if region is None else f'region = "{region}"'
-        text = PRICE.format(name=name, day=day, amount=amount, region=place, **fields)
-        self.write("prices", f"{name}-{fields['plan']}-{day:%Y-%m}", text)
-
-    def load(self) -> Catalogue:
-        """The catalogue as it is now."""
-        return load_catalogue(self.root)
+from epochcost.errors import InputError
+from epochcost.specs.prices.importing import amount_of
+from listed_prices import JANUARY, REQUEST, ROW, Project, sort
 
 
 @pytest.fixture
@@ -95,33 +24,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def sort(
-    project: Project, *rows: ListedPrice | Fault, request: ImportRequest = REQUEST
-) -> ImportResult:
-    """The rows beside the project's catalogue."""
-    return sort_rows(rows, project.load(), request)
-
-
-def test_changed_price_becomes_a_spec_of_its_own(project: Project) -> None:
-    """Another amount is a new file with the new date; the known price stays as it is."""
-    result = sort(project, ROW)
-    (spec,) = new_specs(result, project.load(), REQUEST)
-    assert spec.path.name == "box.xlarge-on-demand-2026-07.toml"
-    assert spec.price.previous == Decimal("1.25")
-    before = (project.root / "specs/prices/box.xlarge-on-demand-2026-01.toml").read_text("utf-8")
-    spec.path.write_text(spec.text, "utf-8")
-    catalogue = project.load()
-    price = catalogue.price("box.xlarge-on-demand-2026-07")
-    assert (price.amount, price.as_of, price.source) == (Decimal("1.50"), JULY, "a list")
-    assert (project.root / "specs/prices/box.xlarge-on-demand-2026-01.toml").read_text() == before
-
-
 def test_same_amount_is_no_news(project: Project) -> None:
-    """A later row with the known amount changes nothing, however many digits it is written with."""
-    for text in ("1.25", "1.250000", "1.2500000000000002"):
+    """A later row with the stored amount is not new, whatever its rounding."""
+    for text in ("1.25", "1.250000", "1.2500000000000002", "1.25001"):
         result = sort(project, replace(ROW, amount=text))
-        assert [found.new for found in result.prices] == [False], text
-        assert new_specs(result, project.load(), REQUEST) == ()
+        assert [price.new for price in result.prices] == [False], text
+    assert [price.new for price in sort(project, replace(ROW, amount="1.251")).prices] == [True]
 
 
 def test_price_of_an_earlier_day(project: Project) -> None:
@@ -133,13 +41,6 @@ def test_price_of_an_earlier_day(project: Project) -> None:
     ]
     result = sort(project, *rows)
     assert [found.new for found in result.prices] == [True, False, True, False]
-
-
-def test_two_in_one_month(project: Project) -> None:
-    """A second price of a month has the day in its id."""
-    rows = [replace(ROW, as_of=dt.date(2026, 7, day), amount=str(day)) for day in (1, 20)]
-    names = [spec.path.stem for spec in new_specs(sort(project, *rows), project.load(), REQUEST)]
-    assert names == ["box.xlarge-on-demand-2026-07", "box.xlarge-on-demand-2026-07-20"]
 
 
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
@@ -211,21 +112,19 @@ def test_priced_in_parts(project: Project) -> None:
 
 
 def test_other_regions_only_when_asked_for(project: Project) -> None:
-    """A region without a price is left alone; asked for, it gets a spec with its name in the id."""
+    """A region without a price is left alone unless the request names it."""
     there = replace(ROW, region="eu-west-1")
     assert "a region in which the machine has no price" in sort(project, ROW, there).unmatched
-    asked = replace(REQUEST, region="eu-west-1")
-    result = sort(project, ROW, there, request=asked)
-    (spec,) = new_specs(result, project.load(), asked)
-    assert spec.path.stem == "box.xlarge-on-demand-eu-west-1-2026-07"
-    assert 'region = "eu-west-1"' in spec.text
+    assert sort(project, ROW, there, request=replace(REQUEST, region="eu-west-1")).prices[0].new
 
 
-def test_first_spot_price(project: Project) -> None:
-    """A machine's first spot price is written after its on-demand price."""
-    (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)
-    assert spec.path.stem == "box.xlarge-spot-2026-07"
-    assert '\nplan = "spot"\n' in spec.text
+def test_a_commitment_needs_one_to_copy(project: Project) -> None:
+    """A row of a year matches the price of a year, and no other plan."""
+    year = replace(ROW, plan="committed-use", months=12, amount="0.8")
+    assert "a machine without a rented price to copy" in sort(project, ROW, year).unmatched
+    project.commitment("0.9")
+    result = sort(project, year, replace(year, months=36))
+    assert [(price.key.months, price.previous) for price in result.prices] == [(12, Decimal("0.9"))]
 
 
 def test_table_without_regions(project: Project) -> None:
@@ -234,13 +133,3 @@ def test_table_without_regions(project: Project) -> None:
     with pytest.raises(InputError, match="give --region"):
         sort(project, row)
     assert sort(project, row, request=replace(REQUEST, region="us-east-1")).prices[0].new
-
-
-@pytest.mark.parametrize("missing", ["provider", "as_of", "source"])
-def test_what_nobody_says(project: Project, missing: str) -> None:
-    """Provider, day and source are required where neither table nor options give them."""
-    changed: dict[str, None] = {missing: None}
-    request = replace(REQUEST, **changed)  # type: ignore[arg-type]
-    option = missing.replace("_", "-")
-    with pytest.raises(UsageError, match=rf"--{option}( DATE)? is required"):
-        new_specs(sort(project, ROW, request=request), project.load(), request)

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import InputError
-from epochcost.specs.prices.models_dev import renewed
+from epochcost.specs.api import ApiPrice
+from epochcost.specs.prices.models_dev import Stated, renewed
 
 _HEADER = (
     "provider,name,input_per_million,cached_input_per_million,output_per_million,"
     "long.above_tokens,long.input_per_million,long.output_per_million,as_of,source\n"
 )
 _ROW = 'They,{0},1,,2,,,,2026-07-02,"anomalyco/models.dev@old, providers/they/models/{0}.toml"\n'
-_DAY = dt.date(2026, 11, 22)
+_STATED = Stated("c0ffee", dt.date(2026, 11, 22))
 
 
 @pytest.fixture(name="table")
@@ -35,7 +36,7 @@ def table_fixture(tmp_path: Path) -> Path:
 
 def test_only_changed_prices_change(table: Path) -> None:
     """Tiers and cached input are compared; digits of binary fractions are no change."""
-    renewal = renewed(table, table.parent, "c0ffee", _DAY)
+    renewal = renewed(table, table.parent, _STATED)
     assert (renewal.changed, renewal.gone) == (("they-new",), ("they-gone",))
     row = (
         "They,new,1.5,0.15,2,200000,3,4,2026-11-22,"
@@ -44,10 +45,24 @@ def test_only_changed_prices_change(table: Path) -> None:
     assert renewal.text == _HEADER + _ROW.format("same") + row + _ROW.format("gone")
 
 
+def test_a_doubted_change_is_left_out(table: Path) -> None:
+    """A price of a thousand tokens for a million; without prices to compare with it is taken."""
+    new = table.parent / "providers/they/models/new.toml"
+    new.write_text("[cost]\ninput = 0.001\noutput = 0.002\n")
+    prices = {"input_per_million": 1, "output_per_million": 2, "as_of": "2026-07-02"}
+    texts = dict.fromkeys(("name", "provider", "source"), "elsewhere")
+    other = ApiPrice.model_validate({"id": "other", **texts, **prices}, strict=False)
+    renewal = renewed(table, table.parent, _STATED, [other])
+    assert renewal.changed == ()
+    assert renewal.text == table.read_text()
+    assert renewal.doubted["they-new"].startswith("0.003 for input and output is 0.001 times its")
+    assert renewed(table, table.parent, _STATED).changed == ("they-new",)
+
+
 def test_a_checkout_is_demanded(table: Path) -> None:
     """Another folder, or a file that is no TOML, ends it before anything is written."""
     with pytest.raises(InputError, match="expected a checkout"):
-        renewed(table, table.parent / "providers", "c0ffee", _DAY)
+        renewed(table, table.parent / "providers", _STATED)
     (table.parent / "providers/they/models/new.toml").write_text("input: 1")
     with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
-        renewed(table, table.parent, "c0ffee", _DAY)
+        renewed(table, table.parent, _STATED)

@@ -27,7 +27,7 @@ RENEWALS: Mapping[str, str] = MappingProxyType(
         "Azure/karpenter-provider-azure": _WEEKLY,
         "Cyclenerd/google-cloud-pricing-cost-calculator": _WEEKLY,
         "anomalyco/models.dev": _WEEKLY,
-        "skypilot-org/skypilot-catalog": "`epochcost prices import` of a newer vms.csv",
+        "skypilot-org/skypilot-catalog": "epochcost prices import, with a newer vms.csv",
     }
 )
 
@@ -81,7 +81,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
     """Current prices older than 60 days by their source, the source with the most first."""
-    named = [
+    rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
         for provider in providers
         for hardware, price in provider.current
@@ -89,7 +89,7 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
     ]
     offered = [(api, api.provider) for api in catalogue.apis.values() if api.valid_until is None]
     by_source: dict[str, list[tuple[Price | ApiPrice, str]]] = defaultdict(list)
-    for price, name in (*named, *offered):
+    for price, name in (*rented, *offered):
         if today() - price.as_of > FRESH:
             by_source[re.split("[@,;]", price.source)[0]].append((price, name))
     for source, prices in sorted(by_source.items(), key=lambda item: (-len(item[1]), item[0])):

@@ -29,9 +29,9 @@ _REPOSITORY = "anomalyco/models.dev"
 
 @dataclass(frozen=True)
 class Renewal:
-    """The text of a table, and the ids of the rows that changed, or whose file is gone.
+    """The text of a table, and the ids of rows that changed or lost their file.
 
-    ``doubted`` has the reasons of changes that cannot be right, whose rows stay as they are.
+    ``doubted`` has the reasons of changes that cannot be right, and that the text leaves out.
     """
 
     text: str
@@ -50,8 +50,8 @@ class Stated(NamedTuple):
 def renewed(table: Path, folder: Path, stated: Stated, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """A table with the prices of a checkout; rows with unchanged prices stay as they are.
 
-    ``apis`` are prices that cast doubt on changes; without any, all changes are taken. Raises
-    InputError if the folder has no providers, or a file of it cannot be read.
+    Changes are compared with ``apis``; without any, none is doubted. Raises InputError if the
+    folder has no providers, or one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
