@@ -37,7 +37,7 @@ _ANYWHERE = ("", "all", "global")
 class ListedPrice:
     """A row's price of one plan of a machine type; None: not in the table.
 
-    ``accelerators`` is their number as the table writes it, "0" for a row that names none;
+    ``accelerators`` is their number as in the table, "0" for a row without accelerators;
     ``months`` is the term of a commitment, 0 for other plans.
     """
 
@@ -77,7 +77,7 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
 
 
 def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice | Fault]:
-    """The price on demand of a row, and those of other plans if it has them."""
+    """The price on demand of a row, and those of other plans in the row."""
     try:
         as_of = dt.date.fromisoformat(row["Snapshot"][:10]) if "Snapshot" in row else None
     except ValueError:
