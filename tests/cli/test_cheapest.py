@@ -18,7 +18,7 @@ BOX = """
 id = "{name}"
 name = "The {name}"
 provider = "Cloud"
-vcpus = 8
+vcpus = {vcpus}
 source = "a test"
 """
 PAPER = """
@@ -59,8 +59,9 @@ class Shell:
         path.write_text(text)
 
     def machine(self, name: str, amount: str | None = None) -> None:
-        """Write a machine and, with an amount, its hourly price."""
-        self.spec("hardware", name, BOX.format(name=name))
+        """Write a machine and, with an amount, its hourly price; a vCPU costs the same on all."""
+        vcpus = max(1, int(8 * Decimal(amount or "1")))
+        self.spec("hardware", name, BOX.format(name=name, vcpus=vcpus))
         if amount is not None:
             price = price_text(name, amount)
             self.spec("prices", f"{name}-11-01", price)
