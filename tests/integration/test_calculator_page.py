@@ -119,7 +119,7 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
         costs.append(str(float(each or 0) * rate))
     assert costs[0] == costs[2]
     assert float(costs[1]) == pytest.approx(float(costs[3]))
-    assert "times what it would" in verdict
+    assert "times as much" in verdict
     # A request alone on its machine takes as long as a step: 1.075 ms on average.
     within = float(page.locator("tbody td").nth(3).get_attribute("data-order") or 0)
     assert within == pytest.approx(0.001075)

@@ -73,7 +73,7 @@ def _rents(
 ) -> list[Rent]:
     """The named plans, or all current ones of the same kind; each with its speed."""
     if speed is not None and not named:
-        raise UsageError("break-even: --speed needs --rent: it is the speed of that machine")
+        raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in named]
     rents = rents or list(rents_alike(catalogue, owned))
     if not rents:

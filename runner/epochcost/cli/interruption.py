@@ -20,7 +20,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_signals() -> None:
-    """From now on, let each signal end the process at once, with its exit code."""
+    """Let each later signal end the process at once, with its exit code."""
     for number in _ENDINGS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)

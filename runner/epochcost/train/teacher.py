@@ -245,7 +245,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A class for each key; with enough keys, all classes have equally many."""
+    """A class for each key; with enough keys, all classes have equally many keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 

@@ -86,7 +86,7 @@ _INSTRUCTIONS_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One device, or all processors of a machine: rates a second, and labels of similar chips.
+    """A device, or all processors of a machine: rates a second, and labels of similar chips.
 
     ``products`` are operations of matrix units at a precision, ``operations`` those of ordinary
     units, ``unpacking`` the operations to unpack a weight of few bits relative to most chips,

@@ -198,7 +198,7 @@ class CostRatioChart(Chart[CostRatio]):
     @property
     def summary(self) -> str:
         """The subject of the chart."""
-        return f"Cost over that on {self.choice}, by machine."
+        return f"Cost relative to {self.choice}, by machine."
 
     def layers(self, alt: Any) -> list[Any]:
         """The line at 1, then the ranges and the dots."""

@@ -26,7 +26,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """One table of a source with its figures checked; ``measured`` counts our own results."""
+    """A table of a source with its figures checked; ``measured`` counts our own results."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
